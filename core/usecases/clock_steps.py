@@ -62,7 +62,7 @@ class SetBack(msgspec.Struct, frozen=True):
         return Between(max(self.seen - STEP, now), self.seen + _REACH) if self.again else AtLeast(now)
 
     def and_before(self, other: "SetBack | None") -> "SetBack":
-        """Combine this step with another one that is not corrected yet."""
+        """Return this step combined with an earlier uncorrected one."""
         return self if other is None else SetBack(by=self.by + other.by, seen=max(self.seen, other.seen))
 
 

@@ -21,7 +21,7 @@ from .webhooks.results import rest
 
 
 async def _tell_recipient(ports: Ports, job: Job) -> None:
-    from .alarms.telling import tell_recipient  # here: what it looks at is much, and most houses tell nobody
+    from .alarms.telling import tell_recipient  # here: a large import, and most apps send no alarms
 
     await tell_recipient(ports, job)
 

@@ -1,4 +1,5 @@
-"""What is sealed and where: each place is bound into the sealed value, so that a value moved elsewhere fails."""
+"""Encrypted and tagged fields, with the associated data of each. The associated data is bound into the value, so a
+value moved to another record does not decrypt."""
 
 import logging
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def waiting_secret_place(account_id: str) -> str:
 
 
 def webhook_secret_place(holder: str) -> str:
-    """Of an account, or of a further endpoint."""
+    """Associated data of the webhook secret of an account or a further endpoint."""
     table = "webhook_endpoints.secret" if holder.startswith(ids.ENDPOINT) else "accounts.webhook_secret"
     return f"{table}:{holder}"
 
@@ -73,36 +74,36 @@ def notice_secret_place(adapter: str) -> str:
 
 
 def open_notice_secret(vault: Vault, adapter: str, sealed: bytes) -> str:
-    """A secret of the address that a provider posts to, the present or the former one. Raises: VaultError."""
+    """Return a secret of a provider's notification address, the current or the former one. Raises: VaultError."""
     return vault.unseal(sealed, notice_secret_place(adapter)).decode()
 
 
 def open_exchange_phone(vault: Vault, exchange: Exchange) -> str:
-    """The phone of an exchange's client in E.164. Raises: VaultError."""
+    """Return the phone of an exchange's client in E.164. Raises: VaultError."""
     return vault.unseal(exchange.client_phone, exchange_phone_place(exchange.id)).decode()
 
 
 def open_client_phone(vault: Vault, client: Client) -> str:
-    """The client's phone in E.164. Raises: VaultError."""
+    """Return the client's phone in E.164. Raises: VaultError."""
     return vault.unseal(client.phone, client_phone_place(client.id)).decode()
 
 
 def open_mandate_token(vault: Vault, subscription: Subscription) -> str | None:
-    """By what the bank knows the mandate; None before the first binding. Raises: VaultError."""
+    """Return the bank's token of the mandate. None before the first binding. Raises: VaultError."""
     if subscription.mandate_token is None:
         return None
     return vault.unseal(subscription.mandate_token, mandate_place(subscription.id)).decode()
 
 
 def open_private_data(vault: Vault, payment: Payment) -> PayerContact | None:
-    """Return how the payer is reached, as the merchant gave it; None where nothing was given. Raises: VaultError."""
+    """Return the payer's contact data, as the merchant gave it. None without contact data. Raises: VaultError."""
     if payment.private is None:
         return None
     return payer_contact(vault.unseal(payment.private, private_place(payment.id)))
 
 
 def open_payer_name(vault: Vault, payment: Payment) -> str | None:
-    """The payer's name as the bank reported it. Raises: VaultError."""
+    """Return the payer's name as the bank reported it. Raises: VaultError."""
     if payment.payer_name is None:
         return None
     return vault.unseal(payment.payer_name, payer_name_place(payment.id)).decode()
@@ -119,7 +120,8 @@ def open_event_body(vault: Vault, event: Event) -> bytes:
 
 
 def open_webhook_secret(vault: Vault, holder: str, sealed: bytes) -> str:
-    """A signing secret of this account or further endpoint, the present or the previous one. Raises: VaultError."""
+    """Return a signing secret of this account or further endpoint, the current or the previous one. Raises:
+    VaultError."""
     return vault.unseal(sealed, webhook_secret_place(holder)).decode()
 
 
@@ -133,22 +135,22 @@ def _settings_place(account: Account) -> str:
 
 
 def tag_settings(vault: Vault, account: Account) -> Account:
-    """Return the account with a tag over the settings that move money. Only call it where an operator set them."""
+    """Return the account with a tag over its settings that move money. Call it only where an operator sets them."""
     is_set = bool(money_settings(account.settings))
     tag = vault.tag(_settings_said(account), _settings_place(account)) if is_set else None
     return msgspec.structs.replace(account, settings_tag=tag)
 
 
 def settings_fit(vault: Vault, account: Account) -> bool:
-    """Return whether the settings that move money are those that an operator set."""
+    """Return whether the settings that move money are as an operator set them."""
     if account.settings_tag is None:
         return not money_settings(account.settings)
     return _fits(vault, account.settings_tag, _settings_said(account), _settings_place(account))
 
 
 def true_settings(vault: Vault, account: Account) -> Settings:
-    """Return the settings to decide about money by. Where they are not what an operator set, the log has an error, and
-    nothing leaves by them: refunds wait for an operator, there is no overdraft, wallet or exchange."""
+    """Return the settings for decisions about money. If they are not as an operator set them, log an error and return
+    defaults that send no money: refunds wait for an operator, and there is no overdraft, wallet or exchange."""
     if settings_fit(vault, account):
         return account.settings
     log.error("settings of %s that move money are not what the vault tagged: nothing leaves by them", account.id)
@@ -165,7 +167,7 @@ def _key_place(key: ApiKey) -> str:
 
 
 def tag_key(vault: Vault, key: ApiKey) -> ApiKey:
-    """Return the key with a tag over whose it is, its secret's digest, and what it may do until when."""
+    """Return the key with a tag over its owner, the digest of its secret, its rights and its expiry."""
     return msgspec.structs.replace(key, tag=vault.tag(_key_said(key), _key_place(key)))
 
 
@@ -184,21 +186,21 @@ def _pay_place(payment: Payment) -> str:
 
 
 def pay_tag(vault: Vault, payment: Payment) -> bytes | None:
-    """Return the tag over where the payer pays, and whose payment it is; None where no bank has said where."""
+    """Return the tag over a payment's pay target and owner. None while no bank has given a target."""
     if payment.qr_payload is None and payment.bank_link is None:
         return None
     return vault.tag(_pay_said(payment), _pay_place(payment))
 
 
 def pay_to_fits(vault: Vault, payment: Payment) -> bool:
-    """Return whether the payment leads its payer where its bank said."""
+    """Return whether the payment has the pay target that its bank gave."""
     if payment.pay_tag is None:
         return payment.qr_payload is None and payment.bank_link is None
     return _fits(vault, payment.pay_tag, _pay_said(payment), _pay_place(payment))
 
 
 def require_pay_to(vault: Vault, payment: Payment) -> None:
-    """Log a payment that leads its payer elsewhere than its bank said. Raises: Refusal PROVIDER_UNAVAILABLE then."""
+    """Check a payment's pay target and log a wrong one. Raises: Refusal PROVIDER_UNAVAILABLE for a wrong one."""
     if not pay_to_fits(vault, payment):
         log.error("where the payer of %s pays is not what the vault tagged: it is not shown", payment.id)
         raise Refusal("PROVIDER_UNAVAILABLE", "The payment cannot be paid at present")
@@ -250,12 +252,12 @@ def _payout_place(withdrawal: Withdrawal) -> str:
 
 
 def tag_withdrawal(vault: Vault, withdrawal: Withdrawal) -> Withdrawal:
-    """The payout with a tag over whom it pays what, and by what."""
+    """Return the payout with a tag over its recipient, amount and wallet."""
     return msgspec.structs.replace(withdrawal, tag=vault.tag(_payout_said(withdrawal), _payout_place(withdrawal)))
 
 
 def withdrawal_fits(vault: Vault, withdrawal: Withdrawal) -> bool:
-    """Whether it pays what it was made to pay."""
+    """Return whether the payout has the recipient and amount with which it was created."""
     if withdrawal.tag is None:
         return False
     return _fits(vault, withdrawal.tag, _payout_said(withdrawal), _payout_place(withdrawal))
@@ -274,7 +276,7 @@ def _exchange_place(exchange: Exchange) -> str:
 
 
 def tag_exchange(vault: Vault, exchange: Exchange) -> Exchange:
-    """Return the exchange with a tag over what its client gives and gets, and where both go. The phone is sealed."""
+    """Return the exchange with a tag over both amounts and both destinations. The phone is encrypted."""
     return msgspec.structs.replace(exchange, tag=vault.tag(_exchange_said(exchange), _exchange_place(exchange)))
 
 
@@ -298,7 +300,7 @@ def _is_tagged(vault: Vault, exchange: Exchange) -> bool:
 
 
 def exchange_fits(vault: Vault, exchange: Exchange) -> bool:
-    """Whether it gives what it was made to give, the parts of a payout together, too."""
+    """Return whether the exchange's amounts and destination are as created, including the sum of a payout's parts."""
     planned = sum(part.amount.kopecks for part in exchange.parts)
     return _is_tagged(vault, exchange) and (not exchange.parts or planned == exchange.amount_rub.kopecks)
 
@@ -314,12 +316,12 @@ def _return_place(transfer: ExchangeTransfer) -> str:
 
 
 def tag_return(vault: Vault, transfer: ExchangeTransfer) -> ExchangeTransfer:
-    """What is sent back of a transfer with a tag over where it goes to: to be called where that was decided."""
+    """Return the transfer with a tag over its return and destination. Call it only where that was decided."""
     return msgspec.structs.replace(transfer, return_tag=vault.tag(_return_said(transfer), _return_place(transfer)))
 
 
 def return_fits(vault: Vault, transfer: ExchangeTransfer) -> bool:
-    """Whether the money goes back as it was decided."""
+    """Return whether the return is as it was decided."""
     if transfer.return_tag is None:
         return False
     return _fits(vault, transfer.return_tag, _return_said(transfer), _return_place(transfer))
@@ -335,12 +337,12 @@ def _act_place(act: PendingAct) -> str:
 
 
 def tag_act(vault: Vault, act: PendingAct) -> PendingAct:
-    """The act with a tag over who asked for what: to be called where it is written down, and nowhere else."""
+    """Return the action with a tag over its operator and content. Call it only where the action is first stored."""
     return msgspec.structs.replace(act, tag=vault.tag(_act_said(act), _act_place(act)))
 
 
 def act_fits(vault: Vault, act: PendingAct) -> bool:
-    """Whether the operator that it names asked for it."""
+    """Return whether the action was requested by the operator that it names."""
     return act.tag is not None and _fits(vault, act.tag, _act_said(act), _act_place(act))
 
 
@@ -352,52 +354,52 @@ def _fits(vault: Vault, tag: bytes, said: bytes, place: str) -> bool:
 
 
 class SealedField(msgspec.Struct, frozen=True):
-    """One field of a record that holds sealed bytes, or null."""
+    """A field of a record that holds an encrypted value or null."""
 
     record: type[Any]
     name: str
     place: Callable[[str], str]
-    """The place that is bound in, of a record's id."""
+    """Returns the associated data for a record's id."""
 
     mark: bytes = b""
-    """What stands before an encrypted value, where the field may hold others, too."""
+    """Prefix of an encrypted value, if the field may also hold unencrypted values."""
 
     def value(self, record: Any) -> bytes | None:
-        """Return the encrypted value; None where there is none."""
+        """Return the encrypted value, or None without one."""
         kept: bytes | None = getattr(record, self.name)
         return None if kept is None or not kept.startswith(self.mark) else kept.removeprefix(self.mark)
 
     def judge(self, vault: Vault, record: Any) -> None:
-        """Raises: VaultError where the value does not open."""
+        """Check that the value decrypts. Raises: VaultError otherwise."""
         vault.unseal(self.value(record) or b"", self.place(record.id))
 
     def anew(self, vault: Vault, record: Any) -> bytes:
-        """The value, by the current key. Raises: VaultError."""
+        """Return the value encrypted by the current key. Raises: VaultError."""
         place = self.place(record.id)
         return self.mark + vault.seal(vault.unseal(self.value(record) or b"", place), place)
 
 
 class TaggedField(msgspec.Struct, frozen=True):
-    """One field of a record that holds the vault's tag over others, or null."""
+    """A field of a record that holds the vault's tag over other fields, or null."""
 
     record: type[Any]
     name: str
     place: Callable[[Any], str]
     said: Callable[[Any], bytes]
-    """What of the record the tag stands for."""
+    """Returns the tagged content of the record."""
 
     def value(self, record: Any) -> bytes | None:
-        """Return the tag; None where there is none."""
+        """Return the tag, or None without one."""
         tag: bytes | None = getattr(record, self.name)
         return tag
 
     def judge(self, vault: Vault, record: Any) -> None:
-        """Raises: VaultError where the tag does not fit."""
+        """Check the tag. Raises: VaultError when it does not fit."""
         if not vault.fits(getattr(record, self.name), self.said(record), self.place(record)):
             raise VaultError("a tag does not fit what it stands for")
 
     def anew(self, vault: Vault, record: Any) -> bytes:
-        """A tag by the current key. Raises: VaultError where the present one does not fit."""
+        """Return a tag by the current key. Raises: VaultError when the current tag does not fit."""
         self.judge(vault, record)
         return vault.tag(self.said(record), self.place(record))
 
@@ -418,7 +420,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(NoticeAddress, "secret", notice_secret_place),
     SealedField(NoticeAddress, "former", notice_secret_place),
 )
-"""Everything that is sealed in the storage: what a rotation of the vault's keys has to seal anew."""
+"""All encrypted fields in the storage, which a key rotation encrypts again."""
 
 
 def _chain_of(head: ChainHead) -> Chain:
@@ -436,5 +438,5 @@ TAGGED: tuple[TaggedField, ...] = (
     TaggedField(ExchangeTransfer, "return_tag", _return_place, _return_said),
     TaggedField(PendingAct, "tag", _act_place, _act_said),
 )
-"""Everything that bears a tag which a rotation of the vault's keys has to make anew. The tags of a chain's rows stay
-as they are: that of the head stands for them all."""
+"""All tagged fields that a key rotation tags again. The tags of a chain's rows stay, because the head's tag covers them
+all."""

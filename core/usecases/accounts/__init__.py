@@ -1,1 +1,1 @@
-"""Accounts, their keys and limits, shops and terminals."""
+"""Accounts with their keys, limits, shops and terminals."""

@@ -1,4 +1,5 @@
-"""Who asks: a key pair becomes a Caller, or one refusal for every cause (docs/concepts.md "Accounts, keys, modes")."""
+"""Authentication: turns a key pair into a Caller, with the same refusal for every failure (docs/concepts.md "Accounts,
+keys, modes")."""
 
 import hmac
 import logging
@@ -16,13 +17,13 @@ log = logging.getLogger("cambist.keys")
 _LONGEST_KEY = 128
 _PREFIXES = tuple(KEY_PREFIXES.values())
 RECENT = 2.0
-"""Seconds within which every process hears of what another changed: a key that was revoked, settings, a gateway."""
+"""Seconds within which every process notices changes by another one: a revoked key, settings, a gateway."""
 _NO_DIGEST = bytes(32)
-"""What the digest of an unknown key's secret is compared with, so that unknown and wrong take the same time."""
+"""Digest to compare with when the key is unknown, so that unknown keys and wrong secrets take the same time."""
 
 
 def _may_be_a_key(text: str) -> bool:
-    # The storage never sees what cannot be a key: no NUL, no lone surrogate, nothing of another length class.
+    # Text that cannot be a key never reaches the storage: no NUL, no lone surrogate, no other length class.
     return text.startswith(_PREFIXES) and len(text) <= _LONGEST_KEY and text.isascii() and text.isprintable()
 
 
@@ -31,19 +32,19 @@ def _has_ended(ports: Ports, key: ApiKey) -> bool:
 
 
 async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
-    """The caller that holds this pair.
+    """Return the caller with this key pair.
 
-    Raises: Refusal Unauthorized, with one message, when the key has neither prefix, is unknown or has ended, or the
-    secret is wrong.
+    Raises: Refusal Unauthorized, with the same message for a wrong prefix, an unknown or expired key, and a wrong
+    secret.
     """
-    # A header may carry any byte. Text that no issued secret holds becomes the empty one, which no digest matches.
+    # A header may contain any byte. Text that no issued secret contains becomes the empty one, which matches no digest.
     given = ports.vault.fingerprint(api_secret if api_secret.isascii() else "")
     key: ApiKey | None = None
     account: Account | None = None
     if _may_be_a_key(api_key):
         key = await ports.storage.recent(ApiKey, api_key, within=RECENT)
         if key is not None:
-            # The clock of a test account may be moved by another process, and time never goes back.
+            # Another process may move the clock of a test account, and its time must never go back.
             within = RECENT if key.mode is LIVE else 0.0
             account = await ports.storage.recent(Account, key.account_id, within=within)
     if key is not None and not key.terms.are_all:
@@ -69,7 +70,7 @@ def require_address(caller: Caller, address: IPv4Address | IPv6Address | None) -
 
 
 def require_right(caller: Caller, right: Right) -> None:
-    """Refuse a caller whose key may not do this. Raises: Refusal KEY_RIGHT_MISSING."""
+    """Refuse a caller whose key lacks a right. Raises: Refusal KEY_RIGHT_MISSING."""
     rights = caller.terms.rights
     if rights is not None and right not in rights:
         raise Refusal("KEY_RIGHT_MISSING", f"The key has not the right {right}", details={"right": right.value})

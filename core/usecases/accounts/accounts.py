@@ -1,7 +1,7 @@
-"""Merchants' accounts: opened, shown and set by an operator (docs/cli.md "A new account";
-docs/concepts.md "Accounts, keys, modes").
+"""Merchants' accounts: opened, shown and configured by an operator (docs/cli.md "A new account"; docs/concepts.md
+"Accounts, keys, modes").
 
-Shops live in shops.py, keys in keys.py.
+Shops are in shops.py, keys in keys.py.
 """
 
 import hmac
@@ -47,7 +47,7 @@ from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
 
 SECRET_OVERLAP = timedelta(hours=24)
-"""How long the replaced webhook secret still signs (docs/webhooks.md "Changing the secret")."""
+"""Time for which the replaced webhook secret still signs (docs/webhooks.md "Changing the secret")."""
 
 WALLET = "payout_wallet"
 
@@ -56,7 +56,7 @@ _SECRET_BYTES = 32
 
 
 class KeyPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A key and its secret, at the only moment when the secret exists in plain. Its repr hides it."""
+    """A key and its secret. The secret exists in plain text only here, and the repr hides it."""
 
     api_key: str
     api_secret: str
@@ -66,7 +66,7 @@ class KeyPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """What the merchant is given, once."""
+    """Data of a new account for its merchant, shown once."""
 
     account_id: str
     default_shop_id: str
@@ -75,7 +75,7 @@ class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountView(msgspec.Struct, frozen=True, kw_only=True):
-    """An account with its keys, the newest of each mode first, and when each was last used."""
+    """An account with its keys, newest of each mode first, and the time of each key's last use."""
 
     account: Account
     keys: tuple[ApiKey, ...]
@@ -83,12 +83,12 @@ class AccountView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def storable(record_id: str) -> bool:
-    """Whether a text that someone typed can be an id at all: storages choke on NUL and lone surrogates."""
+    """Return whether a text can be an id at all. Storages fail on NUL and lone surrogates."""
     return 0 < len(record_id) <= 128 and record_id.isascii() and record_id.isprintable()
 
 
 async def find_account(unit: Unit, account_id: str) -> Account:
-    """The account. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return the account. Raises: Refusal ACCOUNT_NOT_FOUND."""
     account = await unit[Account].get(account_id) if storable(account_id) else None
     if account is None:
         raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
@@ -96,7 +96,7 @@ async def find_account(unit: Unit, account_id: str) -> Account:
 
 
 def new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]:
-    """Return a fresh pair that may do everything, with its record, which the caller tags and writes."""
+    """Return a new key pair with all rights, and its record, which the caller must tag and write."""
     pair = KeyPair(
         api_key=f"{KEY_PREFIXES[mode]}{ports.ids.secret(_KEY_BYTES)}", api_secret=ports.ids.secret(_SECRET_BYTES)
     )
@@ -111,7 +111,7 @@ def new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]
 
 
 async def create_account(ports: Ports, name: str) -> NewAccount:
-    """Open an account that takes payments at once: a key pair per mode and a default shop with a markup.
+    """Open an account that can take payments at once, with a key pair per mode and a default shop with a markup.
 
     Raises: Refusal VALIDATION_ERROR.
     """
@@ -143,12 +143,12 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
 
 
 async def list_accounts(ports: Ports) -> list[Account]:
-    """All accounts, the oldest first."""
+    """Return all accounts, oldest first."""
     return [account async for batch in ports.storage.scan(Account, readable=True) for account in batch]
 
 
 async def get_account(ports: Ports, account_id: str) -> AccountView:
-    """One account with its keys. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return an account with its keys. Raises: Refusal ACCOUNT_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
     keys = [key async for batch in ports.storage.scan(ApiKey, account_id=account_id) for key in batch]
@@ -161,10 +161,10 @@ async def get_account(ports: Ports, account_id: str) -> AccountView:
 
 
 async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) -> Account:
-    """Set settings by name (`account_settings.ACCOUNT_SETTINGS`); all of them or, with any fault, none.
+    """Set settings by name (`account_settings.ACCOUNT_SETTINGS`): all of them, or none if one is invalid.
 
-    With webhook address and secret both set afterwards, held events are sent at once (docs/webhooks.md "Webhooks").
-    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND, INVALID_STATE; Waits where any of it needs two operators.
+    If webhook address and secret are both set afterwards, held events are sent at once (docs/webhooks.md "Webhooks").
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND, INVALID_STATE; Waits when a second operator has to confirm.
     """
     values = read_settings(texts)
     if values.get(WALLET) is not None:
@@ -196,8 +196,8 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
 
 
 def _require_all_set(before: Account, values: Mapping[str, Any]) -> None:
-    """Let an operator tag altered settings only by setting each one anew that moves money and is not its default.
-    Raises: Refusal INVALID_STATE, with the names that are missing."""
+    """Check that an operator who changes altered settings sets every setting again that moves money and has no default
+    value. Raises: Refusal INVALID_STATE, with the missing names."""
     missing = sorted(money_settings(before.settings).keys() - values.keys())
     if missing:
         raise Refusal(
@@ -208,7 +208,7 @@ def _require_all_set(before: Account, values: Mapping[str, Any]) -> None:
 
 
 def guarded_settings(texts: Mapping[str, str]) -> set[str]:
-    """Return which kinds of guarded effects these settings would have on a new account. Raises: Refusal
+    """Return the kinds of guarded effects that these settings would have on a new account. Raises: Refusal
     VALIDATION_ERROR."""
     values = read_settings(texts)
     found = {Guarded.WEBHOOKS.value} if values.pop(WEBHOOK_SECRET, None) is not None else set()
@@ -217,7 +217,7 @@ def guarded_settings(texts: Mapping[str, str]) -> set[str]:
 
 
 def _waiting_texts(ports: Ports, account_id: str, texts: Mapping[str, str]) -> dict[str, str]:
-    """The settings as an act keeps them that waits for a second operator: a secret is encrypted."""
+    """Return the settings as a pending action stores them, with the secret encrypted."""
     kept = dict(texts)
     if secret := texts.get(WEBHOOK_SECRET):
         sealed = ports.vault.seal(secret.encode(), waiting_secret_place(account_id))
@@ -226,7 +226,7 @@ def _waiting_texts(ports: Ports, account_id: str, texts: Mapping[str, str]) -> d
 
 
 def waited_texts(ports: Ports, account_id: str, kept: Mapping[str, str]) -> dict[str, str]:
-    """The settings of an act that waited, as they were given. Raises: VaultError."""
+    """Return the original settings of a pending action. Raises: VaultError."""
     texts = dict(kept)
     if sealed := kept.get(WEBHOOK_SECRET):
         texts[WEBHOOK_SECRET] = ports.vault.unseal(bytes.fromhex(sealed), waiting_secret_place(account_id)).decode()
@@ -234,11 +234,11 @@ def waited_texts(ports: Ports, account_id: str, kept: Mapping[str, str]) -> dict
 
 
 def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
-    """The account with another webhook secret; the replaced one signs for another 24 hours
-    (docs/webhooks.md "Changing the secret").
+    """Return the account with a new webhook secret. The old one signs for another 24 hours (docs/webhooks.md "Changing
+    the secret").
 
-    While an overlap runs, receivers still verify with the older secret: a further change keeps that one and forgets
-    the one between, so that a corrected typing mistake breaks nobody. Clearing ends both at once.
+    During an overlap, receivers still verify with the older secret. So a further change keeps the older one and forgets
+    the one in between, and correcting a typing mistake breaks no receiver. Clearing the secret ends both at once.
     """
     if secret is None:
         return msgspec.structs.replace(account, webhook_secret=None, previous_secret=None, previous_secret_until=None)
@@ -249,7 +249,7 @@ def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
             if hmac.compare_digest(open_webhook_secret(ports.vault, account.id, replaced).encode(), secret.encode()):
                 return account
         except VaultError:
-            # Sealed with a key that is lost: it can sign nothing any more, and must not stand in the way of a new one.
+            # A lost key encrypted it, so it can no longer sign and must not block a new one.
             replaced = None
     until = account.previous_secret_until
     if account.previous_secret is not None and until is not None and until > now:

@@ -1,4 +1,4 @@
-"""Counting a request at the door, before anything else is looked at (docs/limits.md "Requests")."""
+"""Rate limits: count a request before it is processed (docs/limits.md "Requests")."""
 
 import msgspec
 
@@ -7,17 +7,17 @@ from ....ports.counters import Counter
 from ...domain.accounts.quota import WINDOW, Verdict, bucket, limits, verdict, window
 
 PAGES = "pages:ip"
-"""The counter of pages by client address."""
+"""Counter of page requests by client address."""
 PAGES_PER_MINUTE = 600
-"""Unless the settings say otherwise: an open page asks a minute for some 20 where no stream is left for it."""
+"""Default limit. An open page without a free stream sends about 20 requests a minute."""
 NOTICES = "notices:ip"
-"""The counter of providers' notices by address."""
+"""Counter of providers' notifications by address."""
 NOTICES_PER_MINUTE = 3000
-"""From one address, unless the settings say otherwise: a provider has few."""
+"""Default limit for one address. A provider has few addresses."""
 
 
 async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | None) -> Verdict:
-    """Count a request under /api/v1 and judge it. `path` is normalised and relative to /api/v1."""
+    """Count a request under /api/v1 and return the verdict. `path` is normalised and relative to /api/v1."""
     of = bucket(method, path)
     now = int(ports.clock.now().timestamp())
     counts = await ports.counters.count(window(now), limits(of, ip, api_key, Counter))
@@ -25,17 +25,17 @@ async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | No
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """How one who has no key stands at a limit."""
+    """State of a rate limit for a client without a key."""
 
     over: bool
     minute: int
     """Unix second at which the window began."""
     wait: int
-    """Seconds until it ends, 1 to 60."""
+    """Seconds until the window ends, 1 to 60."""
 
 
 async def admit_stranger(ports: Ports, counter: str, name: str, per_minute: int) -> Counted:
-    """Count what comes without a key, by address or link, apart from all that `admit` counts."""
+    """Count a request without a key, by address or link, separately from everything that `admit` counts."""
     now = int(ports.clock.now().timestamp())
     counts = await ports.counters.count(window(now), [Counter(f"{counter}:{name}", per_minute)])
     passed = now % WINDOW

@@ -1,8 +1,8 @@
-"""When each key was last used, to the minute: noted by each process in memory, written every few seconds
+"""Time of each key's last use, to the minute. Each process collects uses in memory and writes them every few seconds
 (docs/concepts.md "Keys with fewer rights").
 
-A request costs an addition to a set and never a write; a key in use is one row a minute. What a process that is killed
-had not yet written is lost.
+A request costs an addition to a set and never a write. A key in use is one row a minute. A killed process loses the
+uses that it had not written yet.
 """
 
 from datetime import datetime
@@ -15,26 +15,26 @@ from ....ports.storage import OneOf
 from ...domain.accounts.accounts import KeyUse
 
 WAITING = 10_000
-"""Keys that wait at most while the storage is away; the uses of further ones are not kept."""
+"""Maximum number of waiting keys while the storage is unavailable. Uses of further keys are dropped."""
 _ROWS = 100
-"""Written in one unit."""
+"""Rows per unit of work."""
 
 
 class KeyUses:
-    """Which keys were used in this process since that was last written. For one event loop."""
+    """Keys used in this process since the last write. For one event loop."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
         self._written: tuple[datetime | None, set[str]] = (None, set())
-        """The present minute, and whose use in it is written already."""
+        """The current minute, and the keys whose use in it is already written."""
 
     def note(self, key_id: str) -> None:
-        """A key was used. Raises nothing, waits for nothing."""
+        """Note a use of a key, without waiting."""
         if len(self._used) < WAITING:
             self._used.add(key_id)
 
     async def flush(self, ports: Ports) -> None:
-        """Write whose use of this minute is not written yet. Raises: Unavailable; what was not written waits on."""
+        """Write the uses of this minute that are not written yet. Raises: Unavailable; unwritten uses are kept."""
         now = ports.clock.now().replace(second=0, microsecond=0)
         minute, written = self._written
         if minute != now:
@@ -62,4 +62,4 @@ async def _write(ports: Ports, keys: list[str], now: datetime) -> None:
                     unit[KeyUse].save(msgspec.structs.replace(use, used_at=now))
             await unit.commit()
     except (Stale, Conflict):
-        return  # another process wrote some of them just now; the next minute brings the others
+        return  # another process has just written some of them; the next minute brings the others

@@ -1,5 +1,5 @@
-"""Keys of an account: exchanged, made with fewer rights, and ended by an operator
-(docs/concepts.md "Accounts, keys, modes", "Keys with fewer rights")."""
+"""Keys of an account: rotated, created with fewer rights, and revoked by an operator (docs/concepts.md "Accounts, keys,
+modes", "Keys with fewer rights")."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,18 +20,18 @@ from .accounts import KeyPair, find_account, new_key, storable
 LONGEST_KEY_OVERLAP = timedelta(days=30)
 
 MOST_KEYS = 50
-"""Pairs of one mode that may be in force beside the mode's own."""
+"""Maximum number of active pairs in a mode beside the mode's own."""
 
 
 class ReplacedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """An older key and when it ends."""
+    """An older key and its end."""
 
     api_key: str
     ends_at: datetime
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The pair in force from now on, and what became of those before it."""
+    """The new active pair, and the older keys with their new ends."""
 
     pair: KeyPair
     replaced: tuple[ReplacedKey, ...]
@@ -41,7 +41,7 @@ _ALL = "all"
 
 
 def _joined(terms: Sequence[str] | None) -> str | None:
-    """Rights or addresses as an act keeps them that waits."""
+    """Return rights or addresses as a pending action stores them."""
     return None if terms is None else ",".join(terms)
 
 
@@ -50,19 +50,19 @@ def _parted(text: str | None) -> Sequence[str] | None:
 
 
 async def create_waited_key(ports: Ports, account_id: str, kept: Mapping[str, str]) -> NewKey:
-    """Carry out `create_key` as it waited for a second operator."""
+    """Carry out a pending `create_key` after its confirmation."""
     rights, addresses = _parted(kept.get("rights")), _parted(kept.get("addresses"))
     return await create_key(ports, account_id, Mode(kept["mode"]), kept["name"], rights=rights, addresses=addresses)
 
 
 async def rotate_waited_key(ports: Ports, account_id: str, kept: Mapping[str, str]) -> NewKey:
-    """Carry out `rotate_key` as it waited for a second operator."""
+    """Carry out a pending `rotate_key` after its confirmation."""
     overlap = timedelta(seconds=int(kept["overlap"]))
     return await rotate_key(ports, account_id, Mode(kept["mode"]), overlap, name=kept.get("name"))
 
 
 async def set_waited_key(ports: Ports, api_key: str, kept: Mapping[str, str]) -> ApiKey:
-    """Carry out `set_key` as it waited for a second operator."""
+    """Carry out a pending `set_key` after its confirmation."""
     given = {name: _parted(kept[name]) for name in ("rights", "addresses") if name in kept}
     return await set_key(ports, api_key, **given)
 
@@ -74,7 +74,7 @@ def _check_overlap(overlap: timedelta | None) -> timedelta:
 
 
 def _on_terms(key: ApiKey, terms: KeyTerms) -> ApiKey:
-    """The key with other terms, and its digest as keys of such terms have it."""
+    """Return the key with other terms, and with the form of digest that such terms require."""
     digest = key.secret_digest if terms.are_all is key.terms.are_all else marked(key.secret_digest)
     return msgspec.structs.replace(key, rights=terms.rights, addresses=terms.addresses, secret_digest=digest)
 
@@ -82,12 +82,12 @@ def _on_terms(key: ApiKey, terms: KeyTerms) -> ApiKey:
 async def rotate_key(
     ports: Ports, account_id: str, mode: Mode, overlap: timedelta | None = None, *, name: str | None = None
 ) -> NewKey:
-    """A new pair for a mode, or for the key of a name, with the rights and addresses that the one in force has. Every
-    older pair that is still valid ends now, or after `overlap` where it had no earlier end.
+    """Create a new pair for a mode, or for the key with a name, with the rights and addresses of the active one. Every
+    older valid pair ends now, or after `overlap` unless it ends earlier.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; KEY_NOT_FOUND where
-    no key of the name is in force; INVALID_STATE where the one in force was altered outside of the service, because the
-    new pair would take over its rights.
+    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; KEY_NOT_FOUND when
+    no active key has the name; INVALID_STATE when the active one was altered outside of the service, because the new
+    pair would take over its rights.
     """
     pause = _check_overlap(overlap)
     seconds = str(int(pause.total_seconds()))
@@ -97,7 +97,8 @@ async def rotate_key(
 
     async def work(unit: Unit) -> NewKey:
         await find_account(unit, account_id)
-        # One pair is in force at any time, so of two rotations at once one is stale, and then ends the other's pair.
+        # One pair is active at any time. When two rotations run at once, one goes stale, reads again, and ends the
+        # other's pair.
         in_force = await unit[ApiKey].find(account_id=account_id, mode=mode, name=name, ends_at=None)
         ending = await unit[ApiKey].find(account_id=account_id, mode=mode, name=name, ends_at=AtLeast(ends_at))
         if name is not None and not in_force:
@@ -121,10 +122,10 @@ async def create_key(
     rights: Sequence[str] | None = None,
     addresses: Sequence[str] | None = None,
 ) -> NewKey:
-    """A further pair of a mode, beside the mode's own. None: all rights, from everywhere.
+    """Create a further pair of a mode, beside the mode's own. None: all rights, from any address.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for what is no name, right or address; INVALID_STATE for a name
-    that a key in force has, and where there are MOST_KEYS already.
+    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an invalid name, right or address; INVALID_STATE for the
+    name of an active key, and when there are already MOST_KEYS.
     """
     wanted = key_name(name)
     terms = KeyTerms(
@@ -146,7 +147,7 @@ async def create_key(
             raise Refusal("INVALID_STATE", f"{MOST_KEYS} keys are in force in this mode already: end one first")
         unit[ApiKey].add(tag_key(ports.vault, fresh))
         for own in [key for key in in_force if key.name is None][:1]:
-            unit[ApiKey].save(own)  # its version rises, so that of two that ask at once one looks again
+            unit[ApiKey].save(own)  # its version rises, so of two concurrent calls one goes stale and reads again
         return NewKey(pair=pair, replaced=())
 
     return await retrying(ports.storage, work)
@@ -159,10 +160,11 @@ async def set_key(
     rights: Sequence[str] | None | UnsetType = UNSET,
     addresses: Sequence[str] | None | UnsetType = UNSET,
 ) -> ApiKey:
-    """Change what a pair in force may do; its secret stays. None: all rights, from everywhere; UNSET: as it is. Every
-    process goes by it within seconds.
+    """Change the rights of an active pair; its secret stays. None: all rights, from any address. UNSET: unchanged.
+    Every process applies the change within seconds.
 
-    Raises: Refusal KEY_NOT_FOUND; VALIDATION_ERROR as above.
+    Raises: Refusal KEY_NOT_FOUND; VALIDATION_ERROR as `create_key`; INVALID_STATE when the key was altered outside of
+    the service; Waits when a second operator has to confirm.
     """
     new_rights = read_rights(rights) if isinstance(rights, Sequence) else rights
     new_addresses = read_addresses(addresses) if isinstance(addresses, Sequence) else addresses
@@ -187,10 +189,10 @@ async def set_key(
 
 
 async def end_key(ports: Ports, api_key: str, overlap: timedelta | None = None) -> ApiKey:
-    """End a pair that was made beside the mode's own, now or after `overlap`.
+    """Revoke a pair that was created beside the mode's own, now or after `overlap`.
 
     Raises: Refusal KEY_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; INVALID_STATE for the
-    mode's own, which is only exchanged for another one, unless it was altered outside of the service.
+    mode's own pair, which can only be rotated, unless it was altered outside of the service.
     """
     pause = _check_overlap(overlap)
 
@@ -204,7 +206,7 @@ async def end_key(ports: Ports, api_key: str, overlap: timedelta | None = None) 
 
 
 def _changed(ports: Ports, key: ApiKey, *, ends_at: datetime) -> ApiKey:
-    """Return the key with another end. A key that was altered outside of the service keeps a tag that does not fit."""
+    """Return the key with another end. The tag of a key that was altered outside of the service still does not fit."""
     after = msgspec.structs.replace(key, ends_at=ends_at)
     return tag_key(ports.vault, after) if key_fits(ports.vault, key) else after
 

@@ -1,7 +1,8 @@
-"""How often limits are hit: counted by each process in memory, written every few seconds, read by the console.
+"""Counts of exceeded rate limits. Each process counts in memory and writes every few seconds, and the console reads
+them.
 
-A refusal costs an addition to a number and never a write: a flood of refused requests is four rows a minute, for all
-processes together. What a process that is killed had not yet written is lost.
+A refusal costs an addition and never a write. A flood of refused requests makes four rows a minute, for all processes
+together. A killed process loses the counts that it had not written yet.
 """
 
 from datetime import datetime, timedelta
@@ -15,29 +16,30 @@ from ...domain.accounts.quota import WINDOW, Verdict
 from ...domain.payments.tallies import day_of
 
 HOUR = 60
-"""Minutes that are told one by one."""
+"""Number of minutes that are shown one by one."""
 
 WAITING = 7200
-"""Rows that wait at most while the storage is away, the newest: five limits in each minute of a day."""
+"""Maximum number of waiting rows while the storage is unavailable; older ones are dropped. It suffices for five limits
+in each minute of a day."""
 
 _ROWS = 100
-"""Written in one unit."""
+"""Rows per unit of work."""
 
 
 class HitCounter:
-    """What a process refused since it started, and what of it is not written yet. For one event loop; `read` may be
-    called from any thread."""
+    """Refusals of a process since its start, and those not written yet. For one event loop, but `read` may be called
+    from any thread."""
 
     def __init__(self) -> None:
         self._ever: dict[tuple[str], int] = {}
         self._waiting: dict[tuple[str, int], int] = {}
 
     def count(self, verdict: Verdict) -> None:
-        """A request that was refused. Raises nothing, waits for nothing."""
+        """Count a refused request, without waiting."""
         self.add(verdict.limit.name.rstrip(":"), verdict.reset - WINDOW)
 
     def add(self, counter: str, minute: int, times: int = 1) -> None:
-        """So many requests were refused by a limit in the minute that begins at the Unix second `minute`."""
+        """Count requests that a limit refused in the minute that begins at the Unix second `minute`."""
         self._ever[counter,] = self._ever.get((counter,), 0) + times
         place = counter, minute
         self._waiting[place] = self._waiting.get(place, 0) + times
@@ -45,14 +47,14 @@ class HitCounter:
             del self._waiting[next(iter(self._waiting))]
 
     def read(self) -> list[tuple[tuple[str], int]]:
-        """By counter, since the process started; one step for the interpreter."""
+        """Return the counts by counter since the start of the process, in one atomic step of the interpreter."""
         return list(self._ever.items())
 
     async def flush(self, ports: Ports) -> None:
-        """Add what waits to the rows of the storage. What is counted meanwhile waits for the next time.
+        """Add the waiting counts to the rows of the storage. Counts that arrive meanwhile wait for the next call.
 
-        Raises: Unavailable; what was not written waits on. A commit that broke off without an answer may have been
-        carried out: then its requests are counted twice, which is better than not at all.
+        Raises: Unavailable; unwritten counts are kept. A commit that failed without an answer may have succeeded. Its
+        requests are then counted twice, which is better than not at all.
         """
         waiting = list(self._waiting.items())
         for start in range(0, len(waiting), _ROWS):
@@ -69,16 +71,16 @@ class HitCounter:
 
 
 class Hits(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests that were refused, up to now."""
+    """Numbers of refused requests up to now."""
 
     today: dict[str, int]
-    """Since the day began in UTC, by what the limit counts by: `ip` and `key`."""
+    """Since the start of the UTC day, by the kind of limit: `ip` and `key`."""
     hour: list[int]
-    """In each of the last HOUR minutes, the last one is the present one."""
+    """In each of the last HOUR minutes. The last one is the current minute."""
 
 
 async def read_hits(seen: Snapshot, now: datetime) -> Hits:
-    """What was written so far, in a bounded read: of the rows there are four a minute."""
+    """Read the written counts. The read is bounded, because there are four rows a minute."""
     minute = now.replace(second=0, microsecond=0)
     minutes = [minute - timedelta(minutes=back) for back in reversed(range(HOUR))]
     today = await seen[LimitHits].sums("count", by="counter", id=AtLeast(day_of(now)))

@@ -1,4 +1,5 @@
-"""What a merchant sees of its requests, and operators who follow them (docs/concepts.md "Your requests")."""
+"""Lists of a merchant's requests, for the merchant and for operators who follow them (docs/concepts.md "Your
+requests")."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -28,22 +29,22 @@ from ..paging import MomentFilter
 from .request_log import Owner, in_time
 
 _BATCH = 500
-"""Rows that are read at once."""
+"""Rows per read."""
 _FOLLOWED = 1000
-"""Rows of each kind that who follows is given at once."""
+"""Maximum number of rows of each kind that one call of `follow_requests` reads."""
 _WRITTEN_WITHIN = timedelta(seconds=30)
-"""Within which a process writes what it noted, unless the storage is away."""
+"""Time within which a process writes its noted requests, unless the storage is unavailable."""
 _HOUR = timedelta(hours=1)
 
 
 class RequestFilter(MomentFilter, frozen=True, kw_only=True):
-    """Query values of GET /requests as they came; None: not given."""
+    """Query values of GET /requests as received; None when absent."""
 
     status: str | None = None
 
 
 class RequestPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of requests, how many there are in all, and how many of their time are not among them."""
+    """A page of requests, with the total, and the number of requests in the same time that were not recorded."""
 
     records: list[RequestEntry]
     number: int
@@ -53,15 +54,15 @@ class RequestPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_requests(ports: Ports, caller: Caller, asked: RequestFilter, number: int, size: int) -> RequestPage:
-    """A page of the caller's requests, newest first, as of one moment.
+    """Return a page of the caller's requests, newest first, as of one moment.
 
-    Its cost does not grow with the requests there are: they are counted by hours, and only the hours of the page are
+    Its cost does not grow with the number of requests: they are counted by hour, and only the hours of the page are
     read. Raises: Refusal VALIDATION_ERROR.
     """
     made, status = asked.made(), _status(asked.status)
-    with ports.clock.entered(None):  # requests are of the machine's time, whatever that of a test account is
+    with ports.clock.entered(None):  # requests have real time, whatever a test clock says
         now = ports.clock.now()
-    oldest, newest = now - KEPT, now + _HOUR  # another process may be ahead
+    oldest, newest = now - KEPT, now + _HOUR  # another process's clock may be ahead
     low, high = max(made.low or oldest, oldest), min(made.high or newest, newest)
     if low >= high:
         return RequestPage(records=[], number=number, size=size, total=0, not_kept=0)
@@ -78,7 +79,7 @@ async def list_requests(ports: Ports, caller: Caller, asked: RequestFilter, numb
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What of whose requests is asked for."""
+    """A validated filter with its owner."""
 
     owner: Owner
     low: datetime
@@ -86,12 +87,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     status: int | None
 
     def takes(self, entry: RequestEntry) -> bool:
-        """Whether a request is one of them."""
+        """Return whether a request matches."""
         return self.low <= entry.at < self.high and self.status in (None, entry.status)
 
 
 async def _hours(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
-    """The number of wanted requests of each hour. Only hours that the range cuts are counted request by request."""
+    """Return the number of matching requests of each hour. Only hours that the range cuts are counted request by
+    request."""
     status = AtLeast(1) if wanted.status is None else wanted.status
     span = Between(*count_ids(*wanted.owner, wanted.low, wanted.high))
     hours = Counter(await seen[RequestCount].sums("count", by="hour", id=span, status=status))
@@ -106,7 +108,7 @@ async def _hours(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
 
 
 async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], place: Stretch) -> list[RequestEntry]:
-    """The requests of a page, newest first: of its hours, one after the other."""
+    """Return the requests of a page, newest first, read hour by hour."""
     found: list[RequestEntry] = []
     skipped = place.skipped
     for hour in sorted((each for each in hours if place.first <= each <= place.last and hours[each]), reverse=True):
@@ -117,7 +119,7 @@ async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], pl
 
 
 async def _of_hour(seen: Snapshot, wanted: Wanted, hour: str) -> list[RequestEntry]:
-    """All that is wanted of one hour, newest first. The limits of a minute bound it."""
+    """Return all matching requests of one hour, newest first. The rate limits bound their number."""
     start = hour_start(hour)
     first, end = ids_from(*wanted.owner, start), ids_from(*wanted.owner, start + _HOUR)
     found: list[RequestEntry] = []
@@ -140,8 +142,8 @@ def _status(text: str | None) -> int | None:
 
 
 async def follow_requests(ports: Ports, account_id: str, mode: Mode, since: datetime) -> list[RequestEntry]:
-    """The requests from a moment on, the oldest first, those of 1000 rows of each kind at most; for operators who
-    follow them."""
+    """Return the requests from a moment on, oldest first, from at most 1000 rows of each kind. For operators who follow
+    them."""
     # A batch begins before its later requests.
     span = Between(ids_from(account_id, mode, since - _WRITTEN_WITHIN), f"{owner_prefix(account_id, mode)}~")
     async with ports.storage.unit() as unit:

@@ -1,8 +1,9 @@
-"""The log of merchants' requests: noted by each process in memory, written some seconds later (docs/concepts.md "Your
-requests"). Its merchant reads it by request_list.py, and request_pruning.py deletes it after thirty days.
+"""Log of merchants' requests: each process collects them in memory and writes them some seconds later (docs/concepts.md
+"Your requests"). Merchants read it by request_list.py, and request_pruning.py deletes it after thirty days.
 
-A request costs one place in a list, and no wait. Of many at once, or while the storage is away, so many wait as WAITING
-says; further ones are counted, and told beside the list. What a process that is killed had not yet written is lost.
+A request costs one place in a list, and no wait. In a burst, or while the storage is unavailable, up to WAITING
+requests wait. Further ones are only counted, and the count is shown beside the list. A killed process loses the
+requests that it had not written yet.
 """
 
 import logging
@@ -29,15 +30,16 @@ from ...domain.accounts.request_log import (
 )
 
 WAITING = 10_000
-"""Requests that wait to be written at most, in a process."""
+"""Maximum number of waiting requests in a process."""
 MOST_OWNERS = 10_000
-"""Of so many accounts and modes it is known how many of their requests were not kept."""
+"""Maximum number of accounts and modes for which unrecorded requests are counted."""
 
 _REQUESTS = 250
-"""Written in one unit, each at worst a row of its own: so long at most a payment's commit waits."""
+"""Requests per unit of work, each at worst a row of its own. A payment's commit may wait for such a unit."""
 _FEW, _MANY, _LATEST = 50, 2000, 10.0
-"""So few that wait are written at once, for somebody may be following; more of them together, because a row for each
-merchant costs some eight times what a request in it does: as soon as they are many, or after so many seconds."""
+"""Up to _FEW waiting requests are written at once, because an operator may be following. More are collected, because a
+row for each merchant costs about eight times as much as a request in it: they are written when there are _MANY, or
+after _LATEST seconds."""
 
 log = logging.getLogger("cambist.requests")
 
@@ -45,7 +47,7 @@ Owner = tuple[str, Mode]
 
 
 class Noted(msgspec.Struct, frozen=True, gc=False):
-    """A request that was answered, as it waits to be written: nothing is worked out before that."""
+    """An answered request that waits to be written. Its derived values are computed only then."""
 
     account_id: str
     mode: Mode
@@ -56,26 +58,26 @@ class Noted(msgspec.Struct, frozen=True, gc=False):
     status: int
     code: str | None
     begun: float
-    """This and the next by the monotonic clock, in seconds."""
+    """This and the next field are seconds of the monotonic clock."""
     answered: float
     request_id: str
 
 
 class RequestLog:
-    """What a process notes of the requests that it answers. For one event loop."""
+    """Requests that a process has answered. For one event loop."""
 
     def __init__(self) -> None:
         self._waiting: list[Noted] = []
         self._lost: Counter[Owner] = Counter()
         self._flushed = float("-inf")
         self._firsts: set[Owner] = set()
-        """Whose first batch of the hour `_hour` was written."""
+        """Owners whose first batch of the hour `_hour` was written."""
         self._hour: datetime | None = None
         self.lost = 0
-        """Requests that could not be kept, since the process started."""
+        """Number of requests that could not be recorded since the process started."""
 
     def note(self, noted: Noted) -> None:
-        """A request was answered. Raises nothing, waits for nothing."""
+        """Note an answered request, without waiting."""
         if len(self._waiting) < WAITING:
             self._waiting.append(noted)
             return
@@ -85,19 +87,19 @@ class RequestLog:
             self._lost[owner] += 1
 
     def is_due(self, ports: Ports) -> bool:
-        """Whether what waits is worth writing now."""
+        """Return whether the waiting requests should be written now."""
         return not _FEW < len(self._waiting) < _MANY or ports.clock.monotonic() - self._flushed >= _LATEST
 
     async def flush(self, ports: Ports) -> None:
-        """Write what waits. Raises: Unavailable; what was not written waits on. A commit that broke off without an
-        answer may have been carried out: then its requests are written twice, which is better than not at all."""
+        """Write the waiting requests. Raises: Unavailable; unwritten requests are kept. A commit that failed without an
+        answer may have succeeded. Its requests are then written twice, which is better than not at all."""
         now, monotonic = ports.clock.now(), ports.clock.monotonic()
         self._flushed = monotonic
-        self._waiting.sort(key=_owner)  # what belongs into one row is written in one unit
+        self._waiting.sort(key=_owner)  # requests of one row belong in one unit
         left = len(self._waiting)
         while left > 0 and self._waiting:
             part = self._waiting[: min(left, _REQUESTS)]
-            del self._waiting[: len(part)]  # before it is written: another flush at the same time takes others
+            del self._waiting[: len(part)]  # before the write, so that a concurrent flush takes other requests
             try:
                 await self._write(ports, part, now, monotonic)
             except BaseException:
@@ -122,7 +124,7 @@ class RequestLog:
         log.warning("%d requests are not in the log of requests: more came than could be written", lost.total())
 
     async def _write(self, ports: Ports, noted: Sequence[Noted], now: datetime, monotonic: float) -> None:
-        """Write these in one unit, those of one account, mode and hour in one row."""
+        """Write requests in one unit, with one row for each account, mode and hour."""
         batches: dict[tuple[Owner, datetime], list[RequestEntry]] = {}
         present = hour_start(hour_of(now))
         for each in noted:
@@ -137,11 +139,12 @@ class RequestLog:
                     hour == present and self._is_first(owner, hour) and len({each.status for each in entries}) == 1
                 )
                 _add(unit, made, owner, hour_of(hour), tuple(entries), is_first=is_first)
-            # Who asked has his answer; nothing that a failure of the machine takes from here is money.
+            # The caller already has the answer, and no money is lost if the machine fails here.
             await unit.commit(durable=False)
 
     def _is_first(self, owner: Owner, hour: datetime) -> bool:
-        """Whether an owner's batch is the first of this process in this hour. Asked twice, it is not."""
+        """Return whether an owner's batch is the first of this process in this hour. The next call for the same hour
+        returns False."""
         if hour != self._hour:
             self._hour, self._firsts = hour, set()
         if owner in self._firsts or len(self._firsts) >= MOST_OWNERS:
@@ -157,7 +160,7 @@ def _owner(noted: Noted) -> Owner:
 def _entry(noted: Noted, now: datetime, monotonic: float) -> RequestEntry:
     ago = round((monotonic - noted.answered) * 1_000_000)
     return RequestEntry(
-        at=now - timedelta(0, 0, ago) if ago > 0 else now,  # of integers it is made in a third of the time
+        at=now - timedelta(0, 0, ago) if ago > 0 else now,  # from integers it is created in a third of the time
         method=noted.method,
         path=noted.path,
         object_id=shown_object(noted.values),
@@ -185,5 +188,5 @@ def _add(unit: Unit, made: str, owner: Owner, hour: str, entries: tuple[RequestE
 
 
 def in_time(entry: RequestEntry) -> datetime:
-    """Requests in the order in which they were answered."""
+    """Return the sort key for the order in which requests were answered."""
     return entry.at

@@ -1,4 +1,4 @@
-"""Requests are deleted after thirty days (docs/concepts.md "Your requests")."""
+"""Deletion of requests after thirty days (docs/concepts.md "Your requests")."""
 
 from datetime import datetime, timedelta
 
@@ -13,26 +13,26 @@ from ..units import retrying
 from .request_log import Owner
 
 PRUNE = "requests.prune"
-"""Deletes what is old, once a day; one for all accounts."""
+"""Daily job that deletes old requests of all accounts."""
 
 _BATCH = 500
-"""Rows that are deleted at once."""
+"""Rows per unit of work."""
 _PORTION = 20_000
-"""Batches that are deleted before other jobs have their turn, and long before the job's lease is over."""
+"""Number of rows to delete before other jobs get their turn, long before the job's lease ends."""
 _AGAIN = timedelta(seconds=1)
 _EVERY = timedelta(days=1)
 
 
 def first_pruning(ports: Ports) -> Job:
-    """The standing job; a worker writes it when it starts. It has a day's time: nothing is old before, and workers of
-    an older version, which are being replaced then, know no such job."""
+    """Return the recurring job. A worker writes it at its start. It is first due after a day: no request is old before,
+    and workers of an older version, which are being replaced then, do not know the job."""
     now = ports.clock.now()
     return Job(id=PRUNE, kind=PRUNE, argument="", due=now + _EVERY, created_at=now)
 
 
 async def prune(ports: Ports, job: Job) -> None:
-    """Delete the requests and counts of hours that are over for longer than KEPT. It comes back at once until all are
-    gone, then after a day."""
+    """Delete the requests and counts of hours that ended more than KEPT ago. Repeat at once until all are deleted, then
+    after a day."""
     now = ports.clock.now()
     before = hour_start(hour_of(now - KEPT))
     left = _PORTION
@@ -47,7 +47,7 @@ async def prune(ports: Ports, job: Job) -> None:
 
 
 async def _prune(ports: Ports, owner: Owner, before: datetime, left: int) -> int:
-    """Delete what is old of one owner; how many batches may still be deleted, none where it may not be all."""
+    """Delete old requests of one owner. Return how many rows may still be deleted; none if some may be left."""
     old = Between(owner_prefix(*owner), ids_from(*owner, before))
 
     async def work(unit: Unit) -> int:

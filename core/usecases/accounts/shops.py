@@ -1,4 +1,4 @@
-"""Shops are made and changed by operators only; merchants merely name them (docs/concepts.md "Shops")."""
+"""Shops, which only operators create and change. Merchants only name them (docs/concepts.md "Shops")."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from ..units import retrying
 from .accounts import find_account, storable
 
 NAME_TAKEN = "shops_name"
-"""The storage's unique rule: one name per account, ignoring case."""
+"""Unique rule of the storage: a name is unique in its account, ignoring case."""
 
 
 def _markup(text: str) -> str:
@@ -51,9 +51,9 @@ async def _naming(ports: Ports, work: Callable[[Unit], Awaitable[Shop]]) -> Shop
 
 
 async def create_shop(ports: Ports, account_id: str, name: str, markup: str | None = None) -> Shop:
-    """Create a shop, enabled. Without a markup it takes no payment yet (`422 SHOP_MARKUP_NOT_SET`).
+    """Create an enabled shop. Without a markup it takes no payments yet (`422 SHOP_MARKUP_NOT_SET`).
 
-    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits for a markup that needs two operators.
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits when a second operator has to confirm the markup.
     """
     ports = gated(ports, "create_shop", account_id, name=name, markup=markup)
     kept_name = shop_name(name)
@@ -81,22 +81,22 @@ async def _change(ports: Ports, shop_id: str, **changes: Any) -> Shop:
 
 
 async def rename_shop(ports: Ports, shop_id: str, name: str) -> Shop:
-    """Give it another name; its id never changes. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
+    """Rename a shop; its id never changes. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
     kept_name = shop_name(name)
     return await _change(ports, shop_id, name=kept_name, name_folded=fold_name(kept_name))
 
 
 async def set_shop(ports: Ports, shop_id: str, texts: Mapping[str, str]) -> Shop:
-    """Set `markup` and `return_url`; an empty text clears one.
+    """Set `markup` and `return_url`. An empty text clears a setting.
 
-    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND; Waits for a markup that needs two operators.
+    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND; Waits when a second operator has to confirm the markup.
     """
     ports = gated(ports, "set_shop", shop_id, None, **texts)
     return await _change(ports, shop_id, **read_settings(texts, SHOP_SETTINGS))
 
 
 async def disable_shop(ports: Ports, shop_id: str) -> Shop:
-    """Take no new payments and subscriptions with this shop_id; all else goes on.
+    """Stop taking new payments and subscriptions for a shop. Existing ones continue.
 
     Raises: Refusal SHOP_NOT_FOUND; INVALID_STATE for a default shop, which cannot be disabled.
     """
@@ -112,12 +112,13 @@ async def disable_shop(ports: Ports, shop_id: str) -> Shop:
 
 
 async def enable_shop(ports: Ports, shop_id: str) -> Shop:
-    """Take payments again. Raises: Refusal SHOP_NOT_FOUND."""
+    """Take payments for a shop again. Raises: Refusal SHOP_NOT_FOUND."""
     return await _change(ports, shop_id, enabled=True)
 
 
 async def list_shops(ports: Ports, account_id: str) -> list[Shop]:
-    """All shops of an account, the oldest, which is the default one, first. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return all shops of an account, oldest first. The oldest is the default shop. Raises: Refusal
+    ACCOUNT_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         await find_account(unit, account_id)
     return [shop async for batch in ports.storage.scan(Shop, account_id=account_id) for shop in batch]

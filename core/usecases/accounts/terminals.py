@@ -1,5 +1,5 @@
-"""Terminals are made and switched by operators only; merchants list them and name one
-(docs/payments.md "Terminals")."""
+"""Terminals, which only operators create and switch. Merchants list them and name one (docs/payments.md
+"Terminals")."""
 
 import msgspec
 
@@ -14,11 +14,11 @@ from ..units import retrying
 from .accounts import find_account, storable
 
 _MOST = 1000
-"""Far above what any account has: a terminal is an agreement, not a row of traffic."""
+"""More than any account has: a terminal is an agreement, not a row of traffic."""
 
 
 async def create_terminal(ports: Ports, account_id: str, wish: TerminalWish) -> Terminal:
-    """A new terminal, enabled. Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND."""
+    """Create an enabled terminal. Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND."""
     terminal = new_terminal(
         wish,
         terminal_id=ports.ids.uuid(),
@@ -35,7 +35,7 @@ async def create_terminal(ports: Ports, account_id: str, wish: TerminalWish) -> 
 
 
 async def list_terminals(ports: Ports, account_id: str) -> list[Terminal]:
-    """All terminals of an account, also disabled ones, the oldest first. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return all terminals of an account, including disabled ones, oldest first. Raises: Refusal ACCOUNT_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         await find_account(unit, account_id)
         return await _of_account(unit, account_id)
@@ -46,12 +46,12 @@ async def _of_account(unit: Unit, account_id: str) -> list[Terminal]:
 
 
 async def disable_terminal(ports: Ports, terminal_id: str) -> Terminal:
-    """Take no new payments by it; those that exist go on. Raises: Refusal TERMINAL_NOT_FOUND."""
+    """Stop taking new payments by a terminal. Existing ones continue. Raises: Refusal TERMINAL_NOT_FOUND."""
     return await _switch(ports, terminal_id, enabled=False)
 
 
 async def enable_terminal(ports: Ports, terminal_id: str) -> Terminal:
-    """Take payments by it again. Raises: Refusal TERMINAL_NOT_FOUND."""
+    """Take payments by a terminal again. Raises: Refusal TERMINAL_NOT_FOUND."""
     return await _switch(ports, terminal_id, enabled=True)
 
 
@@ -66,7 +66,8 @@ async def _switch(ports: Ports, terminal_id: str, *, enabled: bool) -> Terminal:
 
 
 async def list_methods(ports: Ports, caller: Caller) -> list[Terminal]:
-    """What a merchant may choose from, the oldest first. Raises: Refusal METHOD_SELECTION_DISABLED (403)."""
+    """Return the terminals that a merchant may choose from, oldest first. Raises: Refusal METHOD_SELECTION_DISABLED
+    (403)."""
     if not caller.account.settings.terminals:
         raise Refusal("METHOD_SELECTION_DISABLED", "Choosing a terminal is off for this account", status=403)
     async with ports.storage.unit() as unit:
@@ -74,11 +75,11 @@ async def list_methods(ports: Ports, caller: Caller) -> list[Terminal]:
 
 
 async def offered_terminal(unit: Unit, caller: Caller, method_id: str | None, payment_method: str) -> Terminal | None:
-    """Return the terminal that an order goes by: the one it names, as stored, whatever its state.
+    """Return the terminal of an order: the one it names, as stored, whatever its state.
 
-    Without `method_id` it is the account's oldest enabled ordinary terminal of the payment method, so that leaving
-    `method_id` out escapes no required field. An exchange terminal is never chosen by silence. None when there is no
-    such terminal, and while the account's terminals are off.
+    Without `method_id` this is the account's oldest enabled ordinary terminal of the payment method, so leaving out
+    `method_id` does not avoid required fields. An exchange terminal must always be named. Return None when there is no
+    such terminal, or terminals are off for the account.
     """
     if not caller.account.settings.terminals:
         return None
@@ -99,5 +100,5 @@ async def offered_terminal(unit: Unit, caller: Caller, method_id: str | None, pa
 
 
 async def terminal_of(unit: Unit, payment: Payment) -> Terminal | None:
-    """The terminal that a payment goes by; None for one outside terminals."""
+    """Return the terminal of a payment, or None if it has none."""
     return None if payment.method_id is None else await unit[Terminal].get(payment.method_id)

@@ -1,8 +1,8 @@
-"""Bounds what an account writes in a day: each process counts in memory, adds it to a row every few seconds, and reads
-there what other processes counted (docs/limits.md "Data").
+"""Daily limit of the bytes that an account writes. Each process counts in memory, adds its count to a row every few
+seconds, and reads other processes' counts from it (docs/limits.md "Data").
 
-A request costs an addition, and never a write. Several processes may exceed the limit by what they take between two
-flushes, and a process that is killed loses the count since the last one.
+A request costs an addition, and never a write. Several processes may exceed the limit by the bytes of one flush
+interval, and a killed process loses its count since the last flush.
 """
 
 from ....ports.bundle import Ports
@@ -21,27 +21,28 @@ from ...domain.errors import Refusal
 from ..units import retrying
 
 _ROWS = 100
-"""Written, or deleted, in one unit."""
+"""Rows written or deleted per unit of work."""
 WAITING = 10_000
-"""Accounts whose bytes wait at most while the storage is away; those of further ones are not counted."""
+"""Maximum number of accounts with waiting counts while the storage is unavailable. Bytes of further accounts are not
+counted."""
 
 Place = tuple[str, str, Mode]
 """Day, account and mode."""
 
 
 class ByteCounter:
-    """What accounts have written today, as far as this process knows. For one event loop."""
+    """Bytes that accounts have written today, as far as this process knows. For one event loop."""
 
     def __init__(self, limits: DailyBytes | None = None) -> None:
         self._limits = limits or DailyBytes()
         self._known: dict[Place, int] = {}
-        """Sums of all processes, of places that this process counted at."""
+        """Sums over all processes, for accounts that this process counted."""
         self._waiting: dict[Place, int] = {}
-        """Counted here, and not written yet."""
+        """Bytes counted here and not written yet."""
         self._pruned: str | None = None
 
     def take(self, ports: Ports, caller: Caller, body: bytes) -> None:
-        """Count a request that writes. Raises: Refusal RATE_LIMIT_EXCEEDED where the day's bytes are used up."""
+        """Count a request that writes. Raises: Refusal RATE_LIMIT_EXCEEDED when the day's bytes are used up."""
         now = ports.clock.real()
         place = (day_of_bytes(now), caller.account_id, caller.mode)
         waiting = self._waiting.get(place, 0)
@@ -57,8 +58,8 @@ class ByteCounter:
             self._waiting[place] = waiting + size
 
     async def flush(self, ports: Ports) -> None:
-        """Add what waits to the rows, and read their sums. Raises: Unavailable; what was not written waits on. A commit
-        that broke off without an answer may be counted twice."""
+        """Add waiting counts to the rows, and read the sums. Raises: Unavailable; unwritten counts are kept. A commit
+        that failed without an answer may be counted twice."""
         today = day_of_bytes(ports.clock.real())
         self._known = {place: known for place, known in self._known.items() if place[0] == today}
         waiting = list(self._waiting.items())
@@ -85,7 +86,7 @@ def _row(place: Place, size: int) -> WrittenBytes:
 
 
 async def _prune(ports: Ports) -> None:
-    """Delete the rows of days that are long over."""
+    """Delete the rows of long past days."""
     old = Below(day_of_bytes(ports.clock.real() - KEPT))
 
     async def work(unit: Unit) -> bool:

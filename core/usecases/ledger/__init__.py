@@ -1,1 +1,1 @@
-"""The books: one way to post, the chains of entries, checks and balances."""
+"""The ledger: booking, chains of entries, checks and balances."""

@@ -1,8 +1,8 @@
-"""Taking a chain over that the vault never tagged: once, at the upgrade to a version with tags, by an operator.
+"""Adoption of a chain that the vault never tagged: once, by an operator, after the upgrade to a version with tags.
 
-A program cannot tell a history of before there were tags from one that was forged to look so. So nothing takes it over
-by itself: until an operator says that the history is the one that this installation wrote, alarms name it, and nothing
-is chained on top of it.
+A program cannot distinguish a history from before the tags from one forged to look so. So no program adopts it by
+itself. Until an operator confirms that this installation wrote the history, alarms report it, and no row is chained
+after it.
 """
 
 import msgspec
@@ -21,27 +21,28 @@ from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
 
 UNFINISHED = OneOf(tuple(status for status in ExchangeStatus if status not in FINAL))
-"""Of exchanges."""
+"""Statuses of exchanges in progress."""
 
 
 class Adopted(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken over."""
+    """Result of an adoption."""
 
     chains: tuple[str, ...]
-    """The names of those whose heads bore no tag; empty: there was nothing to do."""
+    """Names of the adopted chains. Empty when no chain lacked a tag."""
     entries: int
     acts: int
     wallets: tuple[tuple[str, str], ...] = ()
-    """Accounts, and the payout wallets that were taken for theirs."""
+    """Accounts with the payout wallets that were tagged."""
 
 
 async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobody) -> Adopted:
-    """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and payout wallets,
-    pending payouts and exchanges under way that bear none; and extend the chains by what waits. Where no chain is to be
-    taken over, nothing is.
+    """Tag untagged heads of chains after checking every link and balance. Also tag API keys, settings that move money,
+    pending payouts and exchanges in progress without a tag. Then extend the chains. If no chain needs adoption, do
+    nothing.
 
-    Raises: Refusal INVALID_STATE where the books do not hold; where rows or a head show that the vault tagged them
-    before, so that this is no upgrade, unless `anyway`: its keys are lost, and what stands is known to be true.
+    Raises: Refusal INVALID_STATE when the ledger has faults, or when rows or a head show that the vault tagged them
+    before, so that this is not an upgrade. With `anyway` the latter is allowed, because the vault's keys are lost and
+    the operator knows the state to be true.
     """
     report = await verify_ledger(ports, progress=progress, adopting=True)
     if not report.holds:
@@ -60,8 +61,8 @@ async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobo
 
 
 async def _tag_keys(ports: Ports, unit: Unit, *, anyway: bool) -> None:
-    """Tag API keys that bear no tag, and `anyway` those whose tag does not fit: it was made by a vault key that is
-    lost."""
+    """Tag API keys without a tag. With `anyway`, also tag keys whose tag does not fit, because a lost vault key made
+    it."""
     async for keys in ports.storage.scan(ApiKey, readable=True):
         for key in keys:
             if key.tag is None or (anyway and not key_fits(ports.vault, key)):
@@ -78,7 +79,8 @@ async def _tag_wallets(ports: Ports, unit: Unit) -> tuple[tuple[str, str], ...]:
                     found[account.id] = account.settings.payout_wallet
     async for payouts in ports.storage.scan(Withdrawal, status=WithdrawalStatus.PENDING, readable=True):
         for payout in payouts:
-            # One that goes elsewhere nobody has looked at: an operator calls it off, and has it made anew.
+            # Skip a payout to any other address, which no operator has checked. An operator cancels it, and it is
+            # created again.
             if payout.tag is None and found.get(payout.account_id) == payout.wallet:
                 unit[Withdrawal].save(tag_withdrawal(ports.vault, payout))
     async for exchanges in ports.storage.scan(Exchange, status=UNFINISHED, readable=True):

@@ -1,4 +1,4 @@
-"""A merchant's balance, read off the ledger's running balances (docs/settlement.md "The balance")."""
+"""A merchant's balance, from the ledger's running balances (docs/settlement.md "The balance")."""
 
 from datetime import datetime
 
@@ -12,8 +12,8 @@ from .ledger import purses
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """See docs/settlement.md "The balance". All USDT that the merchant ever received are at any moment available,
-    reserved, withdrawn, or taken by refunds after settlement."""
+    """Balance of a merchant (docs/settlement.md "The balance"). At any moment, all USDT that the merchant ever received
+    are available, reserved, withdrawn, or taken by refunds after settlement."""
 
     available: Usdt
     reserved: Usdt
@@ -24,7 +24,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_balance(ports: Ports, caller: Caller) -> Balance:
-    """The balance of the caller's account and mode: one statement, so that its parts agree."""
+    """Return the balance of the caller's account and mode. One query reads all its parts, so they agree."""
     async with ports.storage.unit() as unit:
         found = await purses(unit, caller.account_id, caller.mode)
     available, reserved, withdrawn, refunded = (

@@ -1,5 +1,5 @@
-"""Judging a hash chain, row by row in the order of its numbers (domain/chains.py): is it what was written, and does it
-hold what heads that were told outside of the database say?"""
+"""Check of a hash chain, row by row in the order of its numbers (domain/chains.py): whether it is unchanged, and
+whether it contains heads that were exported from the database."""
 
 from collections.abc import AsyncIterator, Iterable
 from hmac import compare_digest
@@ -15,13 +15,13 @@ from ..chains import NO_HEAD, head_fault
 
 BATCH = 1000
 NO_ROW = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)
-"""How a storage says that a row holds what no record could."""
+"""Exceptions by which a storage reports a row with impossible content."""
 _LOWEST = -(2**63)
-"""What no number is below: storages hold integers of 64 bits."""
+"""Lowest possible number: storages hold integers of 64 bits."""
 
 
 class BadEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The first row that is not as it was written, or one that is missing."""
+    """The first row that was changed or is missing."""
 
     number: int | None
     id: str | None
@@ -29,12 +29,12 @@ class BadEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowUnreadable(Exception):
-    """The next row of a chain holds what no row could."""
+    """The next row of a chain has impossible content."""
 
 
 class ChainCheck:
-    """Judges the rows of a chain, one after the other. `against`: heads that it must hold; those of others are left
-    aside."""
+    """Checks the rows of a chain one after the other. `against`: exported heads that the chain must contain; heads of
+    other chains are ignored."""
 
     def __init__(self, vault: Vault, chain: Chain, against: Iterable[Head] = ()) -> None:
         self.chain = chain
@@ -42,9 +42,9 @@ class ChainCheck:
         self.rows = 0
         self.loose = 0
         self.differing: list[str] = []
-        """What differs from the heads that were told."""
+        """Differences from the exported heads."""
         self.is_tagged = False
-        """Some row bears a tag of the vault, whichever key's."""
+        """Whether any row has a tag of the vault, by any key."""
         self._vault = vault
         self._number = 0
         self._ended = False
@@ -59,11 +59,11 @@ class ChainCheck:
 
     @property
     def head(self) -> Head:
-        """Where the rows that were seen end."""
+        """Return the head for the rows read so far."""
         return Head(chain=self.chain.name, number=self._number, link=self._link)
 
     def note_chained(self, number: int, row: Any) -> None:
-        """The next row of the chain, by its number."""
+        """Check the next row of the chain, by its number."""
         self.rows += 1
         expected = self._number + 1
         if number < expected:
@@ -85,7 +85,7 @@ class ChainCheck:
         try:
             fits = self._vault.fits(tag, link, self.chain.row_place(number))
         except VaultError:
-            # Of before there were tags, or by a key that was dropped since: a later tag stands for it.
+            # The row is from before the tags, or its key was dropped. A later tag covers it.
             self._untagged_from = self._untagged_from or number
             return
         if not fits:
@@ -94,7 +94,7 @@ class ChainCheck:
         self._untagged_from = None
 
     def ends(self, head: ChainHead | None, *, adopting: bool = False) -> None:
-        """What the head says of the last row. `adopting`: whether the vault tagged it is not asked."""
+        """Compare the head with the last row. `adopting`: ignore whether the vault tagged the head."""
         self._ended = True
         if head is not None and (head.number, head.seal) != (self._number, self._link):
             self.fault(None, self._number + 1, f"the chain should end at number {head.number}")
@@ -110,18 +110,18 @@ class ChainCheck:
             self.fault(None, None, fault)
 
     def note_loose(self) -> None:
-        """A row that the chain does not hold yet."""
+        """Count a row that is not in the chain yet."""
         self.rows += 1
         self.loose += 1
         if self._is_headless:
             self.fault(None, None, NO_HEAD)
 
     def stops(self) -> None:
-        """The next row holds what no row could."""
+        """Report that the next row has impossible content."""
         self.fault(None, None if self._ended else self._number + 1, "cannot be read")
 
     def fault(self, row_id: str | None, number: int | None, reason: str) -> None:
-        """Keep the first."""
+        """Record a fault. Only the first one is kept."""
         self.bad = self.bad or BadEntry(number=number, id=row_id, reason=reason)
 
     def _hold(self, number: int, link: bytes) -> None:
@@ -136,7 +136,8 @@ class ChainCheck:
 
 
 async def _batch(shelf: Shelf[Any], offset: int, **asked: Any) -> list[Any]:
-    """The next rows; before one that is none, those up to it. Raises: RowUnreadable, when it is the first."""
+    """Return the next rows. Before an unreadable row, return the rows up to it. Raises: RowUnreadable when it is the
+    first."""
     try:
         return await shelf.find(offset=offset, limit=BATCH, **asked)
     except NO_ROW:
@@ -151,8 +152,7 @@ async def _batch(shelf: Shelf[Any], offset: int, **asked: Any) -> list[Any]:
 
 
 async def chained_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int, Any]]:
-    """Whatever has a number, in its order: also a number that the chain never gave, or one that two have. Raises:
-    RowUnreadable."""
+    """Yield all rows with a number, in its order, including wrong and duplicate numbers. Raises: RowUnreadable."""
     last, same = _LOWEST, 0
     while batch := await _batch(seen[chain.rows], same, number=AtLeast(last), order="number"):
         for row in batch:
@@ -162,7 +162,7 @@ async def chained_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int,
 
 
 async def loose_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[Any]:
-    """What the chain does not hold yet. Raises: RowUnreadable."""
+    """Yield rows that are not in the chain yet. Raises: RowUnreadable."""
     after, past = "", 0
     while batch := await _batch(seen[chain.rows], past, number=None, id=AtLeast(after)):
         for row in batch:

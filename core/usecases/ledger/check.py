@@ -1,5 +1,5 @@
-"""`cambist ledger verify`: the balances are provable from the journal, the journal and the audit log from their hash
-chains, and these from heads that were told before (ARCHITECTURE.md "Money")."""
+"""Check of `cambist ledger verify`. The balances are proved from the journal, the journal and the audit log from their
+hash chains, and the chains from exported heads (ARCHITECTURE.md "Money")."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
@@ -23,7 +23,7 @@ from .value_check import BadValue, bad_values
 
 
 class BadBalance(msgspec.Struct, frozen=True, kw_only=True):
-    """A running balance that is not the sum of its postings, in the smallest part of its currency."""
+    """A running balance that is not the sum of its postings, in the smallest unit of its currency."""
 
     id: str
     kept: int
@@ -31,51 +31,51 @@ class BadBalance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the check found."""
+    """Result of the check."""
 
     entries: int
     unsealed: int
-    """Entries of the last hour, which the chain does not hold yet; their sums are checked all the same."""
+    """Number of entries that are not in the chain yet, from the last hour. Their sums are checked too."""
     first_bad_entry: BadEntry | None
     bad_balances: tuple[BadBalance, ...]
     acts: int
-    """Rows of the audit log."""
+    """Number of rows in the audit log."""
     acts_unsealed: int
     first_bad_act: BadEntry | None
     differing: tuple[str, ...]
-    """How the chains differ from heads that were told before."""
+    """Differences between the chains and exported heads."""
     heads: tuple[Head, ...]
-    """Where the chains end."""
+    """Ends of the chains."""
     sealed_at: datetime | None
-    """When the journal's last entries were chained."""
+    """Moment when the journal's last entries were chained."""
     bad_values: tuple[BadValue, ...]
-    """Amounts and wallets of other rows that are not what the journal, or their tags, say."""
+    """Amounts and wallets in other rows that differ from the journal or from their tags."""
     is_tagged: bool
-    """Some row of a chain bears a tag of the vault."""
+    """Whether any row of a chain has a tag of the vault."""
 
     @property
     def holds(self) -> bool:
-        """Nothing is wrong."""
+        """Return whether the check found no fault."""
         faults = (self.bad_balances, self.differing, self.bad_values)
         return self.first_bad_entry is None and self.first_bad_act is None and not any(faults)
 
     @property
     def head(self) -> str:
-        """Where the chains end, as one line to keep elsewhere and hold them against later."""
+        """Return the ends of the chains as one line, to be stored elsewhere and compared later."""
         return told(self.heads, self.sealed_at)
 
     @property
     def tagged_head(self) -> str | None:
-        """The same where the chains hold; null where nothing stands for them."""
+        """Return the same line, or None if the chains have a fault."""
         return self.head if self.first_bad_entry is None and self.first_bad_act is None else None
 
 
 Progress = Callable[[int], None]
-"""Is told how many entries are checked."""
+"""Receives the number of checked entries."""
 
 
 def nobody(_checked: int) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
 async def verify_ledger(
@@ -85,13 +85,13 @@ async def verify_ledger(
     against: Iterable[Head] = (),
     adopting: bool = False,
 ) -> LedgerReport:
-    """Recompute everything from the journal, and the chain of the audit log, as of one moment, beside a working
-    service.
+    """Recompute all balances from the journal, and the chains of the journal and the audit log, as of one moment. It
+    runs beside a working service.
 
-    Memory grows with the number of running balances, not with that of entries. `progress` is told how many entries
-    are checked. The first bad entry is by the chain's order. The balances are compared in any case but one: behind an
-    entry that cannot even be read, nothing of the journal is checked. `against`: heads that were told before, which
-    the chains must hold. `adopting`: whether the vault tagged the heads is not asked.
+    Memory use grows with the number of running balances, not of entries. `progress` receives the number of checked
+    entries. The first bad entry is the first in the chain's order. The balances are always compared, except after an
+    unreadable entry, where the check of the journal ends. `against`: exported heads that the chains must contain.
+    `adopting`: ignore whether the vault tagged the heads.
     """
     told_before = tuple(against)
     books = _Books(ChainCheck(ports.vault, LEDGER, told_before), progress)
@@ -146,7 +146,7 @@ async def _walk_acts(seen: Snapshot, acts: ChainCheck, *, adopting: bool) -> Non
 
 
 class _Books:
-    """Adds up the entries of the journal, in the order of their chain."""
+    """Sums the entries of the journal, in the order of their chain."""
 
     def __init__(self, chain: ChainCheck, progress: Progress) -> None:
         self.chain = chain
@@ -154,7 +154,7 @@ class _Books:
         self._progress = progress
 
     def count(self, entry: JournalEntry) -> None:
-        """The next entry; its place in the chain is judged already."""
+        """Add the next entry, whose position in the chain is already checked."""
         if entry.id != entry_id(entry.kind, entry.object_id, entry.revision):
             self.chain.fault(entry.id, entry.number, "has another id than its kind, object and revision say")
         fault = imbalance(entry.postings)

@@ -1,5 +1,5 @@
-"""By which rate a movement turned RUB into USDT, or took USDT for RUB, and of how much: what its objects say
-(docs/settlement.md "Movements")."""
+"""Conversions of movements: the rate and the RUB amount by which a movement turned RUB into USDT or back, from the rows
+of its objects (docs/settlement.md "Movements")."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -19,18 +19,19 @@ from ...domain.settlement.settlement import Correction, Settlement, SettlementIt
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a movement converted."""
+    """Conversion of a movement."""
 
     amount: Rub
-    """What its change of available USDT stands for, and of its sign."""
+    """RUB value of the change of available USDT, with the same sign."""
     rate: str
-    """RUB per 1 USDT: a settlement's with the payment's markup, a refund's without."""
+    """RUB per 1 USDT. The rate of a settlement includes the payment's markup; the rate of a refund does not."""
     settlement_id: str | None = None
-    """The statement that has the line."""
+    """The statement with this line."""
 
 
 async def conversions_of(ports: Ports, movements: Sequence[Movement]) -> dict[int, Conversion]:
-    """By number, the conversions of movements; of what converted nothing, and of objects that are forgotten, none."""
+    """Return the conversions of movements by number. A movement without a conversion, or whose object was deleted, is
+    left out."""
     settled = [each for each in movements if each.kind is EntryKind.SETTLEMENT]
     refunded = [each for each in movements if each.object_type is ObjectType.REFUND and each not in settled]
     async with ports.storage.unit() as unit:
@@ -50,7 +51,8 @@ async def _of_refunds(unit: Unit, movements: Sequence[Movement]) -> dict[int, Co
 
 
 async def _of_settlements(unit: Unit, movements: Sequence[Movement]) -> dict[int, Conversion]:
-    """A payment's is its line of the statement less those of its refunds, all at one rate; a correction's its own."""
+    """Return conversions of settlements. A payment's conversion is its line of the statement less those of its refunds,
+    all at one rate. A correction has its own."""
     paid = (each.object_id for each in movements if each.object_type is ObjectType.PAYMENT)
     given_back = (each.object_id for each in movements if each.object_type is ObjectType.REFUND)
     objects: dict[str, Any] = {**await _by_id(unit, Payment, paid), **await _by_id(unit, Correction, given_back)}
@@ -74,7 +76,7 @@ async def _of_settlements(unit: Unit, movements: Sequence[Movement]) -> dict[int
 
 
 def _line_of(settled: Payment | Correction | None) -> str | None:
-    """The id of the line of what was settled."""
+    """Return the id of the statement line of a settled payment or correction."""
     if settled is None or settled.settlement_id is None:
         return None
     if isinstance(settled, Payment):

@@ -1,4 +1,4 @@
-"""Booking: the one room that writes the journal and the running balances (ARCHITECTURE.md "Money")."""
+"""Booking: the only module that writes the journal and the running balances (ARCHITECTURE.md "Money")."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -29,7 +29,7 @@ from .listing import list_all
 EXTEND_CHAINS = "ledger.seal"
 
 LEDGER_RULES = ("ledger_accounts_id",)
-"""Unique rules whose Conflict means that another unit made a running balance first: read again."""
+"""Unique rules whose Conflict means that another unit created a running balance first, so the work reads again."""
 
 _EVERY = timedelta(hours=1)
 _MANY = 100
@@ -37,7 +37,7 @@ _MANY = 100
 
 
 def post(unit: Unit, *entries: JournalEntry) -> None:
-    """Book entries in the caller's unit: the journal's rows, and what they add to the running balances.
+    """Book entries in the caller's unit: write the journal rows and add them to the running balances.
 
     Commit raises Conflict `journal_id` when the same move was booked before.
     """
@@ -55,7 +55,7 @@ def post(unit: Unit, *entries: JournalEntry) -> None:
 def book(
     ports: Ports, unit: Unit, kind: EntryKind, owned: Owned, postings: Mapping[Purse, int], *, revision: int = 1
 ) -> None:
-    """Book one entry of an object now, in the caller's unit; as `post`."""
+    """Book one entry of an object now, in the caller's unit, as `post` does."""
     entry = journal_entry(
         kind,
         owned.id,
@@ -69,10 +69,10 @@ def book(
 
 
 async def may_take(unit: Unit, account_id: str, mode: Mode, amount: Usdt, *, overdraft: Usdt) -> bool:
-    """Whether the available USDT of a merchant allow taking `amount`, going `overdraft` below zero at most.
+    """Return whether a merchant's available USDT allow taking `amount`, with `overdraft` as the limit below zero.
 
-    When they do, the running balance is saved too: of two units that take at once one goes stale and asks again. So
-    the caller books what it takes in this unit, and passes LEDGER_RULES to `retrying`.
+    If they do, save the running balance too. When two units take at the same time, one of them goes stale and checks
+    again. So the caller must book the amount in this unit, and pass LEDGER_RULES to `retrying`.
     """
     row_id = ledger_account_id(account_id, mode, Purse.AVAILABLE)
     row = await unit[LedgerAccount].get(row_id)
@@ -87,7 +87,8 @@ async def may_take(unit: Unit, account_id: str, mode: Mode, amount: Usdt, *, ove
 
 
 async def purses(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
-    """All running balances of an owner, in one statement and so as of one moment; a purse never moved is left out."""
+    """Return all running balances of an owner, read by one query and so as of one moment. Ledger accounts without
+    movements are left out."""
     low, high = balance_ids(owner, mode)
     found: dict[Purse, int] = {}
     for row in await unit[LedgerAccount].find(id=Between(low, high), limit=_MANY, quick=True):
@@ -96,14 +97,14 @@ async def purses(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
 
 
 def first_extension(ports: Ports) -> Job:
-    """The standing job that adds new entries to their chains, and to merchants' movements, every hour."""
+    """Return the recurring job that adds new entries to their chains and to merchants' movements, every hour."""
     now = ports.clock.now()
     return Job(id=EXTEND_CHAINS, kind=EXTEND_CHAINS, argument="", due=now + _EVERY, created_at=now)
 
 
 async def extend_chains(ports: Ports, job: Job) -> None:
-    """Put every entry, and every row of the audit log, that is not chained yet into its hash chain, and list what the
-    movements of merchants lack; come back in an hour."""
+    """Run the job: chain every new journal entry and audit row, list merchants' missing movements, and reschedule in an
+    hour."""
     await extend_journal(ports)
     await extend_chain(ports, AUDIT)
     await list_all(ports)
@@ -111,5 +112,5 @@ async def extend_chains(ports: Ports, job: Job) -> None:
 
 
 async def extend_journal(ports: Ports) -> int:
-    """Add to the chain what is committed of the journal by now and not chained yet; how many entries that were."""
+    """Add committed journal entries to the chain, and return their number."""
     return await extend_chain(ports, LEDGER)

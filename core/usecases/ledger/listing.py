@@ -1,5 +1,5 @@
-"""Listing a merchant's movements behind the journal (docs/settlement.md "Movements"): whoever reads them lists first
-what was booked since, and an hourly job lists for all."""
+"""Listing of merchants' movements from the journal (docs/settlement.md "Movements"). Each reader first lists the
+entries booked since, and an hourly job lists them for all merchants."""
 
 import logging
 from datetime import datetime
@@ -13,10 +13,10 @@ from ...domain.movements import Movement, in_order, movement_ids, movement_of
 from ..units import retrying
 
 AT_ONCE = 1000
-"""Entries that one unit lists. Encoding them takes the event loop for some 40 ms."""
+"""Entries per unit of work. Encoding them blocks the event loop for about 40 ms."""
 
 _RACES = ("movements_id",)
-"""The unique rule whose Conflict means that another unit listed the very entries first: read again."""
+"""Unique rule whose Conflict means that another unit listed the same entries first, so the work reads again."""
 
 log = logging.getLogger("cambist.ledger")
 
@@ -24,15 +24,16 @@ log = logging.getLogger("cambist.ledger")
 async def list_fresh(
     ports: Ports, account_id: str, mode: Mode, *, since: datetime | None = None, most: int | None = None
 ) -> bool:
-    """List what was booked of an account and mode and is not listed yet, in `most` units at most; whether all of it is.
-    `since`: but for what is older than this.
+    """List the account's entries in a mode that are not listed yet, in at most `most` units. Return whether all are
+    listed. `since`: skip older entries.
 
-    Raises: Unreadable for an entry; nothing behind it is listed, because its sum would be wrong.
+    Raises: Unreadable for an entry. No later entry is listed then, because its sums would be wrong.
     """
 
     async def work(unit: Unit) -> int:
-        # First what waits, then where the list ends: who lists the same at the same time has either taken it away from
-        # the one, or not added it to the other yet, and then one of both loses the race.
+        # Read the waiting entries first, then the end of the list. A unit that lists the same entries at the same time
+        # has either taken them away from the first read, or not extended the list at the second. Then one of the two
+        # loses the race.
         fresh = await fresh_entries(unit, account_id, mode, since)
         last = await last_movement(unit, account_id, mode) if fresh else None
         for entry in in_order(fresh):
@@ -51,7 +52,7 @@ async def list_fresh(
 
 
 async def list_all(ports: Ports) -> None:
-    """The same of every account. What fails for one keeps no other waiting."""
+    """List the missing movements of every account. A failure for one account does not stop the others."""
     async for accounts in ports.storage.scan(Account, readable=True):
         for account in accounts:
             for mode in Mode:
@@ -64,14 +65,14 @@ async def list_all(ports: Ports) -> None:
 
 
 async def fresh_entries(seen: Unit, account_id: str, mode: Mode, since: datetime | None) -> list[JournalEntry]:
-    """What is not listed yet, AT_ONCE at most, the oldest first."""
+    """Return entries that are not listed yet, at most AT_ONCE, oldest first."""
     return await seen[JournalEntry].find(
         place=None, account_id=account_id, mode=mode, at=Between(since), order="at", limit=AT_ONCE, quick=True
     )
 
 
 async def last_movement(seen: Unit, account_id: str, mode: Mode) -> Movement | None:
-    """Where a list ends."""
+    """Return the last movement in the list, or None."""
     span = Between(*movement_ids(account_id, mode))
     found = await seen[Movement].find(id=span, order="-id", limit=1, quick=True)
     return found[0] if found else None

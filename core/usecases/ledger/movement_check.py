@@ -1,5 +1,4 @@
-"""Movements held against the journal that they are of (value_check.py): whoever alters one, or takes one away, is found
-out."""
+"""Comparison of movements with the journal (value_check.py). It detects changed and deleted movements."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 
@@ -11,18 +10,18 @@ from ...domain.movements import Movement, movement_of
 _BATCH = 1000
 
 Sums = tuple[int, int, int]
-"""Available, reserved, pending, in their smallest parts."""
+"""Available, reserved and pending, in their smallest units."""
 Fault = tuple[str, str, str]
-"""A row, its field, and what is wrong."""
+"""A row, its field, and the fault."""
 
 _NOTHING = 0, 0, 0
 
 
 async def movement_faults(seen: Snapshot, counted: Mapping[str, int]) -> AsyncIterator[Fault]:
-    """All that differ. `counted`: what the journal's entries sum to, by the ids of running balances.
+    """Find all differences. `counted`: sums of the journal's entries by the ids of running balances.
 
-    Memory grows with the number of balances. A movement that cannot be read is passed over, and so its follower is
-    named. Raises: Unreadable for an entry.
+    Memory use grows with the number of balances. An unreadable movement is skipped, so the next one is reported as
+    differing. Raises: Unreadable for an entry.
     """
     last: dict[str, Movement] = {}
     after, past = "", 0
@@ -65,11 +64,11 @@ def _movement(entry: JournalEntry, before: Movement | None) -> Movement | None:
     try:
         return movement_of(entry, before)
     except ValueError:
-        return None  # nobody booked it so: the chain names it, and the sums differ
+        return None  # The service books no such entry: the chain check reports it, and the sums differ
 
 
 def _balances(counted: Mapping[str, int]) -> dict[str, Sums]:
-    """Of every merchant and mode, by the beginning of the ids of movements."""
+    """Return the sums of every merchant and mode, by the common prefix of the ids of their movements."""
     found: dict[str, dict[str, int]] = {}
     for row_id, amount in counted.items():
         owner, purse, _stripe = row_id.rsplit(":", 2)
@@ -80,7 +79,7 @@ def _balances(counted: Mapping[str, int]) -> dict[str, Sums]:
 
 
 async def _waiting(seen: Snapshot, owner: str) -> Sums:
-    """The sums of what is not listed yet."""
+    """Return the sums of entries that are not listed yet."""
     account_id, _, mode = owner.rpartition(":")
     sums, since, past = _NOTHING, None, 0
     while batch := await seen[JournalEntry].find(

@@ -1,7 +1,7 @@
-"""A merchant's movements, read (docs/settlement.md "Movements").
+"""Reading of a merchant's movements (docs/settlement.md "Movements").
 
-Whoever reads lists first what was booked since, so that the last movement's balance is that of GET /balance. A page is
-found by looking at some movements only: each knows how many there were of each sort up to it.
+A reader first lists the entries booked since, so that the last movement shows the balance of GET /balance. A page is
+found by reading only a few movements, because each movement stores how many there were of each sort up to it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -36,19 +36,19 @@ from .ledger import purses
 from .listing import AT_ONCE, fresh_entries, last_movement, list_fresh
 
 MOST = 30
-"""Units that one request waits for: some seconds. What is behind that the hourly job lists, and the requests after."""
+"""Units that one request waits for, some seconds in total. The hourly job and later requests list the rest."""
 RETRY_AFTER = 2
-"""Seconds."""
+"""In seconds."""
 
 _PROBES = 64
-"""Movements that one read of a search looks at. Few reads of many are quicker than many of few: a read of a server is
-a round trip."""
+"""Movements that one step of a search reads. Few large reads are faster than many small ones, because each read is a
+round trip to the server."""
 
 T = TypeVar("T")
 
 
 class MovementFilter(MomentFilter, frozen=True, kw_only=True):
-    """Query values of GET /balance/movements as they came; None: not given."""
+    """Query values of GET /balance/movements as received; None when absent."""
 
     kind: str | None = None
     object_type: str | None = None
@@ -57,12 +57,12 @@ class MovementFilter(MomentFilter, frozen=True, kw_only=True):
 
 
 async def bring_up(ports: Ports, caller: Caller) -> None:
-    """List what the caller's movements lack. Raises: Refusal PROVIDER_UNAVAILABLE while that is more than a request may
-    wait for: the next one goes on.
+    """List the caller's missing movements. Raises: Refusal PROVIDER_UNAVAILABLE when that takes longer than a request
+    may wait; the next request continues.
 
-    What is not listed is looked for near the end of the list: before that, Postgres may walk over all that was listed
-    since it last tidied up. Whether something older is missing, of a clock that was set right, the balance tells; what
-    is booked between these reads only makes it look once more.
+    The search for missing entries begins near the end of the list. Further back, Postgres may walk over all entries
+    listed since its last vacuum. The balance shows whether an older entry is missing, for example after the clock was
+    corrected. An entry booked between these reads only causes one more search.
     """
     owner = caller.account_id, caller.mode
     async with ports.storage.unit() as seen:
@@ -87,7 +87,7 @@ def _is_balance(last: Movement | None, balance: Mapping[Purse, int]) -> bool:
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """Movements of one account and mode from number `low` on and before `high`, of some sorts. It reads by `unit`."""
+    """Movements of one account and mode with numbers from `low` to below `high`, of some sorts, read by `unit`."""
 
     unit: Unit
     account_id: str
@@ -97,12 +97,12 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     sorts: Sorts = Sorts()
 
     async def counted(self) -> tuple[int, int]:
-        """How many of the sorts there were before the span, and up to its end."""
+        """Return the number of movements of the sorts before the span, and up to its end."""
         edges = await self._at({self.low - 1, self.high - 1})
         return self.sorts.count(edges.get(self.low - 1)), self.sorts.count(edges.get(self.high - 1))
 
     async def of(self, first: int, last: int) -> list[Movement]:
-        """Those with the ordinals from `first` to `last`, counted from the account's beginning; in their order."""
+        """Return the movements with the ordinals `first` to `last`, counted from the account's beginning, in order."""
         if first > last:
             return []
         if self.sorts.all:
@@ -115,8 +115,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         return [found[number] for number in numbers.values()]
 
     async def first_where(self, wanted: Iterable[T], reached: Callable[[Movement, T], bool]) -> dict[T, int]:
-        """For each that is wanted the number of the first movement that reached it, and with it all after; `high` where
-        none did. All are searched for at once."""
+        """For each wanted value, return the number of the first movement that reached it, or `high` if none did. All
+        later movements have reached it too. One search finds all values."""
         bounds = dict.fromkeys(wanted, (self.low, self.high))
         while left := {each: bound for each, bound in bounds.items() if bound[0] < bound[1]}:
             parts = max(_PROBES // len(left), 1) + 1
@@ -144,7 +144,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter that was read."""
+    """A validated filter."""
 
     sorts: Sorts
     object_id: str | None
@@ -152,7 +152,7 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None
 
     def takes(self, movement: Movement) -> bool:
-        """Whether it is asked for."""
+        """Return whether the filter matches the movement."""
         return (
             self.sorts.takes(sort_of(movement))
             and (self.object_id is None or self.object_id == movement.object_id)
@@ -162,7 +162,7 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_movements(ports: Ports, caller: Caller, asked: MovementFilter, number: int, size: int) -> Page[Movement]:
-    """A page of the caller's movements, the newest first.
+    """Return a page of the caller's movements, newest first.
 
     Raises: Refusal VALIDATION_ERROR; PROVIDER_UNAVAILABLE as `bring_up`.
     """
@@ -180,7 +180,7 @@ async def list_movements(ports: Ports, caller: Caller, asked: MovementFilter, nu
 
 
 async def movements_of(ports: Ports, account_id: str, mode: Mode, asked: MovementFilter, limit: int) -> list[Movement]:
-    """For operators: the newest movements of an account and mode, the newest first.
+    """Return the newest movements of an account and mode, newest first, for operators.
 
     Raises: Refusal ACCOUNT_NOT_FOUND, and as `list_movements`.
     """
@@ -190,7 +190,8 @@ async def movements_of(ports: Ports, account_id: str, mode: Mode, asked: Movemen
 async def every_movement_of(
     ports: Ports, account_id: str, mode: Mode, asked: MovementFilter
 ) -> AsyncIterator[Sequence[Movement]]:
-    """For operators: all of them, as `all_movements`. Raises: Refusal ACCOUNT_NOT_FOUND, and as `list_movements`."""
+    """Return all movements of an account and mode, as `all_movements`, for operators. Raises: Refusal
+    ACCOUNT_NOT_FOUND, and as `list_movements`."""
     return await all_movements(ports, await _caller(ports, account_id, mode), asked)
 
 
@@ -200,8 +201,8 @@ async def _caller(ports: Ports, account_id: str, mode: Mode) -> Caller:
 
 
 async def all_movements(ports: Ports, caller: Caller, asked: MovementFilter) -> AsyncIterator[Sequence[Movement]]:
-    """All movements of the caller that are asked for and there are by now, the oldest first, a batch at a time. Raises
-    as `list_movements`, before the first batch."""
+    """Return all matching movements of the caller up to now, oldest first, in batches. Raises: as `list_movements`,
+    before the first batch."""
     wanted = _read(asked)
     await bring_up(ports, caller)
     async with ports.storage.unit() as unit:
@@ -216,7 +217,7 @@ async def _lone(found: Sequence[Movement]) -> AsyncIterator[Sequence[Movement]]:
 
 
 async def batches_of(ports: Ports, span: Span, takes: Callable[[Movement], bool]) -> AsyncIterator[Sequence[Movement]]:
-    """The movements of a span that are taken, the oldest first; read by units of their own."""
+    """Yield the matching movements of a span, oldest first, each batch read by a unit of its own."""
     for low in range(span.low, span.high, AT_ONCE):
         ends = Between(*movement_ids(span.account_id, span.mode, low, min(low + AT_ONCE, span.high)))
         async with ports.storage.unit() as unit:
@@ -236,7 +237,7 @@ async def _span(unit: Unit, caller: Caller, wanted: _Wanted) -> Span:
 
 
 async def _of_object(unit: Unit, caller: Caller, object_id: str) -> list[Movement]:
-    """An object's movements, in their order: its entries are known by their ids, and each says its place."""
+    """Return an object's movements in order. Its entries are found by their ids, and each entry names its movement."""
     wanted = tuple(entry_ids(object_id))
     entries = await unit[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), quick=True)
     places = tuple(
@@ -248,7 +249,7 @@ async def _of_object(unit: Unit, caller: Caller, object_id: str) -> list[Movemen
 
 
 def _read(asked: MovementFilter) -> _Wanted:
-    """Raises: Refusal VALIDATION_ERROR for a value that no movement could have."""
+    """Validate a filter. Raises: Refusal VALIDATION_ERROR for a value that no movement could have."""
     made = asked.made()
     return _Wanted(
         sorts=Sorts(

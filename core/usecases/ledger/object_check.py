@@ -1,5 +1,5 @@
-"""Compares every entry of the journal with the object that it is about: whose the object is, in which mode, how much it
-is, and that it is still there (value_check.py)."""
+"""Comparison of every journal entry with its object: the object's account, mode and amount, and that it still exists
+(value_check.py)."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,16 +20,16 @@ _BATCH = 1000
 _K = EntryKind
 
 Fault = tuple[str, str, str]
-"""A record's id, the field that is wrong, and why."""
+"""A record's id, the wrong field, and the reason."""
 
 
 class _Of(NamedTuple):
-    """What entries of a kind are about."""
+    """Kind of object of an entry."""
 
     table: str
     record: type[Any]
     purse: Purse | None = None
-    """The ledger account that the first entry moves by the whole amount of the record."""
+    """Ledger account that the first entry moves by the whole amount of the record."""
     amount: Callable[[Any], int] = lambda _: 0
 
 
@@ -110,8 +110,8 @@ async def _fault(seen: Snapshot, entry: JournalEntry, of: _Of, record: Any) -> F
 
 
 async def _is_gone(seen: Snapshot, entry: JournalEntry, of: _Of) -> bool:
-    """Return whether a record should be there and is not. Records of test mode may be forgotten (docs/sandbox.md
-    "Forgetting"), and one that cannot be read is there."""
+    """Return whether a record is missing. Records of test mode may have been deleted (docs/sandbox.md "Forgetting"),
+    and an unreadable record is not missing."""
     if entry.mode is not Mode.LIVE:
         return False
     try:

@@ -1,5 +1,5 @@
-"""Compares merchants' statements with the journal: each line's money with the entry of its payment or refund, and each
-statement with its lines (value_check.py)."""
+"""Comparison of merchants' statements with the journal: each line's money with the entry of its payment or refund, and
+each statement with its lines (value_check.py)."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _SUMS = ("payments", "items", "amount", "fee", "credit")
 
 
 class _Group(msgspec.Struct):
-    """The lines that one entry of the journal stands for."""
+    """The lines that belong to one journal entry."""
 
     first: SettlementItem
     amount: int = 0
@@ -95,7 +95,8 @@ async def _of_statement(seen: Snapshot, statement: Settlement) -> AsyncIterator[
 
 
 def _belongs(first: SettlementItem, item: SettlementItem) -> bool:
-    """Whether two lines are of one entry: a payment's own with those of its refunds; a correction is by itself."""
+    """Return whether two lines belong to one entry. A payment's line and those of its refunds do; a correction stands
+    alone."""
     is_apart = ItemKind.CORRECTION in (first.kind, item.kind)
     return not is_apart and first.payment_id == item.payment_id
 
@@ -137,7 +138,7 @@ def _fault(statement: Settlement, group: _Group, entries: Mapping[str, JournalEn
 
 
 async def _unlisted(seen: Snapshot) -> AsyncIterator[Fault]:
-    """Find settled payments whose statement, or line of it, is gone."""
+    """Find settled payments whose statement or statement line is missing."""
     span = Between(f"{EntryKind.SETTLEMENT}:", f"{EntryKind.SETTLEMENT};")
     after, past = span.low, 0
     while batch := await seen[JournalEntry].find(id=Between(after, span.high), offset=past, limit=_BATCH):
@@ -153,7 +154,7 @@ async def _unlisted(seen: Snapshot) -> AsyncIterator[Fault]:
 
 
 async def _there(seen: Snapshot, kind: type[Settlement | SettlementItem], ids: Iterable[str]) -> set[str]:
-    """Return which of these records there are."""
+    """Return the ids of the existing records."""
     wanted = tuple(ids)
     found = await seen[kind].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
     return {record.id for record in found}

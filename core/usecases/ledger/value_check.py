@@ -1,6 +1,6 @@
-"""Rows beside the journal that say what money is, or where it goes: payments are held against their entries, payouts
-against theirs and their tags, wallets, exchanges, what is sent back of them and operators' acts against theirs, and
-movements against all of it. Whoever alters one alone is found out by the other."""
+"""Check of rows beside the journal that contain amounts or destinations of money. It compares payments, refunds and
+payouts with their entries, movements with all entries, and payouts, settings, API keys, exchanges, returns and operator
+actions with their tags. A change to one side alone is detected by the other."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
@@ -35,29 +35,30 @@ from .statement_check import statement_faults
 
 _BATCH = 1000
 MOST = 100
-"""Values that are named."""
+"""Maximum number of reported values."""
 
 _BOOKED: Mapping[EntryKind, Purse] = {
     EntryKind.RECEIPT: Purse.PENDING,
     EntryKind.REVIEW: Purse.REVIEW,
     EntryKind.REVIEW_ACCEPTED: Purse.PENDING,
 }
-"""What a payment's money is booked by, and into which purse."""
+"""Kinds of entries that book a payment's money, and their ledger accounts."""
 
 
 class BadValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that is not what the journal, or its tag, says."""
+    """A value that differs from the journal or from its tag."""
 
     id: str
     field: str
-    """`payments.amount`."""
+    """For example `payments.amount`."""
     reason: str
 
 
 async def bad_values(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> list[BadValue]:
-    """All that differ, MOST at most. `counted`: what the journal's entries sum to, by the ids of running balances.
+    """Return all differences, at most MOST. `counted`: sums of the journal's entries by the ids of running balances.
 
-    Memory stays flat. A row that cannot be read is left to those who name such rows. Raises: Unreadable for an entry.
+    Memory use is constant. An unreadable row is skipped, because other checks report it. Raises: Unreadable for an
+    entry.
     """
     found: list[BadValue] = []
     async for each in _every(seen, vault, counted):
@@ -115,7 +116,8 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
 
 
 async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
-    """Of what is over and bears no tag nothing is said: it is of before there were tags."""
+    """Check the tags of exchanges, returns and pending actions. A finished exchange or return without a tag is from
+    before the tags, and is skipped."""
     what = "or what else it says of the money is not what the vault tagged"
     async for exchanges in _batches(seen, Exchange):
         for exchange in exchanges:
@@ -141,7 +143,7 @@ def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None
     faults = []
     if (reserved or 0) != withdrawal.amount.units:
         faults.append(("withdrawals.amount", f"is {withdrawal.amount.units}, but {reserved or 0} are booked"))
-    # One that is over and bears none is of before there were tags.
+    # A finished payout without a tag is from before the tags.
     is_judged = withdrawal.tag is not None or withdrawal.status is WithdrawalStatus.PENDING
     if is_judged and not withdrawal_fits(vault, withdrawal):
         faults.append(("withdrawals.wallet", "or what else it is paid by is not what the vault tagged"))
@@ -159,7 +161,8 @@ async def _payments(seen: Snapshot, payments: Sequence[Payment]) -> list[BadValu
 
 
 async def _refunds(seen: Snapshot, refunds: Sequence[Refund]) -> list[BadValue]:
-    """A refund that holds money has taken it, and nothing has come back; any other has none."""
+    """Compare refunds with their entries. A refund that holds money has a taking entry and no returning one; any other
+    refund has no money."""
     low, high = refunds[0].id, refunds[-1].id
     taken = await _booked(seen, EntryKind.REFUND_TAKEN, Purse.REFUNDING, low, high)
     back: set[str] = set()
@@ -196,14 +199,15 @@ def _faults_of_payment(payment: Payment, came: Mapping[EntryKind, int | None]) -
         return faults
     if (taken or 0) != actual:
         return [("payments.actual_amount", f"is {actual}, but {taken or 0} are booked")]
-    # What was another amount went through review.
+    # A payment of another amount went through review.
     if receipt is not None and payment.amount.kopecks != receipt:
         return [("payments.amount", f"is {payment.amount.kopecks}, but {receipt} were paid and booked")]
     return []
 
 
 async def _booked(seen: Snapshot, kind: EntryKind, purse: Purse, low: str, high: str) -> dict[str, int]:
-    """What entries of a kind booked into the purse, by object, of objects from `low` to `high`."""
+    """Return the sums that entries of a kind booked into a ledger account, by object, for objects from `low` to
+    `high`."""
     found: dict[str, int] = {}
     span = Between(f"{kind}:{low}", f"{kind}:{high};")
     after, past = span.low, 0

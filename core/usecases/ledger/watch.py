@@ -1,5 +1,5 @@
-"""A cheap look at the ledger, for alarms: what `check.py` proves from the first entry on, this holds for the
-newest ones and for the sums. It takes the same time however long the journal is."""
+"""Cheap check of the ledger for alarms. It checks the sums and the newest entries, where `check.py` checks all. Its
+time does not grow with the journal."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from ..chains import CHAINS, head_fault
 from .chain_check import NO_ROW
 
 NEWEST = 100
-"""How many chained entries are looked at."""
+"""Number of chained entries that are checked."""
 _NEVER_OWE = (Purse.RESERVED, Purse.PAID_OUT, Purse.SUSPENSE)
-"""Purses that give no more than they got, in rows that are not spread."""
+"""Ledger accounts that may not go below zero and are stored in single rows."""
 
 
 async def ledger_faults(ports: Ports) -> tuple[str, ...]:
-    """What is wrong, in words for operators; empty when nothing is.
+    """Return the faults as text for operators. Empty if there are no faults.
 
-    The running balances of all owners together sum to zero in each currency, nothing is below zero that only gives what
-    it has, the newest chained entries and acts are
-    what was chained, entries sum to zero, and each chain ends where its head says, which the vault tagged.
+    The check requires that the running balances of all owners sum to zero in each currency, and that no balance is
+    negative that must not be. The newest chained entries and audit rows must be as chained, and entries must sum to
+    zero. Each chain must end where its head says, and the vault must have tagged the head.
     """
     async with ports.storage.snapshot() as seen:
         try:
@@ -41,7 +41,7 @@ async def _sums(seen: Snapshot) -> list[str]:
 
 
 async def _below_zero(seen: Snapshot) -> list[str]:
-    """Reserves of payouts, and counts of payments."""
+    """Check reserves of payouts and counts of payments."""
     purses = await seen[LedgerAccount].total(purse=OneOf(_NEVER_OWE), balance=Below(0))
     counts = await seen[Tally].total(period=EVER, count=Below(0))
     found = ((purses, "reserves"), (counts, "counts of payments"))

@@ -80,7 +80,7 @@ async def found_by(finder: Finder, ports: Ports) -> list[ActionItem]:
 
 
 async def _revoked(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Return verified clients whom the verifier later refused. They are blocked; an operator may unblock them."""
+    """Return verified clients that the verifier refused later. They are blocked; an operator may unblock them."""
     since = AtLeast(ports.clock.now() - REVOKED_FOR)
     found = await first(unit, Client, "created_at", blocked=True, kyc=KycStatus.VERIFIED, level=0, updated_at=since)
     text = "verified, and refused by the verifier since: blocked"

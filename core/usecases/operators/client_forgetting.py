@@ -31,7 +31,7 @@ _AT_ONCE = 100
 
 
 class ForgottenClient(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of forgetting a client: what was deleted, and what remains elsewhere."""
+    """Result of forgetting a client: the deleted data, and the data that remains elsewhere."""
 
     client_id: str
     account_id: str

@@ -13,12 +13,12 @@ from ...domain.errors import Refusal
 from ..acts.audit import note_outside
 
 SHOWN = 5
-"""Number of addresses to show when there are none to compare with."""
+"""Number of addresses to show without a comparison."""
 MOST = 1000
 
 
 class ComparedAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """One of our addresses. `is_same`: whether the wallet shows the same address at this number; None without a
+    """An address of ours. `is_same`: whether the wallet shows the same address at this number; None without a
     comparison."""
 
     number: int

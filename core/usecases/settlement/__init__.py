@@ -1,1 +1,1 @@
-"""What is paid is settled in USDT and withdrawn, at the rates kept here."""
+"""Settlement of paid payments into USDT, payouts, and the rates for both."""

@@ -1,5 +1,5 @@
-"""The units of a settlement: some payments of one merchant, each settled with its ledger entry, its line of the
-statement, and its event (docs/settlement.md "Reconciling")."""
+"""Chunks of a settlement: one unit of work settles some payments of one merchant, each with its ledger entry, its line
+of the statement, and its event (docs/settlement.md "Reconciling")."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,23 +33,23 @@ from .run import STATEMENT_RACES, Run, due_corrections, due_payments, hold_on, o
 
 
 class _Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What one payment, or one correction, brought."""
+    """Result of one settled payment or correction."""
 
     object_id: str
-    """Of the ledger's entry."""
+    """Object id of the ledger entry."""
     payment_id: str
     shop_id: str
     markup: str
     lines: Sequence[Line]
     amount: Rub
-    """What refunds left."""
+    """Amount less refunds."""
     worth: Worth
 
 
 async def settle_chunk(ports: Ports, run: Run) -> bool:
-    """Settle the next payments and corrections of the merchant; False when none are left.
+    """Settle the merchant's next payments and corrections. Return False when none are left.
 
-    Raises: Stale when another runner has taken the job over.
+    Raises: Stale when another process has taken over the job.
     """
 
     async def work(unit: Unit) -> datetime | bool:
@@ -70,7 +70,7 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
     if isinstance(done, datetime):
         run.progress.since = done
     elif not done and run.progress.since is not None:
-        # Money that the bank told of late may have made an older payment due meanwhile.
+        # Payments that the bank reported late may have made an older payment due meanwhile.
         run.progress.since = None
         return True
     return bool(done)
@@ -109,7 +109,7 @@ async def _settle_payments(
 
 
 async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
-    """What refunds took out of the payment so far, the first taken first."""
+    """Return the refunds that have taken money from the payment, oldest first."""
     refunds = await refunds_of(unit, payment.id)
     held = [refund for refund in refunds if holds_money(refund)]
     return [(refund.id, refund.taken_rub) for refund in held if refund.taken_rub is not None]
@@ -158,7 +158,7 @@ def _write_lines(unit: Unit, statement: Settlement, settled: Sequence[_Settled])
 
 
 def _entry(ports: Ports, run: Run, settled: _Settled) -> JournalEntry:
-    """RUB to the service, and its USDT for them."""
+    """Return the entry that moves the RUB to the service and its USDT to the merchant."""
     kopecks, worth = settled.amount.kopecks, settled.worth
     return journal_entry(
         EntryKind.SETTLEMENT,

@@ -1,6 +1,6 @@
-"""The daily settlement of a test account whose clock was moved: at 09:00 UTC of its own days
-(docs/settlement.md "When"; docs/sandbox.md "The clock"). The common one leaves such accounts to it. A day on which
-nothing waits opens no batch, and whoever advances the clock passes over it: a year has few days that are any work."""
+"""Daily settlement of a test account whose clock was moved, at 09:00 UTC of its own days (docs/settlement.md "When";
+docs/sandbox.md "The clock"). The common settlement skips such accounts. A day without due work opens no batch, and an
+advance of the clock skips it, because few days of a year have any work."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,8 +27,8 @@ OWN_DAILY = FollowUp("settlement.own")
 
 
 async def first_own_settlement(unit: Unit, account_id: str, now: datetime, ahead: timedelta) -> None:
-    """Write the standing job where there is none yet; to be called when the account's clock, which says `now`, is
-    about to be moved, and outside of its test clock."""
+    """Write the account's recurring job if it does not exist. Call it outside of the account's test clock, before that
+    clock, which says `now`, is moved."""
     if await unit[Job].get(OWN_DAILY.id_of(account_id)) is None:
         moment = next_run(now)
         job = OWN_DAILY.first(account_id, moment - ahead, now)
@@ -36,7 +36,7 @@ async def first_own_settlement(unit: Unit, account_id: str, now: datetime, ahead
 
 
 async def open_own_daily(ports: Ports, job: Job) -> None:
-    """Open today's batch of the account, for a worker to settle, or for whoever advances the clock."""
+    """Open today's batch of the account. A worker or the advance of the clock settles it."""
     now = ports.clock.now()
     due, day = next_run(now), last_run(now)
     batch_id = own_daily_id(Mode.TEST, job.argument, day)
@@ -52,8 +52,8 @@ async def open_own_daily(ports: Ports, job: Job) -> None:
 
 
 async def anything_waits(ports: Ports, unit: Unit, account: Account) -> bool:
-    """Whether a settlement of the account's test mode could do anything: settle a payment or a correction, try a refund
-    again, or pay out. Where it says no, a settlement would leave all as it is."""
+    """Return whether a settlement of the account's test mode would change anything: settle a payment or a correction,
+    retry a refund, or pay out."""
     mine: dict[str, Any] = {"account_id": account.id, "mode": Mode.TEST}
     return (
         bool(await unit[Payment].find(**mine, status=PaymentStatus.PAID, order="created_at", limit=1, quick=True))

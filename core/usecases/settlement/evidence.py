@@ -1,8 +1,8 @@
-"""Compares what is to be settled with the signed journal: money follows the entries, never a row beside them
-(docs/settlement.md "When").
+"""Comparison of due payments and corrections with the signed journal. Money follows the entries, never a row beside
+them (docs/settlement.md "When").
 
-A payment or correction that differs is not settled, and stops nothing but itself. The settlement logs it, and an action
-item shows it until it is put right.
+A payment or correction that differs is not settled, and does not stop any other. The settlement logs it, and an action
+item shows it until it is fixed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""What a payout is made of (docs/settlement.md "What a payout is made of"): every movement of available USDT since the
-payout before it, with what that left and what this one leaves. The lines sum to its amount."""
+"""Lines of a payout (docs/settlement.md "What a payout is made of"): every movement of available USDT since the
+previous payout, with the balances carried in and out. The lines sum to the payout's amount."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -21,14 +21,15 @@ from .withdrawals import get_withdrawal
 
 
 class CarryKind(StrEnum):
-    """What a line is that is no movement."""
+    """Kind of a line that is not a movement."""
 
     CARRIED_IN = "carried_in"
-    """What the payout before it left."""
+    """Balance that the previous payout left."""
     CARRIED_OUT = "carried_out"
-    """What this one leaves: less than the network can move, or kept for refunds. Below zero."""
+    """Balance that this payout leaves, with a negative sign: less than the network can move, or reserved for
+    refunds."""
     CORRECTED = "corrected"
-    """What the wallet had sent more than was reserved, or less, where an operator accepted that."""
+    """Difference between the wallet's transfer and the reserved amount, after an operator accepted the transfer."""
 
 
 _AVAILABLE = Sorts(balance=Balance.AVAILABLE)
@@ -42,25 +43,25 @@ class PayoutItem(msgspec.Struct, frozen=True, kw_only=True):
     amount: Usdt
     at: datetime
     movement: Movement | None = None
-    """Null of what is no movement."""
+    """None for a line that is not a movement."""
 
 
 class _Made(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines, of which those of movements are not read yet."""
+    """The lines of a payout, without those of movements, which are read later."""
 
     head: list[PayoutItem]
     tail: list[PayoutItem]
     span: Span
     before: int
-    """Movements of available USDT before the span."""
+    """Number of movements of available USDT before the span."""
     count: int
-    """And in it."""
+    """Number of such movements in the span."""
 
 
 async def list_payout_items(
     ports: Ports, caller: Caller, withdrawal_id: str, number: int, size: int
 ) -> Page[PayoutItem]:
-    """A page of a payout's lines, in the order of time.
+    """Return a page of a payout's lines, in the order of time.
 
     Raises: Refusal WITHDRAWAL_NOT_FOUND; PROVIDER_UNAVAILABLE while movements are being listed.
     """
@@ -71,7 +72,7 @@ async def list_payout_items(
 async def _lines(
     ports: Ports, caller: Caller, withdrawal_id: str, offset: int, limit: int
 ) -> tuple[list[PayoutItem], int]:
-    """So many lines after the first `offset`, and how many there are in all."""
+    """Return up to `limit` lines from `offset` on, and the total number of lines."""
     withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
     await bring_up(ports, caller)
     async with ports.storage.unit() as unit:
@@ -85,18 +86,17 @@ async def _lines(
 
 
 async def payout_items_of(ports: Ports, withdrawal_id: str, limit: int, *, offset: int = 0) -> list[PayoutItem]:
-    """For operators: the first lines of any payout, or those after so many. Raises: Refusal WITHDRAWAL_NOT_FOUND, and
-    as above."""
+    """Return lines of any payout, for operators. Raises: as `list_payout_items`."""
     return (await _lines(ports, await _caller(ports, withdrawal_id), withdrawal_id, offset, limit))[0]
 
 
 async def every_payout_item_of(ports: Ports, withdrawal_id: str) -> AsyncIterator[Sequence[PayoutItem]]:
-    """For operators: all lines of any payout, a batch at a time. Raises as above."""
+    """Return all lines of any payout in batches, for operators. Raises: as `list_payout_items`."""
     return (await all_payout_items(ports, await _caller(ports, withdrawal_id), withdrawal_id))[1]
 
 
 async def _caller(ports: Ports, withdrawal_id: str) -> Caller:
-    """The merchant of a payout. Raises: Refusal WITHDRAWAL_NOT_FOUND."""
+    """Return the merchant of a payout as a caller. Raises: Refusal WITHDRAWAL_NOT_FOUND."""
     found = await ports.storage.get(Withdrawal, withdrawal_id)
     account = None if found is None else await ports.storage.get(Account, found.account_id)
     if found is None or account is None:
@@ -107,7 +107,7 @@ async def _caller(ports: Ports, withdrawal_id: str) -> Caller:
 async def all_payout_items(
     ports: Ports, caller: Caller, withdrawal_id: str
 ) -> tuple[Withdrawal, AsyncIterator[Sequence[PayoutItem]]]:
-    """All lines, a batch at a time. Raises as `list_payout_items`."""
+    """Return a payout and all its lines in batches. Raises: as `list_payout_items`."""
     withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
     await bring_up(ports, caller)
     async with ports.storage.unit() as unit:
@@ -150,7 +150,7 @@ async def _reserved(unit: Unit, caller: Caller, withdrawal: Withdrawal, revision
 
 
 async def _payout_before(reservations: Span) -> Movement | None:
-    """The last payout in the span. One that only corrects what another reserved is none."""
+    """Return the last payout reserved in the span. An entry that only corrects a reservation does not count."""
     _, ordinal = await reservations.counted()
     while ordinal:
         [found] = await reservations.of(ordinal, ordinal)

@@ -1,4 +1,4 @@
-"""The rate of RUB/USDT: asked for, believed, kept, and shown (docs/settlement.md "The rate")."""
+"""The RUB/USDT rate: fetched, checked, stored, and shown (docs/settlement.md "The rate")."""
 
 import logging
 from datetime import datetime
@@ -17,16 +17,16 @@ from ...domain.settlement.rates import KnownRate, Quote, believed, is_held, judg
 from ..units import retrying
 
 RETRY_AFTER = 30
-"""Seconds."""
+"""In seconds."""
 
 _FIRST = "known_rates_id"
-"""The storage's unique rule: another process wrote a mode's first rate."""
+"""Unique rule of the storage whose Conflict means that another process wrote a mode's first rate."""
 
 log = logging.getLogger("cambist.rates")
 
 
 class MerchantRates(msgspec.Struct, frozen=True, kw_only=True):
-    """Both rates at full precision, RUB for 1 USDT."""
+    """Both rates at full precision, in RUB for 1 USDT."""
 
     market: Decimal
     merchant: Decimal
@@ -34,10 +34,10 @@ class MerchantRates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> KnownRate:
-    """The market rate of a mode now.
+    """Return the market rate of a mode.
 
-    With `fresh` it was fetched at most 30 s ago, to settle by; else, while no source can be believed, it may be the
-    last one that was, for as long as that is younger than 5 minutes.
+    With `fresh` the rate was fetched at most 30 s ago, for a settlement. Otherwise, when no source gives a plausible
+    rate, it may be the last plausible one, up to an age of 5 minutes.
     Raises: Refusal RATE_UNAVAILABLE; Unavailable when the storage is.
     """
     known = await ports.storage.get(KnownRate, _rate_id(ports, mode))
@@ -50,14 +50,14 @@ async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> Known
 
 
 def _rate_id(ports: Ports, mode: Mode) -> str:
-    """Where the rate is kept: one for all accounts of a mode, but one of its own for each whose clock was moved, or
-    what it hears in its own time would be the others' future."""
+    """Return the id of the stored rate. All accounts of a mode share one. An account whose clock was moved has its own,
+    because the time of its rate would be in the others' future."""
     test_clock = ports.clock.test_clock
     return mode.value if test_clock is None or not test_clock.offset else f"{mode.value}:{test_clock.id}"
 
 
 async def _ask(ports: Ports, mode: Mode, known: KnownRate | None) -> list[Quote]:
-    """What the sources say, in order, until something can be believed. No unit is open meanwhile."""
+    """Query the sources in order until a rate is plausible. No unit is open meanwhile."""
     heard: list[Quote] = []
     for source in ports.rates.of_mode(mode.value):
         try:
@@ -72,7 +72,7 @@ async def _ask(ports: Ports, mode: Mode, known: KnownRate | None) -> list[Quote]
 
 
 async def _believe(ports: Ports, mode: Mode, heard: list[Quote]) -> KnownRate | None:
-    """The mode's rate after these quotes. Where another process has just written one, that is taken."""
+    """Store and return the mode's rate after these quotes. If another process has just written one, return that."""
 
     async def work(unit: Unit) -> KnownRate | None:
         known = await unit[KnownRate].get(_rate_id(ports, mode))
@@ -94,7 +94,8 @@ async def _believe(ports: Ports, mode: Mode, heard: list[Quote]) -> KnownRate | 
 
 
 async def merchant_rates(ports: Ports, caller: Caller, shop_id: str | None) -> MerchantRates:
-    """The rates for calculators, for the given shop or the default one. Informational: a settlement has its own.
+    """Return the rates for calculators, for the given shop or the default one. They are informational, because a
+    settlement fetches its own rate.
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND, SHOP_MARKUP_NOT_SET, RATE_UNAVAILABLE.
     """

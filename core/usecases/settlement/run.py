@@ -1,5 +1,5 @@
-"""One merchant in a settlement: what a run knows, what is still due, and the statement that it fills
-(docs/settlement.md "Reconciling")."""
+"""One merchant in a settlement: the data of a run, its due payments, and its statement (docs/settlement.md
+"Reconciling")."""
 
 import logging
 from collections.abc import Mapping
@@ -22,48 +22,49 @@ from ..causes import caused_id
 from .evidence import correction_faults, payment_faults
 
 CHUNK = 200
-"""Payments in a unit. Encoding them takes the event loop for some 40 ms; larger units are hardly faster."""
+"""Payments per unit of work. Encoding them blocks the event loop for about 40 ms, and larger units are hardly
+faster."""
 
 STATEMENT_RACES = ("settlements_batch", "settlements_id")
-"""Unique rules whose Conflict means that another unit opened the statement first: read again."""
+"""Unique rules whose Conflict means that another unit opened the statement first, so the work reads again."""
 
 log = logging.getLogger("cambist.settlement")
 
 HELD = timedelta(seconds=60)
-"""How long a run is left alone after each of its units, whoever makes it."""
+"""Lease of a run, renewed by each of its units. Other processes leave the run alone until it expires."""
 
 
 class Progress(msgspec.Struct):
-    """How far a run is."""
+    """Progress of a run."""
 
     since: datetime | None = None
-    """When the last payment that it looked at was created: what lies before need not be walked over again."""
+    """Creation time of the last payment read. Earlier payments need not be read again."""
     skipped: set[str] = msgspec.field(default_factory=set)
-    """Payments and corrections that this run leaves as they are."""
+    """Payments and corrections that this run does not settle."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """The settling of one merchant in one batch, under the lease of the batch's job."""
+    """Settlement of one merchant in one batch, under the lease of the batch's job."""
 
     batch: SettlementBatch
     job: Job
     account: Account
     shops: Mapping[str, Shop]
     by_markup: dict[str, Terms]
-    """Terms of each markup that the run has met."""
+    """Terms by markup, filled as the run meets markups."""
     progress: Progress
 
     @classmethod
     async def of(cls, ports: Ports, batch: SettlementBatch, job: Job, account: Account) -> Self:
-        """Read what every chunk needs."""
+        """Read the data that every chunk needs."""
         found = ports.storage.scan(Shop, account_id=account.id)
         shops = {shop.id: shop async for part in found for shop in part}
         return cls(batch=batch, job=job, account=account, shops=shops, by_markup={}, progress=Progress())
 
     def accepted_at(self, markup: str | None, shop_id: str) -> tuple[str, Terms]:
-        """Return the markup that a payment was accepted at, and its terms. None: its shop's.
+        """Return a payment's markup and its terms. `markup` None: use the shop's.
 
-        Raises: ValueError where neither has one, or it is impossible.
+        Raises: ValueError when there is no markup, or it is impossible.
         """
         markup = markup or self.shops[shop_id].markup
         if markup is None:
@@ -74,7 +75,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return markup, terms
 
     def terms_fault(self, markup: str | None, shop_id: str) -> str | None:
-        """Say why a payment has no terms; None where it has, or its shop is newer than this run."""
+        """Return why a payment has no terms. None when it has terms, or its shop is newer than this run."""
         if shop_id not in self.shops:
             return None
         try:
@@ -84,15 +85,15 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     async def statement(self, unit: Unit) -> Settlement | None:
-        """The merchant's statement of this batch, where it has one yet."""
+        """Return the merchant's statement of this batch, or None."""
         found = await unit[Settlement].find(batch_id=self.batch.id, account_id=self.account.id, quick=True)
         return found[0] if found else None
 
 
 async def hold_on(ports: Ports, unit: Unit, job: Job) -> None:
-    """Renew the lease of a batch's job in the unit itself, so that nothing is written once another runner has it.
+    """Renew the lease of a batch's job in the same unit, so that the unit fails once another process has the job.
 
-    Raises: Stale then.
+    Raises: Stale in that case.
     """
     present = await unit[Job].get(job.id)
     if present is None or present.attempts != job.attempts:
@@ -101,7 +102,7 @@ async def hold_on(ports: Ports, unit: Unit, job: Job) -> None:
 
 
 async def open_statement(ports: Ports, unit: Unit, run: Run) -> Settlement:
-    """The merchant's statement, made where there is none yet; commit raises Conflict when another unit made it."""
+    """Return the merchant's statement, and create it if needed. Commit raises Conflict when another unit created it."""
     known = await run.statement(unit)
     if known is not None:
         return known
@@ -120,9 +121,9 @@ async def open_statement(ports: Ports, unit: Unit, run: Run) -> Settlement:
 
 
 async def due_payments(unit: Unit, run: Run) -> list[Payment]:
-    """Return the next payments to settle, a chunk at most; none when none is left.
+    """Return the next payments to settle, at most one chunk. Empty when no payment is left.
 
-    A payment that the journal contradicts, or whose markup is none, is logged and left `paid`.
+    A payment that the journal contradicts, or whose markup is invalid, is logged and stays `paid`.
     """
     cutoff, skipped = run.batch.cutoff, run.progress.skipped
     while True:
@@ -149,14 +150,14 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
 
 
 def is_held(payment: Payment) -> bool:
-    """Whether refunds under way hold all of a payment, so that nothing is left to settle yet."""
-    # A symbolic binding brought nothing that could be held, and is settled as that.
+    """Return whether refunds in progress have taken all of a payment, so that nothing is left to settle yet."""
+    # The payment of a symbolic amount that binds a payment method has no money to hold back, and is settled as it is.
     return Rub(0) < payment.refund_taken and payment.refund_taken >= (payment.actual_amount or Rub(0))
 
 
 async def due_corrections(unit: Unit, run: Run) -> list[tuple[Correction, Payment | None]]:
-    """Return the next corrections to settle with their payments, a chunk at most. Those that the journal contradicts
-    are logged and left."""
+    """Return the next corrections to settle with their payments, at most one chunk. A correction that the journal
+    contradicts is logged and skipped."""
     skipped = run.progress.skipped
     while True:
         found = await unit[Correction].find(

@@ -1,8 +1,8 @@
-"""The daily settlement: RUB becomes USDT at one rate for all, once, whatever stops it (docs/settlement.md "When",
-"Reconciling").
+"""Daily settlement: converts RUB to USDT at one rate for all, exactly once, whatever interrupts it (docs/settlement.md
+"When", "Reconciling").
 
-A batch is a row with its rate and cutoff, and a job that settles it, a few payments of one merchant in each unit. What
-a unit settled has left `paid`, so whoever goes on after a crash simply takes what is left, at the batch's own rate.
+A batch is a row with its rate and cutoff, and a job that settles it, a few payments of one merchant in each unit. A
+settled payment is no longer `paid`, so after a crash another worker simply settles the rest, at the batch's own rate.
 """
 
 import logging
@@ -35,16 +35,16 @@ DAILY = "settlement.daily"
 SETTLE = "settlement.run"
 
 NO_RATE = timedelta(minutes=1)
-"""After it a settlement that found no rate is tried again."""
+"""Pause before a settlement without a rate is tried again."""
 
 WHILE_HELD = timedelta(minutes=1)
-"""Pause before a live settlement checks again whether the installation is still held."""
+"""Pause before a live settlement checks again whether the installation is still quarantined."""
 
 HELD_BACK = (
     "The installation is held, so live money is not settled. Run `cambist resume`; the daily settlement then follows "
     "by itself"
 )
-"""Message of the refusal to settle live money in a held installation."""
+"""Message of the refusal to settle live money in a quarantined installation."""
 
 _HOLD_EVERY = HELD.total_seconds() / 4
 
@@ -54,20 +54,20 @@ Progress = Callable[[SettlementBatch], None]
 
 
 def _nobody(_batch: SettlementBatch) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
 def first_settlement(ports: Ports) -> Job:
-    """The standing job that opens the settlements of each day at 09:00 UTC."""
+    """Return the recurring job that opens the settlements of each day at 09:00 UTC."""
     now = ports.clock.now()
     return Job(id=DAILY, kind=DAILY, argument="", due=next_run(now), created_at=now)
 
 
 async def open_daily(ports: Ports, job: Job) -> None:
-    """Open today's batch of each mode, for workers to settle. Without a rate, or while live mode is held, a mode is
-    tried again in a minute.
+    """Open today's batch of each mode, for workers to settle. Without a rate, or while live mode is quarantined, try
+    the mode again in a minute.
 
-    After an outage it opens the batch of the last day that is due, which takes what the days before left, too.
+    After an outage this opens the batch of the last due day, which also settles what earlier days left.
     """
     now = ports.clock.now()
     due = next_run(now)
@@ -80,17 +80,17 @@ async def open_daily(ports: Ports, job: Job) -> None:
 
 
 def daily_id(mode: Mode, run: datetime) -> str:
-    """One batch for each mode and day."""
+    """Return the batch id of a mode and day."""
     return f"{mode}:{run.date().isoformat()}"
 
 
 async def open_batch(
     ports: Ports, batch_id: str, mode: Mode, cutoff: datetime, *, account_id: str | None = None, mine: bool = False
 ) -> SettlementBatch:
-    """The batch of this id: opened now, with the market rate of now, or as it was opened before.
+    """Return the batch of this id. If it does not exist, open it with the current market rate.
 
-    `mine`: the caller settles it itself; a worker takes it over only when the caller died.
-    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE for live mode while the installation is held.
+    `mine`: the caller settles the batch itself, and a worker takes it over only if the caller dies.
+    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE for live mode while the installation is quarantined.
     """
     await require_settling(ports, mode)
     known = await ports.storage.get(SettlementBatch, batch_id)
@@ -124,19 +124,19 @@ async def open_batch(
 
 
 def job_id(batch_id: str) -> str:
-    """The one job that settles a batch."""
+    """Return the id of the one job that settles a batch."""
     return f"{SETTLE}:{batch_id}"
 
 
 async def require_settling(ports: Ports, mode: Mode) -> None:
-    """Refuse to settle live money while the installation is held: its payments may have been settled, refunded and paid
-    out in a time that it has forgotten. Raises: Refusal INVALID_STATE."""
+    """Refuse to settle live money while the installation is quarantined. Its payments may have been settled, refunded
+    and paid out after the backup. Raises: Refusal INVALID_STATE."""
     if await is_held(ports, mode):
         raise Refusal("INVALID_STATE", HELD_BACK)
 
 
 async def settle_job(ports: Ports, job: Job) -> None:
-    """Handle the job of a batch. A live batch waits while the installation is held."""
+    """Handle the job of a batch. A live batch waits while the installation is quarantined."""
     try:
         await settle(ports, job)
     except Held:
@@ -146,17 +146,17 @@ async def settle_job(ports: Ports, job: Job) -> None:
 
 async def _put_off(ports: Ports, unit: Unit, job: Job) -> None:
     present = await unit[Job].get(job.id)
-    # The lease was renewed by this run, so the version does not tell whose job it is; the attempts do.
+    # This run renewed the lease, so the version does not show whose job it is. The attempts do.
     if present is not None and present.attempts == job.attempts:
         set_due(unit, present, ports.clock.now() + WHILE_HELD)
 
 
 async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> None:
-    """Settle a batch to its end, from wherever it stands. What fails for one merchant keeps no other waiting, and the
-    batch open: it is tried again.
+    """Settle the rest of a batch. A failure for one merchant does not stop the others; the batch stays open and is
+    retried.
 
-    Raises: Stale when another runner took the job over; Held for live mode while the installation is held; what failed
-    for the last merchant for whom something did.
+    Raises: Stale when another process took over the job; Held for live mode while the installation is quarantined; the
+    exception of the last merchant that failed.
     """
     batch = await ports.storage.get(SettlementBatch, job.argument)
     if batch is None or batch.completed_at is not None:
@@ -165,7 +165,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
     held_at = ports.clock.monotonic()
     async for account in _accounts(ports, batch):
         if ports.clock.monotonic() - held_at > _HOLD_EVERY:
-            # Chunks renew the lease, and many merchants have nothing due.
+            # Only chunks renew the lease, and many merchants have nothing due.
             await retrying(ports.storage, lambda unit: hold_on(ports, unit, job))
             held_at = ports.clock.monotonic()
         await _require_no_hold(ports, batch)
@@ -179,7 +179,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
             failed = fault
     if failed is not None:
         raise failed
-    # A hold that was set meanwhile kept payouts back: the batch stays open, so that `resume` brings them.
+    # A quarantine that began meanwhile stopped payouts. The batch stays open, so that `resume` continues them.
     await _require_no_hold(ports, batch)
     await _close(ports, job)
     await extend_journal(ports)
@@ -203,13 +203,13 @@ async def _accounts(ports: Ports, batch: SettlementBatch) -> AsyncIterator[Accou
         for account in accounts:
             if not _has_own_days(batch, account):
                 yield account
-    if there > 0:  # accounts only come: some cannot be read, and the batch must not end without them
+    if there > 0:  # accounts are only added: some are unreadable, and the batch must not end without them
         async for _ in ports.storage.scan(Account):
             pass
 
 
 def _has_own_days(batch: SettlementBatch, account: Account) -> bool:
-    """Settled by a batch of its own (days.py)."""
+    """Return whether the account is settled by a batch of its own (days.py)."""
     return batch.mode is Mode.TEST and account.clock is not None and account.clock.was_moved
 
 
@@ -229,7 +229,8 @@ async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, accoun
     run = await Run.of(ports, batch, job, account)
     if batch.was_asked_for:
         await retrying(ports.storage, lambda unit: open_statement(ports, unit, run), again_on=STATEMENT_RACES)
-    # A completed statement was read, and is paid out: what became due since waits for the next settlement and its rate.
+    # The merchant may have read a completed statement, and it is paid out. Newly due payments wait for the next
+    # settlement and its rate.
     if not await _is_complete(ports, run):
         await _settle_due(ports, run, progress)
     await retry_waiting(ports, account.id, batch.mode)
@@ -248,7 +249,7 @@ async def _settle_due(ports: Ports, run: Run, progress: Progress) -> None:
 
 
 async def _complete(ports: Ports, run: Run) -> str | None:
-    """Close the merchant's statement; its id, where the batch brought one."""
+    """Complete the merchant's statement. Return its id, or None if the batch has no statement of the merchant."""
 
     async def work(unit: Unit) -> str | None:
         statement = await run.statement(unit)
@@ -262,17 +263,17 @@ async def _complete(ports: Ports, run: Run) -> str | None:
 async def settle_now(
     ports: Ports, mode: Mode, *, cutoff: datetime | None = None, progress: Progress = _nobody
 ) -> SettlementBatch:
-    """The operator's settlement: the last one due, or a further one up to `cutoff`, settled here to its end.
+    """Settle a batch on an operator's request, to the end: the last daily one, or another one up to `cutoff`.
 
-    One that is settled already is answered as it is. Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another
-    process is settling it, and for live mode while the installation is held.
+    A batch that is already settled is returned as it is. Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another
+    process is settling it, and for live mode while the installation is quarantined.
     """
     batch_id, cutoff = batch_asked(ports, mode, cutoff)
     return await _open_and_settle(ports, batch_id, mode, cutoff, None, progress)
 
 
 def batch_asked(ports: Ports, mode: Mode, cutoff: datetime | None) -> tuple[str, datetime]:
-    """Id and cutoff of the batch that `settle_now` is about."""
+    """Return id and cutoff of the batch that `settle_now` settles."""
     if cutoff is not None:
         return f"{mode}:{iso(cutoff)}", cutoff
     run = last_run(ports.clock.now())
@@ -280,13 +281,13 @@ def batch_asked(ports: Ports, mode: Mode, cutoff: datetime | None) -> tuple[str,
 
 
 async def settle_own(ports: Ports, caller: Caller) -> Settlement:
-    """Settle everything that the caller's account was paid in test mode, now (docs/settlement.md "When").
+    """Settle all paid test payments of the caller's account now (docs/settlement.md "When").
 
-    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE when all of it was deleted at the same time.
+    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE when all of them were deleted at the same time.
     """
     now = ports.clock.now()
     batch_id = f"{caller.mode}:{caller.account_id}:{ports.ids.uuid()}"
-    # What was paid at this very moment was paid before it ends.
+    # Include payments that were paid at this very moment.
     cutoff = now + timedelta(microseconds=1)
     await _open_and_settle(ports, batch_id, caller.mode, cutoff, caller.account_id, _nobody)
     async with ports.storage.unit() as unit:
@@ -304,8 +305,8 @@ async def _open_and_settle(
 
 
 async def settle_batch(ports: Ports, batch: SettlementBatch, progress: Progress) -> SettlementBatch:
-    """Settle an open batch here to its end; it as it then stands. Raises: Refusal INVALID_STATE while another process
-    is settling it, and for live mode while the installation is held."""
+    """Settle an open batch to its end in this process, and return it. Raises: Refusal INVALID_STATE while another
+    process is settling it, and for live mode while the installation is quarantined."""
     if batch.completed_at is None:
         await require_settling(ports, batch.mode)
         await settle(ports, await _take_over(ports, batch), progress=progress)
@@ -313,7 +314,7 @@ async def settle_batch(ports: Ports, batch: SettlementBatch, progress: Progress)
 
 
 async def _take_over(ports: Ports, batch: SettlementBatch) -> Job:
-    """The batch's job, for this caller to do. Raises: Refusal INVALID_STATE while another process is at it."""
+    """Claim the batch's job for this caller. Raises: Refusal INVALID_STATE while another process has it."""
     now = await ports.storage.now()
 
     async def work(unit: Unit) -> Job:

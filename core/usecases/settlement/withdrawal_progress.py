@@ -1,8 +1,8 @@
-"""A payout on its way: its one signed transfer (signed_transfers/), its money and its events
-(docs/settlement.md "Payouts").
+"""Progress of a payout: its one signed transfer (signed_transfers/), its money and its events (docs/settlement.md
+"Payouts").
 
-A payout has one signed transfer in its life, and its amount comes back only when the network proved that it will never
-move. One that failed is not signed again: the next payout takes the amount with all that is available.
+A payout has one signed transfer in its life. Its amount is released only when the network proved that the transfer will
+never take effect. A failed payout is not signed again: the next payout includes its amount.
 """
 
 from datetime import datetime
@@ -45,7 +45,8 @@ _T = WithdrawalTrigger
 
 
 class _Payouts(SignedTransfers[Withdrawal]):
-    """A payout's transfer, and what its ends mean for the money. One that never moved is over."""
+    """Transfers of payouts, and the effects of their outcomes on the money. A payout whose transfer never moved is
+    over."""
 
     record = Withdrawal
     races = ("journal_id",)
@@ -67,7 +68,7 @@ class _Payouts(SignedTransfers[Withdrawal]):
         return withdrawal_fits(vault, withdrawal)
 
     async def store(self, ports: Ports, unit: Unit, pending: Withdrawal, by: SignedTransfer) -> Withdrawal:
-        """With the event of that."""
+        """Save the signed payout and write its event."""
         after = signed(pending, by.tx_hash, by.blob, by.expires_at)
         await announce_withdrawal(ports, unit, after, pending.status)
         return unit[Withdrawal].save(after)
@@ -92,16 +93,16 @@ PAYOUTS = _Payouts()
 
 
 async def execute(ports: Ports, job: Job) -> None:
-    """Bring the payout that the job names one step further, as far as the network lets it."""
+    """Take the next step of the job's payout, as far as the network allows."""
     await follow(PAYOUTS, ports, job)
 
 
 async def advance(
     ports: Ports, unit: Unit, withdrawal: Withdrawal, trigger: WithdrawalTrigger, failure: str | None = None
 ) -> Withdrawal:
-    """Save where `trigger` leads a payout, with an event for each move on the way and what its end means for the money.
+    """Save the payout's state after `trigger`, with an event for each move on the way, and book the outcome.
 
-    Nothing is written where it has led there already. Raises: IllegalMove.
+    If the payout has already made this move, nothing is written. Raises: IllegalMove.
     """
     now = ports.clock.now()
     last = withdrawal
@@ -128,8 +129,8 @@ def book_payout(
     *,
     corrected: int | None = None,
 ) -> None:
-    """Book the payout's amount from one purse of its merchant to another; or the units by which what was booked so is
-    `corrected`, which may be below zero."""
+    """Book the payout's amount from one ledger account of its merchant to another. With `corrected`, book a correction
+    of these units instead, which may be negative."""
     units = withdrawal.amount.units if corrected is None else corrected
     book(ports, unit, kind, withdrawal, {source: -units, target: units}, revision=1 if corrected is None else 2)
 
@@ -137,8 +138,8 @@ def book_payout(
 async def announce_withdrawal(
     ports: Ports, unit: Unit, withdrawal: Withdrawal, previous: WithdrawalStatus | None
 ) -> None:
-    """Write `withdrawal.status_changed` for what the same unit writes, its `sequence` raised for this event; `previous`
-    is null for a new payout."""
+    """Write `withdrawal.status_changed` for the same unit's change, whose `sequence` was raised for this event.
+    `previous` is None for a new payout."""
 
     def payload(now: datetime) -> WithdrawalPayload:
         return WithdrawalPayload(

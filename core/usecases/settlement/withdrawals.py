@@ -1,5 +1,5 @@
-"""Payouts to merchants: made after each settlement, read by merchants, called off or asked for by operators
-(docs/settlement.md "Payouts"). How they get onto the chain is in withdrawal_progress.py."""
+"""Payouts to merchants: created after each settlement, read by merchants, cancelled or requested by operators
+(docs/settlement.md "Payouts"). withdrawal_progress.py sends them to the network."""
 
 import logging
 from heapq import nlargest
@@ -36,7 +36,8 @@ from .withdrawal_progress import EXECUTE, PAYOUTS, advance, announce_withdrawal,
 LONGEST_REASON = 255
 
 RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id")
-"""Unique rules whose Conflict means that another unit took the money, or made the very payout, first: read again."""
+"""Unique rules whose Conflict means that another unit took the money or created the same payout first, so the work
+reads again."""
 
 log = logging.getLogger("cambist.payouts")
 
@@ -44,13 +45,14 @@ log = logging.getLogger("cambist.payouts")
 async def pay_out(
     ports: Ports, account_id: str, mode: Mode, *, batch_id: str | None = None, settlement_id: str | None = None
 ) -> Withdrawal | None:
-    """Pay the merchant all that is available and that the network can move; the rest stays available.
+    """Pay out all of a merchant's available USDT that the network can move. The rest stays available.
 
-    None when there is nothing to pay, no wallet on the network to pay it to, or none to pay it from: then the balance
-    stays, for the next settlement. So it does in a held copy, whose balance lacks what was paid out since; and what
-    refunds wait for, where the account is set so. What is paid is reserved in the unit that makes the payout, so a
-    second call finds nothing more to take. `batch_id`: the settlement's that causes it; None: somebody asked for it.
-    `settlement_id`: the statement that it follows, where the batch brought one; it names the first payout that did.
+    Return None when there is nothing to pay, or no merchant's wallet on the network, or no wallet of ours. The balance
+    then stays for the next settlement. It also stays in a quarantined copy, whose balance lacks later payouts. An
+    amount that refunds wait for stays too, if the account is set so. The unit that creates the payout also reserves its
+    amount, so a second call finds nothing to pay. `batch_id`: the settlement that causes the payout; None for a
+    request. `settlement_id`: the batch's statement, if there is one. The statement names the first payout that follows
+    it.
     """
     try:
         sender = ports.senders.of_mode(mode)
@@ -86,7 +88,7 @@ async def pay_out(
         if settings_fit(ports.vault, account):
             withdrawal = tag_withdrawal(ports.vault, withdrawal)
         else:
-            # It waits unsigned, for an operator to see (withdrawal_progress.py).
+            # It waits unsigned until an operator sees it (withdrawal_progress.py).
             log.error("settings of %s that move money are not what the vault tagged: nothing is signed", account_id)
         book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
@@ -101,13 +103,13 @@ async def pay_out(
 
 
 def payout_id(ports: Ports, mode: Mode, batch_id: str, account_id: str, number: int) -> str:
-    """The id of the payout of this number, from 1, that a batch brings a merchant."""
+    """Return the id of a batch's payout to a merchant. `number` counts from 1."""
     return caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, str(number))
 
 
 async def _id(ports: Ports, unit: Unit, account_id: str, mode: Mode, batch_id: str | None) -> str:
-    """The id of the next payout that a batch brings a merchant: of its first one, unless more became available after
-    that and the batch was settled on."""
+    """Return the id of a batch's next payout to a merchant. Usually it is the first one. There is another one only if
+    more money became available before the batch ended."""
     if batch_id is None:
         return ids.prefixed(ids.WITHDRAWAL, ports.ids.uuid())
     number, made = 1, payout_id(ports, mode, batch_id, account_id, 1)
@@ -118,8 +120,8 @@ async def _id(ports: Ports, unit: Unit, account_id: str, mode: Mode, batch_id: s
 
 
 async def _take(unit: Unit, account_id: str, mode: Mode, step: int, kept: Usdt) -> Usdt | None:
-    """What the network can move of the available USDT but for those that are kept, held against others who take; None
-    when that is nothing."""
+    """Return the amount to pay out: the available USDT less `kept`, as far as the network can move it. Guard it against
+    concurrent takers. None if it is zero."""
     while True:
         available = Usdt((await purses(unit, account_id, mode)).get(Purse.AVAILABLE, 0))
         amount = payable(available - kept, step)
@@ -132,9 +134,10 @@ async def _take(unit: Unit, account_id: str, mode: Mode, step: int, kept: Usdt) 
 
 @in_test_time_of_account
 async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
-    """The operator's payout, without waiting for the next settlement.
+    """Pay out on an operator's request, without waiting for the next settlement.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND; INVALID_STATE when there is no wallet or nothing to pay, or the copy is held.
+    Raises: Refusal ACCOUNT_NOT_FOUND; INVALID_STATE when there is no wallet or nothing to pay, or the installation is
+    quarantined.
     """
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
@@ -157,12 +160,12 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
 
 @in_test_time(Withdrawal)
 async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Withdrawal:
-    """Call a payout off before it is signed; its amount is available again. Against the job that signs it exactly one
-    wins.
+    """Cancel a payout before it is signed. Its amount becomes available again. Of this call and the job that signs it,
+    exactly one wins.
 
-    Raises: Refusal WITHDRAWAL_NOT_FOUND; VALIDATION_ERROR for no reason or a long one; INVALID_STATE from `processing`
-    on: whoever has the signed transfer can send it, and where the wallet sent it in a time that a restored database has
-    forgotten; PROVIDER_UNAVAILABLE while the wallet does not say so: nothing is signed meanwhile, either.
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; VALIDATION_ERROR for an empty or long reason; INVALID_STATE from `processing`
+    on, because a signed transfer can still be sent, and when the wallet sent it in a time that a restored database
+    lacks; PROVIDER_UNAVAILABLE while the wallet gives no answer, in which case nothing is signed either.
     """
     why = reason.strip()
     if not why or len(why) > LONGEST_REASON or not why.isprintable():
@@ -183,11 +186,11 @@ async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Wi
 
 
 async def _sent(ports: Ports, withdrawal: Withdrawal) -> SentTransfer | None:
-    """What its wallet sent by a payout, though we know nothing of that. Raises: Refusal PROVIDER_UNAVAILABLE."""
+    """Return the wallet's transfer for a payout that has none in our database. Raises: Refusal PROVIDER_UNAVAILABLE."""
     try:
         return await sent_before(ports.senders.named(withdrawal.sender), withdrawal.id)
     except NotConfigured:
-        return None  # nobody is left who could be asked
+        return None  # no wallet is left to query
     except Unavailable as fault:
         raise Refusal(
             "PROVIDER_UNAVAILABLE", f"The wallet does not say whether it sent it: {fault}", retry_after=30
@@ -196,12 +199,13 @@ async def _sent(ports: Ports, withdrawal: Withdrawal) -> SentTransfer | None:
 
 @in_test_time(Withdrawal)
 async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
-    """Take over what the wallet sent by a pending payout, though it is another amount, or went to another address, than
-    the payout has: so it can be where a restored database settled anew. The payout becomes what was sent, and the rest
-    is available; was more sent, the merchant owes it. Its job follows the transfer.
+    """Accept the wallet's transfer for a pending payout, although its amount or address differs from the payout's. This
+    happens when a restored database settled anew. The payout takes the transfer's amount and address. A smaller
+    transfer leaves the difference available; a larger one makes it the merchant's debt. The payout's job follows the
+    transfer.
 
-    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE unless it is pending and the wallet sent something by it;
-    PROVIDER_UNAVAILABLE.
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE unless the payout is pending and the wallet sent a transfer for
+    it; PROVIDER_UNAVAILABLE.
     """
     ports = gated(ports, "accept_sent", withdrawal_id)
     async with ports.storage.unit() as unit:
@@ -235,10 +239,10 @@ async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
 
 @in_test_time(Withdrawal)
 async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
-    """Have a payout that is under way tried, or looked at, now instead of at its next turn. It is never signed twice.
+    """Make the job of a payout in progress due now. A payout is never signed twice.
 
-    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE once it is over: a failed one's amount is available again, and
-    `pay_out_now` pays it out.
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE once the payout is over. The amount of a failed one is available
+    again, and `pay_out_now` pays it out.
     """
 
     async def work(unit: Unit) -> Withdrawal:
@@ -254,13 +258,13 @@ async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
 async def list_withdrawals(
     ports: Ports, caller: Caller, asked: MomentFilter, number: int, size: int
 ) -> Page[Withdrawal]:
-    """The caller's payouts, newest first. Raises: Refusal VALIDATION_ERROR."""
+    """Return a page of the caller's payouts, newest first. Raises: Refusal VALIDATION_ERROR."""
     owner = {"account_id": caller.account_id, "mode": caller.mode}
     return await list_newest(ports, Withdrawal, number, size, created_at=asked.made(), **owner)
 
 
 async def get_withdrawal(ports: Ports, caller: Caller, withdrawal_id: str) -> Withdrawal:
-    """One payout. Raises: Refusal WITHDRAWAL_NOT_FOUND, also for one of another account or mode."""
+    """Return one payout. Raises: Refusal WITHDRAWAL_NOT_FOUND, also for one of another account or mode."""
     async with ports.storage.unit() as unit:
         withdrawal = await _find(unit, withdrawal_id)
     if (withdrawal.account_id, withdrawal.mode) != (caller.account_id, caller.mode):
@@ -275,7 +279,7 @@ async def every_withdrawal(
     status: WithdrawalStatus | None = None,
     limit: int = 1000,
 ) -> list[Withdrawal]:
-    """For operators: the newest payouts of one account or of all, and of one status or of all; newest first.
+    """Return the newest payouts of all accounts or one, in all statuses or one, newest first. For operators.
 
     Raises: Refusal ACCOUNT_NOT_FOUND.
     """
