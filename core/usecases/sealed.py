@@ -186,21 +186,23 @@ def _pay_place(payment: Payment) -> str:
 
 
 def pay_tag(vault: Vault, payment: Payment) -> bytes | None:
-    """Return the tag over a payment's pay target and owner. None while no bank has given a target."""
+    """Return the tag over a payment's QR code and link, its owner and its bank's reference. None while no bank has
+    given a QR code or link."""
     if payment.qr_payload is None and payment.bank_link is None:
         return None
     return vault.tag(_pay_said(payment), _pay_place(payment))
 
 
 def pay_to_fits(vault: Vault, payment: Payment) -> bool:
-    """Return whether the payment has the pay target that its bank gave."""
+    """Return whether the payment's QR code and link are as its bank gave them."""
     if payment.pay_tag is None:
         return payment.qr_payload is None and payment.bank_link is None
     return _fits(vault, payment.pay_tag, _pay_said(payment), _pay_place(payment))
 
 
 def require_pay_to(vault: Vault, payment: Payment) -> None:
-    """Check a payment's pay target and log a wrong one. Raises: Refusal PROVIDER_UNAVAILABLE for a wrong one."""
+    """Check a payment's QR code and link, and log altered ones. Raises: Refusal PROVIDER_UNAVAILABLE for altered
+    ones."""
     if not pay_to_fits(vault, payment):
         log.error("where the payer of %s pays is not what the vault tagged: it is not shown", payment.id)
         raise Refusal("PROVIDER_UNAVAILABLE", "The payment cannot be paid at present")
@@ -215,27 +217,26 @@ def _link_place(subscription: Subscription) -> str:
 
 
 def tag_link(vault: Vault, subscription: Subscription) -> Subscription:
-    """Return the subscription with a tag over where its payer confirms it. Only call it where that was set."""
+    """Return the subscription with a tag over its binding link. Call it only where the link is set."""
     is_set = subscription.binding_url is not None
     tag = vault.tag(_link_said(subscription), _link_place(subscription)) if is_set else None
     return msgspec.structs.replace(subscription, link_tag=tag)
 
 
 def with_link_tag(vault: Vault, before: Subscription, after: Subscription) -> Subscription:
-    """Return the subscription after a change, with a new tag where the change moved its link."""
+    """Return the changed subscription, with a new tag if its binding link changed."""
     return after if after.binding_url == before.binding_url else tag_link(vault, after)
 
 
 def link_fits(vault: Vault, subscription: Subscription) -> bool:
-    """Return whether the subscription leads its payer where the service or its bank said."""
+    """Return whether the binding link is as the service or its bank set it."""
     if subscription.link_tag is None:
         return subscription.binding_url is None
     return _fits(vault, subscription.link_tag, _link_said(subscription), _link_place(subscription))
 
 
 def binding_url(vault: Vault, subscription: Subscription) -> str | None:
-    """Return where the payer confirms, to be shown; None, with an error in the log, where that is not what the vault
-    tagged."""
+    """Return the binding link to show to the payer. None if it is altered, with an error in the log."""
     if link_fits(vault, subscription):
         return subscription.binding_url
     log.error("the binding_url of %s is not what the vault tagged: it is not shown", subscription.id)
@@ -281,14 +282,14 @@ def tag_exchange(vault: Vault, exchange: Exchange) -> Exchange:
 
 
 def with_deposit(vault: Vault, exchange: Exchange, **changes: Any) -> Exchange:
-    """Return the exchange with where its client pays, tagged anew where it was as the service wrote it."""
+    """Return the exchange with other deposit data. It gets a new tag only if the old tag fits, so that altered data
+    stays detectable."""
     after = msgspec.structs.replace(exchange, **changes)
     return tag_exchange(vault, after) if exchange_fits(vault, exchange) else after
 
 
 def deposit_address(vault: Vault, exchange: Exchange) -> str | None:
-    """Return where the client sends USDT, to be shown; None, with an error in the log, where that is not what the vault
-    tagged."""
+    """Return the address to which the client sends USDT. None if it is altered, with an error in the log."""
     if exchange.crypto_deposit_address is None or _is_tagged(vault, exchange):
         return exchange.crypto_deposit_address
     log.error("the deposit address of %s is not what the vault tagged: it is not shown", exchange.id)

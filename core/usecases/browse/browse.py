@@ -189,8 +189,8 @@ async def sifted(
     by: str,
     newest_first: bool,
 ) -> Leaf[Any]:
-    """Return a page of the records that `keep` accepts, among the next `most` records, or among all if `most` is
-    None."""
+    """Return a page of the records that `keep` accepts, among the next `most` records. Without `most` the search has no
+    limit."""
     if keep is None:
         return await merged(unit, ways, after, limit, by=by, newest_first=newest_first)
     page: list[Any] = []
@@ -216,8 +216,9 @@ async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str,
 async def browse_accounts(
     ports: Ports, part: str | None, after: Account | None, limit: int, *, newest_first: bool = True
 ) -> Leaf[Account]:
-    """Return accounts that follow `after`. With `part`, only those whose name contains it, ignoring case. No index
-    holds parts of names, so the search reads accounts until a page is full; there are only as many as merchants."""
+    """Return accounts that follow `after`. With `part`, only accounts with a name that contains it, ignoring case.
+    No index holds parts of names, so the search reads accounts until a page is full; there are only as many as
+    merchants."""
     wanted = None if part is None else part.casefold()
     keep: Callable[[Account], bool] | None = None if wanted is None else lambda each: wanted in each.name.casefold()
     async with ports.storage.unit() as unit:

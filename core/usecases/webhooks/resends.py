@@ -36,7 +36,7 @@ async def resend_event(ports: Ports, caller: Caller | None, event_id: str, endpo
     the account's own endpoint.
 
     Without a caller the request is an operator's, for any account. Behind an open breaker the event waits for it;
-    without a receiver the event is held.
+    without a receiver it is held.
 
     Raises: Refusal EVENT_NOT_FOUND, WEBHOOK_ENDPOINT_NOT_FOUND.
     """
