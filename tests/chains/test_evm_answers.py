@@ -10,6 +10,7 @@ GETH = [
     ("already known", YES),
     (f"known transaction: {HASH}", YES),
     (f"known transaction: 0x{HASH}", YES),
+    ("known transaction: 0xab", YES),
     ("nonce too low", USED),
     ("nonce too low: next nonce 5, tx nonce 4", USED),
     ("nonce too high", LATER),

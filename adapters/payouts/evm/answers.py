@@ -23,7 +23,7 @@ class Taken(Enum):
 
 
 _YES = re.compile(
-    r"(already exists: )?already known|known transaction(: (0x)?[0-9a-f]{64})?|transaction already imported"
+    r"(already exists: )?already known|known transaction(: (0x)?[0-9a-f]{2,64})?|transaction already imported"
     r"|transaction with the same hash was already imported\.?|existing txn? with same hash"
 )
 """All of an answer: more words may turn it into a no."""
