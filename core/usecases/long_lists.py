@@ -85,6 +85,7 @@ async def page_within(
     if offset < _NEAR:
         found = await shelf.page(number, size, order=order, readable=True, **wanted.within(wanted.made))
         return Page(found, number, size, total)
+    # Skip whole days before the offset, then read from as many days as the page needs.
     found, skipped, left = [], offset, size
     for part in parts:
         if skipped >= part.count:

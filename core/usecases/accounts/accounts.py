@@ -196,8 +196,8 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
 
 
 def _require_all_set(before: Account, values: Mapping[str, Any]) -> None:
-    """Check that an operator who changes altered settings sets every setting again that moves money and has no default
-    value. Raises: Refusal INVALID_STATE, with the missing names."""
+    """Check that an operator who changes altered settings sets all of them again that move money and differ from their
+    defaults. Raises: Refusal INVALID_STATE, with the missing names."""
     missing = sorted(money_settings(before.settings).keys() - values.keys())
     if missing:
         raise Refusal(

@@ -245,6 +245,7 @@ async def merged(
     opened = [_Line(unit, way, after, by, newest_first) for way in ways]
     short, share = opened, limit if len(ways) == 1 else limit // max(1, len(ways)) + 2
     page: list[Any] = []
+    # Merge what is read so far, then read on only in ways whose next records may still belong on the page.
     while short:
         for line in short:
             await line.read(share)

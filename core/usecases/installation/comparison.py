@@ -121,8 +121,8 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def compare(ports: Ports, as_of: datetime | None) -> Comparison:
-    """Query every live provider for everything it sent since then. A provider that can list returns its list; a wallet
-    that cannot is queried for each payout that a settlement may have caused. Writes nothing.
+    """Query every live provider for everything it sent since `as_of`. A provider that can list returns its list. A
+    wallet that cannot is queried for each payout that a settlement may have caused. Writes nothing.
 
     Raises: Unavailable when one of them does not answer, because the result is then unknown.
     """

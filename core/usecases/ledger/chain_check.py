@@ -73,6 +73,7 @@ class ChainCheck:
             self.fault(None, expected, "is missing from the chain")
         else:
             self._judge(number, row)
+        # After a gap, continue from this row, so that a missing row is reported once.
         self._number, self._link = number, link_in(row.seal)
         self._hold(number, self._link)
 

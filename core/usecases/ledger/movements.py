@@ -117,6 +117,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     async def first_where(self, wanted: Iterable[T], reached: Callable[[Movement, T], bool]) -> dict[T, int]:
         """For each wanted value, return the number of the first movement that reached it, or `high` if none did. All
         later movements have reached it too. One search finds all values."""
+        # Search all values at once: probe several numbers in each range by one read, then keep the part that holds the
+        # first hit, until every range is empty.
         bounds = dict.fromkeys(wanted, (self.low, self.high))
         while left := {each: bound for each, bound in bounds.items() if bound[0] < bound[1]}:
             parts = max(_PROBES // len(left), 1) + 1

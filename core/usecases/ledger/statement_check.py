@@ -59,6 +59,8 @@ async def _of_statement(seen: Snapshot, statement: Settlement) -> AsyncIterator[
     group: _Group | None = None
     while items := await seen[SettlementItem].find(id=Between(after, span[1]), offset=past, limit=_BATCH):
         after, past = items[-1].id, 1
+        # Lines of one entry follow each other. The last group of a batch stays open, because its lines may continue in
+        # the next batch.
         groups: list[_Group] = []
         for item in items:
             sums.update(

@@ -77,6 +77,7 @@ async def _lines(
     await bring_up(ports, caller)
     async with ports.storage.unit() as unit:
         made = await _made(unit, caller, withdrawal)
+        # The lines are the head, then the movements, then the tail. Map the requested range to each of them.
         low, high = offset - len(made.head), offset + limit - len(made.head)
         first, last = max(low, 0), min(high, made.count)
         movements = await made.span.of(made.before + first + 1, made.before + last)

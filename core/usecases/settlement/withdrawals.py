@@ -160,8 +160,8 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
 
 @in_test_time(Withdrawal)
 async def cancel_withdrawal(ports: Ports, withdrawal_id: str, reason: str) -> Withdrawal:
-    """Cancel a payout before it is signed. Its amount becomes available again. Of this call and the job that signs it,
-    exactly one wins.
+    """Cancel a payout before it is signed. Its amount becomes available again. Either this call wins or the job that
+    signs it, never both.
 
     Raises: Refusal WITHDRAWAL_NOT_FOUND; VALIDATION_ERROR for an empty or long reason; INVALID_STATE from `processing`
     on, because a signed transfer can still be sent, and when the wallet sent it in a time that a restored database

@@ -1,10 +1,10 @@
 """Delivery of events to merchants' receivers (docs/webhooks.md "When you do not answer", "Webhooks").
 
-Every endpoint, such as an account's in one mode, has one job that exists while something is due there. The worker with
-its lease serves that endpoint alone, so deliveries never compete for its breaker. Several webhooks are in flight at a
-time, and a slow or dead receiver delays only itself. domain/webhooks/endpoint_state.py plans the next step of an
-endpoint, and endpoint_worker.py performs it. domain/webhooks/delivery.py and domain/webhooks/breaker.py decide the
-result of a webhook, and results.py commits it.
+Every endpoint has one job that exists while something is due there. The worker with its lease serves that endpoint
+alone, so deliveries never compete for its breaker. Several webhooks are in flight at a time, and a slow or dead
+receiver delays only itself. domain/webhooks/endpoint_state.py plans the next step of an endpoint, and
+endpoint_worker.py performs it. domain/webhooks/delivery.py and domain/webhooks/breaker.py decide the result of a
+webhook, and results.py commits it.
 """
 
 from ....ports.bundle import Ports
