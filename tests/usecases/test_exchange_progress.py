@@ -200,9 +200,8 @@ async def test_an_exchange_that_never_got_an_address_fails_in_time(house: Exchan
     made = await house.made()
     async with house.ports.storage.unit() as unit:
         exchange = await house.exchange(made.id)
-        unit[type(exchange)].save(
-            msgspec.structs.replace(exchange, status=type(exchange.status).PENDING, crypto_deposit_address=None)
-        )
+        pending = msgspec.structs.replace(exchange, status=type(exchange.status).PENDING, crypto_deposit_address=None)
+        unit[type(exchange)].save(tag_exchange(house.ports.vault, pending))
         await unit.commit()
     house.watcher.script.address.extend([Twist(ending=Ending.UNAVAILABLE)] * 200)
     await house.house.work(961)
