@@ -113,11 +113,11 @@ async def open_house(
         kept = await opening
         closing.push_async_callback(kept.close)
         closing.push_async_callback(closed_soon, "the counters", counters.close)
-        if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
-            await recognise(kept, open_beside(settings), ticking, SystemIds())
         # What is kept elsewhere than in memory needs keys that are kept, too.
         keeping = settings if adapters.storage is None else msgspec.structs.replace(settings, database_url=None)
         vault = await _vault(keeping, kept)
+        if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
+            await recognise(kept, vault, open_beside(settings), ticking, SystemIds())
         if fitting and keeping.storage_url != "memory://":
             await _require_fitting(keeping, kept, vault, ticking, writing=recognising)
         local_files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)

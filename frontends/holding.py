@@ -9,6 +9,7 @@ from ..core.usecases.holding import read_hold, read_installation
 from ..ports.bundle import Ports
 from ..ports.faults import Fault, Held, Unavailable
 from ..ports.storage import Storage
+from ..ports.vault import Vault
 from .wrapping import Call, with_providers, wrapped
 
 SENDS: Mapping[str, frozenset[str]] = {
@@ -34,7 +35,7 @@ def held_ports(ports: Ports, kept: Storage) -> Ports:
 
     def around(name: str, call: Call) -> Call:
         async def ask(*given: Any, **named: Any) -> Any:
-            await _require_no_hold(kept, name)
+            await _require_no_hold(kept, ports.vault, name)
             return await call(*given, **named)
 
         return ask
@@ -46,10 +47,10 @@ def held_ports(ports: Ports, kept: Storage) -> Ports:
     return with_providers(ports, wrap)
 
 
-async def _require_no_hold(kept: Storage, operation: str) -> None:
+async def _require_no_hold(kept: Storage, vault: Vault, operation: str) -> None:
     """Raises: Held; Unavailable when it cannot be told."""
     try:
-        installation = await read_installation(kept)
+        installation = await read_installation(kept, vault)
     except Unavailable:
         raise
     except Fault as fault:

@@ -30,13 +30,13 @@ async def marks_kept(house: House) -> AsyncIterator[None]:
         logged: list[str] = []
         while True:
             try:
-                await recognise(ports.storage, beside, ports.clock, ports.ids)
+                await recognise(ports.storage, ports.vault, beside, ports.clock, ports.ids)
                 misfits = await vault_misfits(ports.storage, ports.vault)
                 if misfits and misfits != logged:
                     log.error("%s", vault_misfit(house.settings, misfits))
                 logged = misfits
                 if ports.clock.monotonic() - marked_at >= EVERY:
-                    await mark_anew(ports.storage, beside, ports.clock, ports.ids)
+                    await mark_anew(ports.storage, ports.vault, beside, ports.clock, ports.ids)
                     marked_at = ports.clock.monotonic()
             except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
                 # Nothing is the worse for it: the mark that stands fits the row.

@@ -101,7 +101,9 @@ class World:
             if copy is not None and self._kind == "sqlite" and not held:
                 # What is tried here is what protects without the hold, and after it.
                 beside = FileMarks(self._file)
-                await mark_anew(opened.ports.storage, beside, self.clock, opened.ports.ids, resuming=True)
+                await mark_anew(
+                    opened.ports.storage, opened.ports.vault, beside, self.clock, opened.ports.ids, resuming=True
+                )
             house = House(self, opened.ports)
             if copy is None:
                 await house.furnish()

@@ -30,6 +30,8 @@ class Because(StrEnum):
     """It is older than its mark: somebody restored an earlier state in its place."""
     BY_HAND = "by_hand"
     """An operator set it."""
+    ALTERED = "altered"
+    """Another hand wrote what its row says of the hold. Never written."""
     UNREADABLE = "unreadable"
     """The quarantine cannot be read, so it is assumed. Never stored."""
 
@@ -40,6 +42,7 @@ TOLD = {
     Because.COPIED: "it is a copy, or lies elsewhere than before",
     Because.OLDER: "it is an older state than the one that was last in its place",
     Because.BY_HAND: "an operator said so",
+    Because.ALTERED: "what the database says of its hold was written by another hand than the service's",
     Because.UNREADABLE: "what the database says of itself cannot be read",
 }
 """Texts for operators."""
@@ -63,6 +66,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     lacks_since: datetime | None = None
     """The oldest `as_of` of a quarantine that an operator ended. Providers may know operations since then that this
     database has lost, so they are queried first (usecases/forgotten.py)."""
+    hold_tag: bytes | None = None
+    """The vault's tag over the four fields above. Without one that fits the row counts as held."""
     backed_up_at: datetime | None = None
     """Time of the last recorded backup."""
     vault_checks: dict[str, str] = msgspec.field(default_factory=dict)

@@ -15,6 +15,7 @@ from ..domain.chains import Chain, ChainHead
 from ..domain.errors import Refusal
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
+from ..domain.installation import Installation
 from ..domain.kyc.clients import Client
 from ..domain.notices import NoticeAddress
 from ..domain.operators.pending_acts import PendingAct
@@ -328,6 +329,24 @@ def return_fits(vault: Vault, transfer: ExchangeTransfer) -> bool:
     return _fits(vault, transfer.return_tag, _return_said(transfer), _return_place(transfer))
 
 
+def _hold_said(row: Installation) -> bytes:
+    return msgspec.json.encode((row.held_since, row.held_because, row.as_of, row.lacks_since))
+
+
+def _hold_place(row: Installation) -> str:
+    return f"installations.hold:{row.id}"
+
+
+def tag_hold(vault: Vault, row: Installation) -> Installation:
+    """Return the installation with a tag over its hold. Only call it where the hold was decided."""
+    return msgspec.structs.replace(row, hold_tag=vault.tag(_hold_said(row), _hold_place(row)))
+
+
+def hold_fits(vault: Vault, row: Installation) -> bool:
+    """Return whether the service wrote what the row says of the hold."""
+    return row.hold_tag is not None and _fits(vault, row.hold_tag, _hold_said(row), _hold_place(row))
+
+
 def _act_said(act: PendingAct) -> bytes:
     what = (act.use_case, act.act, act.object_id, act.account_id, act.mode, act.arguments, act.shown)
     return msgspec.json.encode((*what, act.operator, act.reason, act.created_at, act.expires_at), order="deterministic")
@@ -437,6 +456,7 @@ TAGGED: tuple[TaggedField, ...] = (
     TaggedField(Withdrawal, "tag", _payout_place, _payout_said),
     TaggedField(Exchange, "tag", _exchange_place, _exchange_said),
     TaggedField(ExchangeTransfer, "return_tag", _return_place, _return_said),
+    TaggedField(Installation, "hold_tag", _hold_place, _hold_said),
     TaggedField(PendingAct, "tag", _act_place, _act_said),
 )
 """All tagged fields that a key rotation tags again. The tags of a chain's rows stay, because the head's tag covers them

@@ -15,6 +15,7 @@ from ...ports.vault import Vault
 from ..domain.accounts.accounts import Account
 from ..domain.installation import INSTALLATION, Because, Installation
 from .holding import RACES, read_installation
+from .sealed import tag_hold
 from .units import retrying
 
 PEPPER = "pepper"
@@ -38,7 +39,7 @@ async def vault_misfits(storage: Storage, vault: Vault) -> list[str]:
 
     Raises: Unavailable.
     """
-    installation = await read_installation(storage)
+    installation = await read_installation(storage, vault)
     return [] if installation is None else misfits(vault, installation.vault_checks)
 
 
@@ -47,7 +48,7 @@ async def settle_vault_checks(storage: Storage, vault: Vault, clock: Clock, ids:
 
     They are written once. Only while the database has no account do they follow the vault. Raises: Unavailable.
     """
-    present = await read_installation(storage)
+    present = await read_installation(storage, vault)
     if present is not None and present.held_because is Because.UNREADABLE:
         return []
     if present is not None and _is_noted(vault, present):
@@ -59,7 +60,7 @@ async def settle_vault_checks(storage: Storage, vault: Vault, clock: Clock, ids:
         if found and await unit[Account].find(limit=1):
             return found
         known = {} if row is None or found else row.vault_checks
-        _write(unit, row, {**_present(vault), **known}, clock, ids)
+        _write(unit, row, {**_present(vault), **known}, vault, clock, ids, tags=bool(found))
         return []
 
     return await retrying(storage, work, again_on=RACES)
@@ -69,16 +70,22 @@ async def adopt_vault(storage: Storage, vault: Vault, clock: Clock, ids: Ids) ->
     """Adopt the vault's pepper and current key as the database's own, whatever it had before."""
 
     async def work(unit: Unit) -> None:
-        _write(unit, await unit[Installation].get(INSTALLATION), _present(vault), clock, ids)
+        row = await unit[Installation].get(INSTALLATION)
+        _write(unit, row, _present(vault), vault, clock, ids, tags=True)
 
     await retrying(storage, work, again_on=RACES)
 
 
-def _write(unit: Unit, row: Installation | None, checks: dict[str, str], clock: Clock, ids: Ids) -> None:
+def _write(
+    unit: Unit, row: Installation | None, checks: dict[str, str], vault: Vault, clock: Clock, ids: Ids, *, tags: bool
+) -> None:
+    """Write the check values. `tags`: the vault is another one, so it tags the hold as it stands."""
     if row is None:
-        unit[Installation].add(Installation(mark=str(ids.uuid()), marked_at=clock.now(), vault_checks=checks))
+        fresh = Installation(mark=str(ids.uuid()), marked_at=clock.now(), vault_checks=checks)
+        unit[Installation].add(tag_hold(vault, fresh))
     elif checks != row.vault_checks:
-        unit[Installation].save(msgspec.structs.replace(row, vault_checks=checks))
+        after = msgspec.structs.replace(row, vault_checks=checks)
+        unit[Installation].save(tag_hold(vault, after) if tags else after)
 
 
 def _present(vault: Vault) -> dict[str, str]:

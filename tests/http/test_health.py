@@ -15,6 +15,7 @@ from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.health import EVERY, NO_WORKER
+from cambist.core.usecases.sealed import tag_hold
 from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.vault_checks import PEPPER
@@ -223,7 +224,9 @@ async def test_keys_that_stop_fitting_are_named_and_the_process_is_not_ready(hou
         present = await unit[Installation].get(INSTALLATION)
         checks = {PEPPER: "00" * 32}
         if present is None:
-            unit[Installation].add(Installation(mark="m", marked_at=house.clock.now(), vault_checks=checks))
+            unit[Installation].add(
+                tag_hold(house.ports.vault, Installation(mark="m", marked_at=house.clock.now(), vault_checks=checks))
+            )
         else:
             unit[Installation].save(msgspec.structs.replace(present, vault_checks=checks))
         await unit.commit()

@@ -65,7 +65,9 @@ def test_what_stays_in_its_place_is_not_held(original: str, tmp_path: Path) -> N
 
     async def marked() -> None:
         async with open_house(own) as house:
-            await mark_anew(house.ports.storage, open_beside(own), house.ports.clock, house.ports.ids)
+            await mark_anew(
+                house.ports.storage, house.ports.vault, open_beside(own), house.ports.clock, house.ports.ids
+            )
 
     asyncio.run(marked())
     assert asyncio.run(why_held(own)) is None

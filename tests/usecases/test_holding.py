@@ -24,6 +24,7 @@ from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.core.usecases.refunds.waiting import retry_waiting
+from cambist.core.usecases.sealed import tag_hold
 from cambist.core.usecases.settlement import settlement
 from cambist.core.usecases.settlement.settlement import open_batch, settle_batch, settle_now
 from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now
@@ -270,7 +271,9 @@ async def test_a_hold_is_as_of_the_moment_that_is_known_or_of_the_last_mark(hous
     """Later than the mark, where the state is known to be no older."""
     async with beneath(house.ports).unit() as unit:
         found = await unit[Installation].get(INSTALLATION)
-        marked = found or unit[Installation].add(Installation(mark="m", marked_at=house.clock.now()))
+        marked = found or unit[Installation].add(
+            tag_hold(house.ports.vault, Installation(mark="m", marked_at=house.clock.now()))
+        )
         await unit.commit()
     later = marked.marked_at + timedelta(hours=1)
     await house.clock.advance(7200)

@@ -78,7 +78,9 @@ async def why_held(folder: Path) -> Because | None:
 async def mark(folder: Path) -> None:
     """As a process that serves does now and then."""
     async with opened(folder) as house:
-        await mark_anew(house.ports.storage, FileMarks(folder / "cambist.db"), house.ports.clock, house.ports.ids)
+        await mark_anew(
+            house.ports.storage, house.ports.vault, FileMarks(folder / "cambist.db"), house.ports.clock, house.ports.ids
+        )
 
 
 def whole(folder: Path) -> bytes:
@@ -167,7 +169,7 @@ async def test_who_dies_while_marking_leaves_what_fits(folder: Path, at: int, *,
     async with open_house(Settings(data_dir=folder), recognising=False) as house:
         dying = Dying(folder / "cambist.db", at, after=after)
         with pytest.raises(KeyboardInterrupt):
-            await mark_anew(house.ports.storage, dying, house.ports.clock, house.ports.ids)
+            await mark_anew(house.ports.storage, house.ports.vault, dying, house.ports.clock, house.ports.ids)
     assert await why_held(folder) is None
     await mark(folder)
     assert await why_held(folder) is None
@@ -182,13 +184,13 @@ async def test_two_processes_that_mark_at_once_leave_what_fits(folder: Path) -> 
             async def write(self, marks: Marks) -> None:
                 await super().write(marks)
                 if len(marks.marks) > 1:
-                    await mark_anew(other.ports.storage, beside, other.ports.clock, other.ports.ids)
+                    await mark_anew(other.ports.storage, other.ports.vault, beside, other.ports.clock, other.ports.ids)
 
         # The other one marks each time between this one's two writes, and a bound ends it.
-        before = await read_installation(one.ports.storage)
+        before = await read_installation(one.ports.storage, one.ports.vault)
         once = Once(Between(folder / "cambist.db"), beside)
-        await mark_anew(one.ports.storage, once, one.ports.clock, one.ports.ids)
-        assert await read_installation(one.ports.storage) != before
+        await mark_anew(one.ports.storage, one.ports.vault, once, one.ports.clock, one.ports.ids)
+        assert await read_installation(one.ports.storage, one.ports.vault) != before
     assert await why_held(folder) is None
 
 
@@ -226,13 +228,13 @@ async def test_a_row_that_cannot_be_read_is_a_hold_and_stops_nobody(folder: Path
         with pytest.raises(Held):
             await house.ports.senders.of_mode("live").sign("wd_1", WALLET, 1_000_000)
         async with house.ports.storage.unit() as unit:
-            assert await holds_back(unit, Mode.LIVE)
+            assert await holds_back(house.ports, unit, Mode.LIVE)
 
 
 async def test_a_copy_that_is_held_is_as_of_a_moment_that_it_is_not_older_than(folder: Path, tmp_path: Path) -> None:
     await fill(folder)
     async with opened(folder) as house:
-        row = await read_installation(house.ports.storage)
+        row = await read_installation(house.ports.storage, house.ports.vault)
     shutil.copytree(folder, tmp_path / "copy")
     async with opened(tmp_path / "copy") as house:
         found = await read_hold(house.ports)

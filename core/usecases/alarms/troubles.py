@@ -142,7 +142,7 @@ async def _backup(ports: Ports) -> list[Trouble]:
     most = ports.alarms.backup_age
     if most is None:
         return []
-    installation = await read_installation(ports.storage)
+    installation = await read_installation(ports.storage, ports.vault)
     last = None if installation is None else installation.backed_up_at
     if last is not None and ports.clock.now() - last <= most:
         return []

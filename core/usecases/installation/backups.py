@@ -8,6 +8,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.installation import INSTALLATION, Installation
 from ..holding import RACES
+from ..sealed import tag_hold
 from ..units import retrying
 
 
@@ -19,7 +20,7 @@ async def note_backup(ports: Ports, made_at: datetime) -> datetime:
         present = await unit[Installation].get(INSTALLATION)
         if present is None:
             fresh = Installation(mark=str(ports.ids.uuid()), marked_at=ports.clock.now(), backed_up_at=made_at)
-            unit[Installation].add(fresh)
+            unit[Installation].add(tag_hold(ports.vault, fresh))
             return made_at
         latest = max(filter(None, (present.backed_up_at, made_at)))
         if latest != present.backed_up_at:

@@ -10,12 +10,14 @@ from ....ports.clock import Clock, Ids
 from ....ports.faults import Conflict, Stale, Unavailable
 from ....ports.marks import Beside, Marks
 from ....ports.storage import Storage, Unit
+from ....ports.vault import Vault
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.installation import INSTALLATION, Because, Installation, held, let_go, marked, recognised
 from ...domain.payments.payments import Payment
 from ...domain.settlement.withdrawals import Withdrawal
 from ..holding import RACES, read_installation
+from ..sealed import tag_hold
 from ..units import retrying
 
 EVERY = 60.0
@@ -30,29 +32,29 @@ _LOOKS = 20
 _PAID_FOR = (Payment, Exchange, Withdrawal)
 
 
-async def recognise(storage: Storage, beside: Beside, clock: Clock, ids: Ids) -> None:
+async def recognise(storage: Storage, vault: Vault, beside: Beside, clock: Clock, ids: Ids) -> None:
     """Quarantine the database if it is a copy, and mark it if it has no fingerprint yet.
 
     A copy without live records cannot send anything twice, so it gets a new fingerprint instead of a quarantine.
     Raises: Unavailable.
     """
-    installation, place, marks = await _look(storage, beside)
+    installation, place, marks = await _look(storage, vault, beside)
     fits = None if marks is None else marks.marks
     if not beside.keeps and installation is not None:
         fits = (installation.mark,)
     because = recognised(installation, place, fits, begun=marks is not None and marks.begun)
     if because is not None and await _has_live(storage):
-        await _hold(storage, because, clock, ids)
+        await _hold(storage, vault, because, clock, ids)
     elif because is not None or installation is None:
-        await mark_anew(storage, beside, clock, ids)
+        await mark_anew(storage, vault, beside, clock, ids)
 
 
-async def _look(storage: Storage, beside: Beside) -> tuple[Installation | None, str | None, Marks | None]:
+async def _look(storage: Storage, vault: Vault, beside: Beside) -> tuple[Installation | None, str | None, Marks | None]:
     """Return the row and the fingerprints of one moment, although another process may be writing both."""
-    before = await read_installation(storage)
+    before = await read_installation(storage, vault)
     for _ in range(_LOOKS):
         place, marks = await beside.place(), await beside.read()
-        after = await read_installation(storage)
+        after = await read_installation(storage, vault)
         if before == after:
             return after, place, marks
         before = after
@@ -70,39 +72,41 @@ async def _has_live(storage: Storage) -> bool:
     return False
 
 
-async def _hold(storage: Storage, because: Because, clock: Clock, ids: Ids) -> None:
+async def _hold(storage: Storage, vault: Vault, because: Because, clock: Clock, ids: Ids) -> None:
     async def work(unit: Unit) -> None:
         now = clock.now()
         present = await unit[Installation].get(INSTALLATION)
         if present is None:
             # The age of this database is unknown.
-            unit[Installation].add(held(_fresh(ids, now), because, now, None))
+            unit[Installation].add(tag_hold(vault, held(_fresh(vault, ids, now), because, now, None)))
         elif not present.is_held:
-            unit[Installation].save(held(present, because, now, present.marked_at))
+            unit[Installation].save(tag_hold(vault, held(present, because, now, present.marked_at)))
 
     await retrying(storage, work, again_on=RACES)
 
 
-def _fresh(ids: Ids, now: datetime) -> Installation:
-    return Installation(mark=str(ids.uuid()), marked_at=now)
+def _fresh(vault: Vault, ids: Ids, now: datetime) -> Installation:
+    return tag_hold(vault, Installation(mark=str(ids.uuid()), marked_at=now))
 
 
-async def mark_anew(storage: Storage, beside: Beside, clock: Clock, ids: Ids, *, resuming: bool = False) -> None:
+async def mark_anew(
+    storage: Storage, vault: Vault, beside: Beside, clock: Clock, ids: Ids, *, resuming: bool = False
+) -> None:
     """Give the database a new fingerprint and record its location. Do nothing if it is quarantined. `resuming`: end the
     quarantine in the same step.
 
     Raises: Unavailable.
     """
     for _ in range(_LOOKS):
-        present = await read_installation(storage)
+        present = await read_installation(storage, vault)
         if present is not None and present.is_held is not resuming:
             # Another process has ended the quarantine, or started it.
             return
         now = clock.now()
-        after = marked(present or _fresh(ids, now), str(ids.uuid()), await beside.place(), now)
+        after = marked(present or _fresh(vault, ids, now), str(ids.uuid()), await beside.place(), now)
         former = () if present is None else (present.mark,)
         await beside.write(Marks(marks=(after.mark, *former), begun=present is None))
-        if await _written(storage, present, let_go(after) if resuming else after):
+        if await _written(storage, present, tag_hold(vault, let_go(after)) if resuming else after):
             await beside.write(Marks(marks=(after.mark,)))
             return
     raise Unavailable("the database is marked anew again and again: what else opens it?")

@@ -91,7 +91,7 @@ async def resume(ports: Ports, beside: Beside | None = None, *, not_ours: str | 
         raise Refusal("INVALID_STATE", "The installation is not held")
     require_readable(before)
     ports = gated(ports, "resume", before.id, not_ours=not_ours)
-    await mark_anew(ports.storage, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
+    await mark_anew(ports.storage, ports.vault, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
     await _bring_forward(ports)
     return before
 

@@ -12,6 +12,7 @@ from ...domain.accounts.accounts import Account, ApiKey
 from ...domain.assertions import NEVER_BELOW
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
+from ...domain.installation import Installation
 from ...domain.ledger import EntryKind, JournalEntry, Purse
 from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.payments import Payment, PaymentStatus
@@ -22,6 +23,7 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..sealed import (
     act_fits,
     exchange_fits,
+    hold_fits,
     key_fits,
     link_fits,
     pay_to_fits,
@@ -77,6 +79,10 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
         for key in keys:
             if not key_fits(vault, key):
                 yield _bad(key.id, "api_keys.account_id", "or what else it opens is not what the vault tagged")
+    async for installations in _batches(seen, Installation):
+        for row in installations:
+            if not hold_fits(vault, row):
+                yield _bad(row.id, "installations.held_since", "or the rest of the hold is not what the vault tagged")
     async for withdrawals in _batches(seen, Withdrawal):
         low, high = withdrawals[0].id, withdrawals[-1].id
         reserved = await _booked(seen, EntryKind.PAYOUT_RESERVED, Purse.RESERVED, low, high)

@@ -16,6 +16,7 @@ from ....ports.faults import Refused
 from ....ports.files import EncryptedFiles
 from ....ports.storage import OneOf, Unit
 from ....ports.vault import Vault, VaultError
+from ...domain.installation import Installation
 from ...domain.kyc.kyc import Upload
 from ..sealed import SEALED, TAGGED, SealedField, TaggedField
 from ..units import retrying
@@ -153,7 +154,8 @@ async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport
     written = 0
     for record, fields in _fields().items():
         looked_at = resealed = 0
-        async for batch in ports.storage.scan(record):
+        # An unreadable installation is held by itself, and must prevent no backup.
+        async for batch in ports.storage.scan(record, readable=record is Installation):
             old = [each.id for each in batch if seen.look(each, fields)]
             if writes:
                 for start in range(0, len(old), AT_ONCE):

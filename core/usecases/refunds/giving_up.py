@@ -34,7 +34,7 @@ async def give_up(ports: Ports, job: Job) -> None:
             return None
         if not is_given_up(refund, now):
             return gives_up_at(refund)
-        if begun.fault is not None or await holds_back(unit, refund.mode):
+        if begun.fault is not None or await holds_back(ports, unit, refund.mode):
             return now + _LATER
         await move(ports, unit, refund, (RefundTrigger.REJECTED,), failure=PendingReason.INSUFFICIENT_BALANCE.value)
         return None

@@ -121,7 +121,7 @@ class Refunds(BankRefunds[Refunding]):
         the bank sends no money back, the refund is rejected. If the bank is not configured, the refund stays as it is.
         """
         refund, payment = subject
-        if await holds_back(unit, refund.mode):
+        if await holds_back(ports, unit, refund.mode):
             # Take no money until the restored copy has been compared with the providers.
             return subject
         bank = ports.banks.capabilities_of(payment.bank)

@@ -62,7 +62,7 @@ async def pay_out(
 
     async def work(unit: Unit) -> Withdrawal | None:
         account = await unit[Account].get(account_id)
-        if account is None or account.settings.payout_wallet is None or await holds_back(unit, mode):
+        if account is None or account.settings.payout_wallet is None or await holds_back(ports, unit, mode):
             return None
         network = sender.capabilities.network.value
         if not is_wallet_on(network, account.settings.payout_wallet):
@@ -141,7 +141,7 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     """
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
-        if await holds_back(unit, mode):
+        if await holds_back(ports, unit, mode):
             raise Refusal("INVALID_STATE", "The installation is held: nothing is paid out until `cambist resume`")
     if account.settings.payout_wallet is None:
         raise Refusal("INVALID_STATE", "The account has no payout_wallet")

@@ -104,7 +104,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
             order=order,
             recurring=settings.recurring,
             subscription=subscription,
-            provider=bank is not None and not await holds_back(unit, caller.mode),
+            provider=bank is not None and not await holds_back(ports, unit, caller.mode),
             receipt_lacks=()
             if bank is None or takes_without(bank, terms)
             else settings.receipt_lacks(has_contact=False),
