@@ -112,6 +112,14 @@ async def test_chunks_below_64_bytes_are_refused_beyond_a_hundred(size: int, cou
         assert status in await answer(reader)
 
 
+async def test_large_chunk_earns_no_more_than_a_hundred_small_ones() -> None:
+    async with line() as (reader, writer):
+        writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n10000\r\n" + b" " * 0x10000 + b"\r\n")
+        writer.write(b"1\r\n \r\n" * (SMALL_CHUNKS + 3))
+        assert b" 400 " in await answer(reader)
+        await closed(reader)
+
+
 async def test_small_chunks_before_the_hundredth_are_taken() -> None:
     async with line() as (reader, writer):
         writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * SMALL_CHUNKS + b"0\r\n\r\n")

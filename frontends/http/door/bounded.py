@@ -26,8 +26,8 @@ DRAIN = 256 * 1024
 """Bytes that are read and dropped of a body whose request was answered before it ended. Then the connection closes."""
 
 SMALL_CHUNK, SMALL_CHUNKS = 64, 100
-"""A chunked body has at most one chunk for each `SMALL_CHUNK` bytes, and `SMALL_CHUNKS` more: each chunk costs the
-parser a call, however small it is."""
+"""A chunked body may have `SMALL_CHUNKS` chunks below `SMALL_CHUNK` bytes in a row, and one more for each so many bytes
+that follow: each chunk costs the parser some calls, however small it is."""
 
 STEP = 1024
 """Bytes after which a piece for the parser ends at the next end of a head: so of many requests that were sent at once
@@ -74,6 +74,10 @@ _NO_HTTP = _Short(b"400 Bad Request", "VALIDATION_ERROR", "This is no request of
 _SMALL_CHUNKS = _Short(b"400 Bad Request", "VALIDATION_ERROR", "The body comes in too many chunks below 64 bytes")
 
 
+class _Enough(Exception):
+    """The connection is closed, so the rest of what the parser was fed needs no parsing."""
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """Closes a connection that sends more than it may outside of bodies, with a 431 unless an answer is under way.
 
@@ -83,7 +87,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     __slots__ = (
-        *SERVERS_OWN, "_base_url", "_budget", "_chunks", "_drained", "_held", "_ids", "_too_many", "_unproven",
+        *SERVERS_OWN, "_base_url", "_budget", "_chunk_credit", "_drained", "_held", "_ids", "_too_many", "_unproven",
         "body_received", "idle_since",
     )  # fmt: skip
 
@@ -97,8 +101,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """What all connections of the process share."""
         self._drained = 0
         """Bytes that came after the answer to the request whose body they belong to."""
-        self._chunks = 0
-        """Chunks of the body of the request that came last."""
+        self._chunk_credit = 0
+        """Bytes that the chunks to come may lack, at most `SMALL_CHUNKS` times `SMALL_CHUNK`."""
         self.pipeline = cast("deque[Any]", _Pipeline())
         self._unproven = 0
         """Bytes fed to the parser since the last head that was whole, or the last piece of a body."""
@@ -211,22 +215,29 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """As the server's, which begins the request; not with too many headers."""
-        self._unproven = self.body_received = self._drained = self._chunks = 0
+        self._unproven = self.body_received = self._drained = 0
+        self._chunk_credit = SMALL_CHUNKS * SMALL_CHUNK
         if not self._too_many:
             super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
-        """Refuse a body that comes in very many small chunks."""
-        self._chunks += 1
-        if self._chunks > SMALL_CHUNKS + self.body_received // SMALL_CHUNK:
+        """Refuse a body that comes in very many small chunks, and parse no more of it."""
+        self._chunk_credit -= SMALL_CHUNK
+        if self._chunk_credit < 0:
             self._refuse(_SMALL_CHUNKS)
+            raise _Enough
 
     def on_body(self, body: bytes) -> None:
         """As the server's; the body of a request that was not begun is dropped."""
-        self._unproven = 0
-        self.body_received += len(body)
+        self.count_body(len(body))
         if not self._too_many:
             super().on_body(body)
+
+    def count_body(self, size: int) -> None:
+        """Count a piece of a body."""
+        self._unproven = 0
+        self.body_received += size
+        self._chunk_credit = min(self._chunk_credit + size, SMALL_CHUNKS * SMALL_CHUNK)
 
     def on_message_complete(self) -> None:
         """End the body as the server does, unless the request was not begun. Where the request was answered before, the
@@ -246,12 +257,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(_NO_HTTP)
 
     def _refuse(self, answer: _Short) -> None:
-        """Close the connection, with `answer` unless another answer has begun or is due first."""
+        """Close the connection, with `answer` unless the request is answered already or another answer is due first."""
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
         waits = answering is not None and not answering.response_complete
-        if not waits or not (self.pipeline or answering.response_started):
+        if not self.is_answered_early and (not waits or not (self.pipeline or answering.response_started)):
             self.transport.write(answer.written(self._base_url, self._ids.uuid()))
         if waits:
             answering.disconnected = True

@@ -126,8 +126,7 @@ class GatedProtocol(BoundedProtocol):
         if self._refused is None:
             super().on_body(body)
         else:
-            self._unproven = 0
-            self.body_received += len(body)
+            self.count_body(len(body))
             if self.body_received > DRAIN:
                 refused, self._refused = self._refused, None
                 refused.keep_alive = False
