@@ -1,10 +1,11 @@
-"""What adapters must do, as tests: our own pass them (tests/contracts), and whoever writes an adapter runs them.
+"""Contract tests for adapters. Our own adapters pass them (tests/contracts), and authors of other adapters run them
+too.
 
-    pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
+ pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 
-wants pytest and pytest-asyncio, and in the conftest.py of the project's root a fixture that says what is tried:
-`bank_bench`, `rates_bench` and so on (benches.py), `place` for storages (docs/adapters.md). What a bench cannot play is
-skipped.
+They need pytest and pytest-asyncio, and fixtures in the conftest.py of the project's root that provide the adapter
+under test: `bank_bench`, `rates_bench` and so on (benches.py), `place` for storages (docs/adapters.md). Tests that need
+something a bench cannot simulate are skipped.
 """
 
 from pkgutil import iter_modules
@@ -12,11 +13,11 @@ from pkgutil import iter_modules
 import pytest
 
 if __name__ != "cambist.frontends.conformance":
-    # Else every fault would be two classes, and no pytest.raises would know what an adapter raises.
+    # A second import would define every fault class twice, and pytest.raises would not match the faults of adapters.
     raise ImportError(
         f"pytest took these suites for {__name__}, as it does where cambist is an editable install: name them as "
         "cambist.conformance, which works there, too"
     )
 
 pytest.register_assert_rewrite(*(f"{__name__}.{room.name}" for room in iter_modules(__path__)))
-"""Else pytest would not explain their assertions: `cambist.conformance` imports what it was given by name."""
+"""Registered before the modules are imported, so that pytest explains their assertions."""

@@ -1,4 +1,4 @@
-"""What every channel of alarms must do (ports/alarms.py). Your conftest.py gives a fixture `alarms_bench`, an
+"""Contract of an alarm channel (ports/alarms.py). Your conftest.py provides a fixture `alarms_bench`, an
 AlarmsBench."""
 
 import asyncio
@@ -23,17 +23,17 @@ BEGUN = AlarmLine(
 )
 GOING_ON = AlarmLine(id="payout:wd_1", kind="payout", text="payout wd_1: not final", since=NOW - timedelta(hours=4))
 MOST = 300
-"""Lines of one message; a house writes out five of a kind, and has some twenty kinds."""
+"""Lines of one message. The service sends at most five of a kind, and has about twenty kinds."""
 NOT_DONE = (ProviderFault.LOST_BEFORE, ProviderFault.SERVER_ERROR)
 
 
 def alarm(number: int = 1, **more: Any) -> Alarm:
-    """A message: a gateway went down."""
+    """Return a message that says that a gateway went down."""
     return Alarm(**{"id": f"alarm_{number}", "at": NOW, "place": PLACE, "begun": (BEGUN,), **more})
 
 
 class TestMessages:
-    """What is told arrives, and can be read."""
+    """A message arrives and can be read."""
 
     async def test_what_begins_arrives_and_so_does_its_end(self, alarms_bench: AlarmsBench) -> None:
         await alarms_bench.channel.tell(alarm())
@@ -49,7 +49,7 @@ class TestMessages:
         assert "pay.example" in text
 
     async def test_the_same_message_again_is_taken(self, alarms_bench: AlarmsBench) -> None:
-        """It is sent again where nobody knows whether it arrived: it may be shown twice, and is no fault."""
+        """A message is repeated after an unknown outcome. The channel may show it twice, but must not raise."""
         await alarms_bench.channel.tell(alarm())
         await alarms_bench.channel.tell(alarm())
         assert BEGUN.text in (await alarms_bench.arrived())[-1]
@@ -60,7 +60,7 @@ class TestMessages:
         assert len(await alarms_bench.arrived()) == 2
 
     async def test_the_longest_message_is_taken(self, alarms_bench: AlarmsBench) -> None:
-        """Cut where the channel takes less, what is urgent first."""
+        """A channel with a lower limit shortens the text and puts urgent lines first."""
         many = tuple(
             AlarmLine(id=f"kind{number}:1", kind=f"kind{number}", text=f"kind{number}: {'я' * 200}")
             for number in range(MOST)
@@ -71,7 +71,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("text", ["<!channel> & <b>", "a\r\nBcc: all@ops.example", "\x1b[31m\x00", "*_`[~>#+|{}.!"])
     async def test_nothing_in_it_is_obeyed(self, alarms_bench: AlarmsBench, text: str) -> None:
-        """Names of a merchant's things may stand in it."""
+        """The text may contain names that a merchant chose."""
         evil = AlarmLine(id="review:pay_1", kind="review", text=text)
         await alarms_bench.channel.tell(alarm(begun=(BEGUN, evil)))
         [arrived] = await alarms_bench.arrived()
@@ -91,8 +91,8 @@ class TestMessages:
 
 
 class TestFailures:
-    """What certainly did not arrive is told from what may have: of both the same message is sent again, but only of the
-    first another channel may be sure."""
+    """A channel distinguishes messages that certainly did not arrive from messages that may have. Both are sent again,
+    but only after a certain failure may another channel take over."""
 
     @pytest.mark.parametrize("fault", NOT_DONE)
     async def test_what_did_not_arrive_is_never_taken_for_told(
@@ -133,7 +133,7 @@ class TestFailures:
         assert BEGUN.text in (await alarms_bench.arrived())[-1]
 
     async def test_credentials_that_are_refused(self, alarms_bench: AlarmsBench) -> None:
-        """`check`, which said nothing before, says so."""
+        """`check` passes before the credentials are refused, and raises afterwards."""
         channel = alarms_bench.channel
         if isinstance(channel, Checkable):
             await channel.check()
@@ -146,7 +146,7 @@ class TestFailures:
                 await channel.check()
 
     async def test_no_credential_is_logged(self, alarms_bench: AlarmsBench, caplog: pytest.LogCaptureFixture) -> None:
-        """The address of a channel may be its credential."""
+        """A channel's URL may itself be its credential."""
         with caplog.at_level("DEBUG"):
             await alarms_bench.channel.tell(alarm())
             await alarms_bench.spoil_write(ProviderFault.SERVER_ERROR)
@@ -163,7 +163,7 @@ class TestFailures:
 
 
 class TestWhatItSays:
-    """What is stored with what it was told, or read before it is made use of."""
+    """A channel describes itself with fields that are stored with its messages, or read before it is used."""
 
     async def test_its_name_can_be_stored(self, alarms_bench: AlarmsBench) -> None:
         check_name(alarms_bench.channel)
@@ -180,7 +180,7 @@ class TestWhatItSays:
 
 @asynccontextmanager
 async def _cancelled(call: Any) -> AsyncIterator[None]:
-    """The call is under way inside, and given up at the end."""
+    """Run the call while the block runs, and cancel it at the end."""
     task = asyncio.ensure_future(call)
     yield
     task.cancel()

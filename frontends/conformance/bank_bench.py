@@ -1,4 +1,4 @@
-"""The bench of banks (benches.py has those of the other ports)."""
+"""Test bench for banks (benches.py has those of the other ports)."""
 
 from datetime import timedelta
 
@@ -13,28 +13,28 @@ from .trouble import ProviderBench
 
 
 class BankBench(ProviderBench):
-    """A bank that is tried, with what payers do to it. Fixture `bank_bench`."""
+    """Bench of a bank, with the actions of its payers. Fixture `bank_bench`."""
 
     LIFETIME = timedelta(minutes=15)
     phone = "+79990000001"
-    """Of a person who may be sent money at this bank."""
+    """Phone number of a person who can receive a remittance through this bank."""
     bank_id = "bank1"
     """That person's bank."""
     page = 3
-    """How many the provider lists at once, where the adapter has to list: the suites make more than two pages."""
+    """Page size of the provider's lists, for adapters that read them. The suites create more than two pages."""
     signs_notices = True
-    """What its provider posts is signed, so that the adapter itself tells forged ones."""
+    """The provider signs its notifications, so the adapter can detect forgeries."""
     asks_to_revoke = True
-    """The provider ends a mandate when it is told to; else the adapter remembers it."""
+    """Revoking a mandate calls the provider. If false, the adapter records the revocation itself."""
 
     binds_in_one_call = charges_in_one_call = remits_in_one_call = True
-    """One writing call of the provider is a whole binding, charge, remittance; else what was done halfway may be found,
-    or not."""
+    """A binding, charge or remittance takes a single writing call. If false, a half-finished operation may or may not
+    be found."""
 
     @property
     def bank(self) -> Bank:
-        """What is tried, asked as the house asks it: by `search_…` where it has that (ports/searching.py), and with
-        receipts where it writes any."""
+        """The bank under test, wrapped as the service uses it: it searches with `search_…` if the bank has those
+        (ports/searching.py), and adds receipts if the bank writes them."""
         return self._bank
 
     @bank.setter
@@ -43,80 +43,81 @@ class BankBench(ProviderBench):
         self._bank = self._asked(bank)
 
     def beside(self) -> Bank:
-        """What `another` gives, asked as the house asks it: it searches for what the first one sent, too."""
+        """Return the adapter of `another`, wrapped in the same way. It also searches for operations that the first one
+        sent."""
         return self._asked(self.another())
 
     def _asked(self, bank: Bank) -> Bank:
         return receipted(searched(bank, lambda: self.clock.now(), self.__dict__.setdefault("_sent", {})))
 
     def request(self, operation: str, kopecks: int = 100_00) -> InvoiceRequest:
-        """An order of an invoice."""
+        """Return a request for an invoice."""
         return InvoiceRequest(
             operation=operation, amount_kopecks=kopecks, purpose="Order 1", expires_at=self.clock.now() + self.LIFETIME
         )
 
     async def asked(self, operation: str) -> int:
-        """Return the kopecks that the invoice of this operation asks for, by the provider's own books."""
+        """Return the amount of this operation's invoice in the provider's records, in kopecks."""
         unplayed("what the provider was asked for")
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
-        """A payer pays so much for the invoice of this operation."""
+        """Let a payer pay this amount for the invoice of this operation."""
         unplayed("a payer")
 
     async def notice(self, operation: str) -> InboundNotice:
-        """What the provider posts when something happened to this operation, as it arrives."""
+        """Return the notification that the provider posts about this operation, as it arrives."""
         unplayed("notices")
 
     def another(self) -> Bank:
-        """Another adapter of the same name, over the same storage, as the next process has it."""
+        """Return another adapter of the same name on the same storage, as a second process would have it."""
         unplayed("a second process")
 
     async def forget(self) -> None:
-        """What the adapter has noted in our storage is lost, as where a database was restored from an older backup; the
-        provider forgets nothing."""
+        """Delete the notes that the adapter stored with us, as restoring an older backup would. The provider forgets
+        nothing."""
         unplayed("notes that are lost")
 
     async def pass_time(self, span: timedelta) -> None:
-        """So much time passes at the provider: keys that it does not keep for ever are forgotten there."""
+        """Let time pass at the provider, so that it forgets idempotency keys older than its limit."""
         unplayed("the provider's clock")
 
     async def hold_next_refund(self) -> None:
-        """The next refund stays in processing until `finish_refunds`."""
+        """Keep the next refund in processing until `finish_refunds`."""
         unplayed("a refund that takes its time")
 
     async def finish_refunds(self) -> None:
-        """Whatever refund is in processing comes to a good end."""
+        """Complete all refunds in processing."""
 
     async def fail_next_refund(self) -> None:
-        """The next refund fails at the bank, or at the payer's, for good, after it was taken."""
+        """Let the next refund fail for good, at the bank or the payer's bank, after it was accepted."""
         unplayed("a refund that fails")
 
     async def confirm(self, operation: str) -> None:
-        """The payer confirms the binding of this operation, and its first charge comes, where it has one."""
+        """Let the payer confirm the binding of this operation and pay its first charge, if it has one."""
         unplayed("a payer who confirms a binding")
 
     async def refuse(self, operation: str) -> None:
-        """The payer refuses the binding of this operation."""
+        """Let the payer refuse the binding of this operation."""
         unplayed("a payer who refuses a binding")
 
     async def lose_mandate(self, operation: str) -> None:
-        """The payer's bank no longer accepts the token of this binding operation."""
+        """Let the payer's bank reject the token of this binding operation from now on."""
         unplayed("a mandate that is lost")
 
     async def restore_mandate(self, operation: str) -> None:
-        """It accepts the token again."""
+        """Let the payer's bank accept the token again."""
         unplayed("a mandate that is valid again")
 
     async def finish_charges(self) -> None:
-        """Whatever charge is in processing is paid."""
+        """Complete all charges in processing."""
 
     async def fail_next_charge(self) -> None:
-        """The next charge of any mandate fails at the payer's bank for want of money."""
+        """Let the next charge of any mandate fail at the payer's bank for insufficient funds."""
         unplayed("a charge that fails")
 
     async def finish_remittances(self) -> None:
-        """Whatever remittance is in processing is done."""
+        """Complete all remittances in processing."""
 
     async def remitted(self) -> int:
-        """How many kopecks the bank has sent, or is about to send, to people."""
+        """Return how many kopecks the bank has sent, or is about to send, to people."""
         unplayed("what people got")

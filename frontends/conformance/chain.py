@@ -1,4 +1,4 @@
-"""What every chain watcher must do (ports/chain.py). Your conftest.py gives a fixture `chain_bench`, a ChainBench."""
+"""Contract of a chain watcher (ports/chain.py). Your conftest.py provides a fixture `chain_bench`, a ChainBench."""
 
 import pytest
 
@@ -12,14 +12,14 @@ OTHER = "f" * 64
 
 
 def wired(bench: ChainBench, network: Network) -> Network:
-    """The network, where the watcher sees it."""
+    """Return the network. Skips if the watcher does not see it."""
     if network not in bench.networks:
         pytest.skip(f"the watcher does not see {network}")
     return network
 
 
 class TestSightings:
-    """A transaction is what the network says of it now, and nothing is made up."""
+    """The watcher reports a transaction as the network shows it now, and invents nothing."""
 
     @pytest.mark.parametrize("network", Network)
     async def test_a_transaction_that_never_was_is_not_found(self, chain_bench: ChainBench, network: Network) -> None:
@@ -27,13 +27,13 @@ class TestSightings:
 
     @pytest.mark.parametrize("network", Network)
     async def test_in_a_block_it_says_nothing_of_transfers(self, chain_bench: ChainBench, network: Network) -> None:
-        """The block may still be taken back."""
+        """The block may still be reverted."""
         await chain_bench.show(wired(chain_bench, network), HASH, TransactionState.IN_BLOCK, [TokenMove(5)])
         assert await chain_bench.watcher.lookup(network, HASH) == InBlock()
 
     @pytest.mark.parametrize("network", Network)
     async def test_reverted_is_not_final(self, chain_bench: ChainBench, network: Network) -> None:
-        """A contract that refused moved nothing, whatever the transaction asked for."""
+        """A reverted contract call moved nothing, whatever the transaction requested."""
         await chain_bench.show(wired(chain_bench, network), HASH, TransactionState.REVERTED, [TokenMove(5)])
         assert await chain_bench.watcher.lookup(network, HASH) == Reverted()
 
@@ -56,7 +56,8 @@ class TestSightings:
         assert await chain_bench.watcher.lookup(network, HASH) == Final(())
 
     async def test_asked_twice_it_answers_the_same(self, chain_bench: ChainBench) -> None:
-        """Hash and index name a movement for ever: that a delivery proof is used once rests on it."""
+        """Hash and index identify a movement for ever. The rule that a delivery proof is used only once depends on
+        it."""
         network = chain_bench.networks[0]
         await chain_bench.show(network, HASH, TransactionState.FINAL, [TokenMove(5_00), TokenMove(7_00)])
         first = await chain_bench.watcher.lookup(network, HASH)
@@ -75,7 +76,7 @@ class TestSightings:
         assert await chain_bench.watcher.lookup(other, HASH) == NotFound()
 
     async def test_a_block_that_is_taken_back_takes_the_transaction_along(self, chain_bench: ChainBench) -> None:
-        """Nothing of an earlier look is remembered before it is final."""
+        """The watcher remembers nothing about a transaction before it is final."""
         network, seen = chain_bench.networks[0], []
         for state in (TransactionState.IN_BLOCK, TransactionState.MISSING, TransactionState.IN_BLOCK):
             await chain_bench.show(network, HASH, state)
@@ -86,7 +87,7 @@ class TestSightings:
         "odd", ["", "0x" + HASH, HASH.upper(), HASH[:-1], HASH + "0", HASH + "\n", "г" * 64], ids=ascii
     )
     async def test_only_the_canonical_form_is_a_hash(self, chain_bench: ChainBench, odd: str) -> None:
-        """What is asked for becomes part of an address at the node: nothing but 64 hex digits in lower case."""
+        """The hash becomes part of a URL at the node, so only 64 lower-case hex digits are allowed."""
         with pytest.raises(ValueError):  # noqa: PT011 - the port gives no words
             await chain_bench.watcher.lookup(chain_bench.networks[0], odd)
 
@@ -107,7 +108,7 @@ class TestFailures:
             await chain_bench.watcher.lookup(network, HASH)
 
     async def test_no_credential_shows(self, chain_bench: ChainBench) -> None:
-        """In its repr, and in what it raises."""
+        """Neither the repr nor a fault contains a credential."""
         await chain_bench.be_away()
         with pytest.raises(Fault) as raised:
             await chain_bench.watcher.lookup(chain_bench.networks[0], HASH)
@@ -115,7 +116,7 @@ class TestFailures:
 
 
 class TestChainAtFaults(ReadRules):
-    """Transactions by a node that fails."""
+    """Transactions while the node fails."""
 
     @pytest.fixture
     async def read(self, chain_bench: ChainBench) -> Reading:

@@ -1,5 +1,5 @@
-"""What every bank must do that charges mandates (ports/mandates.py). Your conftest.py gives a fixture `bank_bench`, a
-BankBench; a bank that does not charge is tried for saying so."""
+"""Contract of a bank that charges mandates (ports/mandates.py). Your conftest.py provides a fixture `bank_bench`, a
+BankBench. A bank that does not charge is only tested for saying so."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -28,7 +28,7 @@ CHARGE = operation_id("pay", 7)
 
 
 def charger(bench: BankBench) -> MandateBank:
-    """The bank, where mandates can be charged."""
+    """Return the bank. Skips if it does not charge mandates."""
     bank = binder(bench)
     if not bank.capabilities.mandate_charges:
         pytest.skip("the bank does not charge mandates at present")
@@ -36,13 +36,13 @@ def charger(bench: BankBench) -> MandateBank:
 
 
 def debit(mandate: MandateState, kopecks: int = 250_00, operation: str = CHARGE, **more: Any) -> ChargeRequest:
-    """Charge this mandate 250 RUB."""
+    """Return a request to charge this mandate 250 RUB."""
     fields: dict[str, Any] = {"reference": mandate.reference, "token": mandate.token, **more}
     return ChargeRequest(operation=operation, amount_kopecks=kopecks, purpose="Coffee club", **fields)
 
 
 async def charge_of(bench: BankBench, operation: str = CHARGE) -> ChargeState:
-    """How the charge of an operation stands, when whatever was in processing has ended."""
+    """Complete all charges in processing, and return the state of this operation's charge."""
     await bench.finish_charges()
     found = await charger(bench).find_charge(operation)
     assert found is not None, "a charge that was made cannot be found by its operation"
@@ -50,10 +50,10 @@ async def charge_of(bench: BankBench, operation: str = CHARGE) -> ChargeState:
 
 
 class TestCharges:
-    """A payer is debited once for one operation, never for a guess."""
+    """One operation debits the payer once, and never on a guess."""
 
     async def test_as_long_as_it_says_a_repeat_debits_nothing(self, bank_bench: BankBench) -> None:
-        """`BankCapabilities.repeat_window`; for ever where it says nothing."""
+        """Repeats are safe within `BankCapabilities.repeat_window`; without one, for ever."""
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))
         await bank_bench.pass_time(last_repeat(bank))
@@ -74,7 +74,7 @@ class TestCharges:
         await has_debited(bank_bench, paid.reference, 250_00)
 
     async def test_what_we_forgot_is_found_and_a_repeat_never_debits_again(self, bank_bench: BankBench) -> None:
-        """By the operation alone: a restored database has no notes of what was done since."""
+        """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))
         await bank_bench.forget()
@@ -169,7 +169,8 @@ class TestCharges:
 
 
 class TestMandatesThatAreOver:
-    """`mandate_revoked`, for good (docs/subscriptions.md "When a charge is refused")."""
+    """Charges of an ended mandate fail for good with `mandate_revoked` (docs/subscriptions.md "When a charge is
+    refused")."""
 
     async def test_a_mandate_that_is_lost_fails_and_is_charged_again_when_it_is_back(
         self, bank_bench: BankBench
@@ -202,10 +203,10 @@ class TestMandatesThatAreOver:
 
 
 class TestWhatItSays:
-    """Of itself, and of charges."""
+    """The bank describes itself and its charges correctly."""
 
     async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, bank_bench: BankBench) -> None:
-        """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): nothing is made."""
+        """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): no charge is created."""
         bank = binder(bank_bench)
         if bank.capabilities.mandate_charges:
             pytest.skip("the bank charges mandates")
@@ -220,7 +221,7 @@ class TestWhatItSays:
         assert (await bank.find_invoice(CHARGE), await bank.find_binding(CHARGE)) == (None, None)
 
     async def test_no_token_shows(self, bank_bench: BankBench) -> None:
-        """Whoever has it can charge the payer."""
+        """The token is enough to charge the payer."""
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))
         with pytest.raises(Refused) as refused:
@@ -263,7 +264,7 @@ class _OfCharges:
 
 
 class TestChargesAtFaults(_OfCharges, WriteRules, ReadRules):
-    """Charges at a provider that fails."""
+    """Charges while the provider fails."""
 
     @pytest.fixture
     async def read(self, bank_bench: BankBench) -> Reading:
@@ -273,7 +274,7 @@ class TestChargesAtFaults(_OfCharges, WriteRules, ReadRules):
 
 
 class TestCancelledCharges(_OfCharges, CancelRules):
-    """Charges whose caller goes away."""
+    """Charges when the caller cancels the call."""
 
 
 class TestTwoCharge(_OfCharges, TwoProcessRules):

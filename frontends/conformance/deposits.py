@@ -1,4 +1,4 @@
-"""What every watcher of deposits must do (ports/deposits.py). Your conftest.py gives a fixture `deposits_bench`, a
+"""Contract of a deposit watcher (ports/deposits.py). Your conftest.py provides a fixture `deposits_bench`, a
 DepositsBench."""
 
 import asyncio
@@ -19,7 +19,7 @@ UNITS = 100 * 10**8
 
 
 async def came(watcher: DepositWatcher, address: str) -> list[tuple[int, bool]]:
-    """What came so far, each once: units, and whether it is final."""
+    """Return the units of each deposit so far, and whether it is final, without duplicates."""
     found = {(each.tx_hash, each.index): each for each in await watcher.deposits(address)}
     return sorted((each.units, each.is_final) for each in found.values())
 
@@ -49,7 +49,7 @@ class TestAddresses:
 
 
 class TestDeposits:
-    """What came is told: genuine USDT, to this address, final or not yet."""
+    """The watcher reports deposits of genuine USDT to this address, final or not."""
 
     async def test_nothing_came_yet(self, deposits_bench: DepositsBench) -> None:
         watcher = deposits_bench.watcher
@@ -104,7 +104,7 @@ class TestDeposits:
 
 
 class TestFailures:
-    """A failed read says nothing about what came."""
+    """A failed read says nothing about deposits."""
 
     async def test_a_chain_that_is_away_is_unavailable_and_not_an_empty_one(
         self, deposits_bench: DepositsBench
@@ -118,7 +118,7 @@ class TestFailures:
         check_name(deposits_bench.watcher)
 
     async def test_no_credential_shows(self, deposits_bench: DepositsBench) -> None:
-        """In its repr, and in what it raises."""
+        """Neither the repr nor a fault contains a credential."""
         address = await deposits_bench.watcher.address(OPERATION)
         await deposits_bench.be_away()
         with pytest.raises(Fault) as raised:
@@ -131,7 +131,7 @@ def _named(deposit: Deposit) -> tuple[str, int, int]:
 
 
 class TestDepositsAtFaults(ReadRules):
-    """Deposits by a node that fails."""
+    """Deposits while the node fails."""
 
     @pytest.fixture
     async def read(self, deposits_bench: DepositsBench) -> Reading:

@@ -1,4 +1,4 @@
-"""What every store of clients' documents must do (ports/files.py). Your conftest.py gives a fixture `files_bench`, a
+"""Contract of a store for clients' documents (ports/files.py). Your conftest.py provides a fixture `files_bench`, a
 FilesBench."""
 
 import asyncio
@@ -14,7 +14,7 @@ from ..fake_provider.faults import ProviderFault
 from .benches import FilesBench, check_hidden
 
 KEY, OTHER = "5e" * 32, "0f" * 32
-"""As the house makes them: 32 random bytes in lower hexadecimal digits."""
+"""Keys like those of the service: 32 random bytes as lower-case hex digits."""
 JPEG = "image/jpeg"
 FACE = b"\xff\xd8\xff" + b" a face"
 LARGE = b"\xff\xd8\xff" + bytes(range(256)) * 4096
@@ -39,7 +39,7 @@ def granted(bench: FilesBench, key: str = KEY, content_type: str = JPEG, limit: 
 
 
 async def stored(bench: FilesBench, content: bytes = FACE, key: str = KEY) -> None:
-    """A file that a client uploaded."""
+    """Upload a file as a client does."""
     assert await bench.put(granted(bench, key), JPEG, content), "a file of the granted type was not taken"
 
 
@@ -48,7 +48,7 @@ async def content_of(bench: FilesBench, key: str = KEY) -> list[bytes]:
 
 
 class TestFiles:
-    """What was uploaded whole lies under its key, and nothing else does."""
+    """A key holds a completely uploaded file or nothing."""
 
     async def test_under_a_key_that_nobody_filled_there_is_nothing(self, files_bench: FilesBench) -> None:
         granted(files_bench)
@@ -92,7 +92,7 @@ class TestFiles:
 
 
 class TestAddresses:
-    """An address is the permission for one file, of one type, for some time."""
+    """A URL is the permission to upload one file of one type for a limited time."""
 
     async def test_it_ends(self, files_bench: FilesBench) -> None:
         address = granted(files_bench)
@@ -110,7 +110,7 @@ class TestAddresses:
         assert await files_bench.files.stat(OTHER) is None
 
     async def test_no_value_of_it_can_be_changed(self, files_bench: FilesBench) -> None:
-        """Nor left out. One that is no part of the permission may be."""
+        """No parameter of the permission can be changed or removed. Other parameters may be."""
         address = urlsplit(granted(files_bench))
         terms = parse_qsl(address.query, keep_blank_values=True)
         assert terms, "there is nothing that was signed"
@@ -137,7 +137,7 @@ class TestAddresses:
         assert await files_bench.files.stat(KEY) is None
 
     async def test_more_than_was_granted_is_not_taken_or_is_seen(self, files_bench: FilesBench) -> None:
-        """`stat` is looked at before a file is used."""
+        """The service checks the size with `stat` before it uses a file."""
         taken = await files_bench.put(granted(files_bench, limit=len(FACE) - 1), JPEG, FACE)
         found = await files_bench.files.stat(KEY)
         assert (found is not None) is taken
@@ -151,7 +151,7 @@ class TestAddresses:
 
 
 class TestFailures:
-    """What cannot be read is not absent, and nothing is told of credentials."""
+    """A failed read is not reported as an absent file, and faults contain no credentials."""
 
     async def test_a_store_that_is_away(self, files_bench: FilesBench) -> None:
         await stored(files_bench)
@@ -180,7 +180,7 @@ class TestFailures:
             await content_of(files_bench)
 
     async def test_credentials_that_are_refused(self, files_bench: FilesBench) -> None:
-        """A fault, and no absence; `check`, which said nothing before, says so."""
+        """The read raises instead of reporting an absent file. `check`, which passed before, raises NotConfigured."""
         files = files_bench.files
         if isinstance(files, Checkable):
             await files.check()
@@ -193,7 +193,7 @@ class TestFailures:
                 await files.check()
 
     async def test_no_credential_shows(self, files_bench: FilesBench) -> None:
-        """In its repr, in addresses, in faults."""
+        """Neither the repr, nor a URL, nor a fault contains a credential."""
         address = granted(files_bench)
         with pytest.raises(Fault) as raised:
             await content_of(files_bench)

@@ -1,4 +1,4 @@
-"""What every adapter that hears its provider must do (ports/notices.py: Notices), for banks and verifiers alike."""
+"""Contract of adapters that receive provider notifications (ports/notices.py: Notices), for banks and verifiers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,20 +23,20 @@ NONSENSE = {
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A genuine notice, and what it is about."""
+    """A genuine notification, and the operation it is about."""
 
     adapter: Notices
     notice: InboundNotice
     operation: str
     forged: InboundNotice
-    """The same about something else, under the same signature."""
+    """The same notification changed to name another operation, with the original signature."""
     signed: bool
     secrets: Sequence[str]
 
 
 async def told(adapter: Any, bench: Any, operation: str, other: str) -> Told:
-    """Return a genuine notice of the bench about this operation. Skips the test where the adapter hears nothing, and
-    where the bench plays no notices."""
+    """Return a genuine notification about this operation. Skips the test if the adapter does not receive notifications
+    or the bench does not simulate them."""
     if not isinstance(adapter, Notices):
         pytest.skip("the adapter hears no notices")
     notice = await bench.notice(operation)
@@ -45,7 +45,7 @@ async def told(adapter: Any, bench: Any, operation: str, other: str) -> Told:
 
 
 class NoticeRules:
-    """Whoever has the address may post there: a notice is a hint at most, whatever bytes it is."""
+    """Anybody who knows the URL can post to it, so a notification is at most a hint, whatever bytes it contains."""
 
     async def test_a_genuine_notice_names_its_operation(self, noticed: Told) -> None:
         heard = await noticed.adapter.hear(noticed.notice)

@@ -1,4 +1,4 @@
-"""What suites and benches share: what may not show, and what a bench does not play."""
+"""Helpers of suites and benches: checks for leaked secrets, and skips for features that a bench does not simulate."""
 
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
@@ -9,19 +9,20 @@ from ...ports.faults import Fault
 
 
 def unplayed(what: str) -> NoReturn:
-    """Skip the test."""
+    """Skip the test: the bench does not simulate this feature."""
     pytest.skip(f"this bench does not play: {what}")
 
 
 class Named(Protocol):
-    """What every adapter but a notifier and a storage has."""
+    """An adapter with a name: every adapter except notifiers and storages."""
 
     @property
     def name(self) -> str: ...
 
 
 def check_name(adapter: Named) -> None:
-    """It is stored with what the adapter does, and begins the ids of its notes."""
+    """Assert that the name can be stored. It is stored with the adapter's operations and begins the ids of its
+    notes."""
     name = adapter.name
     assert name == adapter.name, "the name changes: objects that are stored with it would not be found again"
     assert 0 < len(name) <= 64, "the name cannot be stored: 1 to 64 characters"
@@ -30,7 +31,7 @@ def check_name(adapter: Named) -> None:
 
 
 def check_hidden(hidden: Sequence[str], adapter: object, *told: object) -> None:
-    """None of these shows in the adapter's repr, nor in what it raised or gave."""
+    """Assert that none of these strings shows in the adapter's repr, or in what it raised or returned."""
     texts = [repr(adapter), str(adapter)]
     for each in told:
         texts += [str(each), repr(each)]

@@ -1,4 +1,4 @@
-"""What every verifier must do (ports/kyc.py). Your conftest.py gives a fixture `kyc_bench`, a KycBench."""
+"""Contract of a KYC verifier (ports/kyc.py). Your conftest.py provides a fixture `kyc_bench`, a KycBench."""
 
 import asyncio
 
@@ -17,14 +17,14 @@ OTHER = check_id(2)
 
 
 def by_documents(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
-    """A person with a selfie and a document."""
+    """Return a request with a selfie and a document. Skips if the verifier takes no documents."""
     if not bench.takes_documents:
         pytest.skip("the verifier takes no documents")
     return CheckRequest(operation=operation, phone=bench.phone, redirect=False, documents=bench.documents)
 
 
 def by_form(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
-    """A person who shall fill in the verifier's form."""
+    """Return a request with the verifier's form. Skips if the verifier has no forms."""
     if not bench.takes_forms:
         pytest.skip("the verifier has no forms")
     return CheckRequest(
@@ -33,7 +33,7 @@ def by_form(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
 
 
 def either(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
-    """By whichever way the verifier has."""
+    """Return a request by documents if the verifier takes them, otherwise by form."""
     return by_documents(bench, operation) if bench.takes_documents else by_form(bench, operation)
 
 
@@ -44,7 +44,7 @@ async def state(verifier: KycVerifier, operation: str = OPERATION) -> Check:
 
 
 class TestChecks:
-    """One operation is one check, whatever happens on the way, and says how it stands."""
+    """One operation starts one check, whatever fails on the way, and the verifier reports the check's state."""
 
     async def test_a_check_can_be_found_by_its_operation_and_by_its_reference(self, kyc_bench: KycBench) -> None:
         verifier = kyc_bench.verifier
@@ -66,7 +66,7 @@ class TestChecks:
         assert len({check.reference for check in checks}) == 1, "a person would be checked, and paid for, twice"
 
     async def test_two_operations_are_two_checks(self, kyc_bench: KycBench) -> None:
-        """Also of one person: a second check after a refusal is a check of its own."""
+        """The rule also holds for one person: a second check after a refusal is a separate check."""
         first = await kyc_bench.verifier.register(either(kyc_bench))
         second = await kyc_bench.verifier.register(either(kyc_bench, OTHER))
         assert first.reference != second.reference
@@ -112,7 +112,7 @@ class TestChecks:
 
 
 class TestVerdicts:
-    """What the verifier found is told the same however often it is asked."""
+    """The verdict of a check stays the same however often it is read."""
 
     async def test_who_is_verified_has_a_level_and_nothing_more_to_fill_in(self, kyc_bench: KycBench) -> None:
         await kyc_bench.verifier.register(either(kyc_bench))
@@ -138,7 +138,8 @@ class TestVerdicts:
 
 
 class TestFailures:
-    """Refused for certain, certainly not begun, or unknown; and merchants are told silence from absence."""
+    """A call is refused, certainly not started, or unknown. Merchants can distinguish a silent verifier from an
+    unreachable one."""
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_is_one_check(
@@ -154,7 +155,7 @@ class TestFailures:
         assert found is None or again.reference == found.reference, "a person would be checked, and paid for, twice"
 
     async def test_a_read_without_an_answer_is_no_answer(self, kyc_bench: KycBench) -> None:
-        """502 where the verifier is silent (docs/kyc.md "Answers and errors")."""
+        """The API answers 502 while the verifier is silent (docs/kyc.md "Answers and errors")."""
         begun = await kyc_bench.verifier.register(either(kyc_bench))
         await kyc_bench.be_silent()
         with pytest.raises(NoAnswer):
@@ -163,7 +164,7 @@ class TestFailures:
             await kyc_bench.verifier.check_state(begun.reference)
 
     async def test_a_verifier_that_is_away_was_certainly_not_asked(self, kyc_bench: KycBench) -> None:
-        """503, where it cannot be reached."""
+        """The API answers 503 while the verifier cannot be reached."""
         request = either(kyc_bench)
         await kyc_bench.be_away()
         for call in (
@@ -177,7 +178,7 @@ class TestFailures:
 
 
 class TestNotices(NoticeRules):
-    """What the verifier posts is believed where it is genuine, and then as a hint."""
+    """A genuine notification from the verifier is accepted, but only as a hint to poll."""
 
     @pytest.fixture
     async def noticed(self, kyc_bench: KycBench) -> Told:
@@ -186,13 +187,13 @@ class TestNotices(NoticeRules):
 
 
 class TestWhatItSays:
-    """Of itself, and in its faults."""
+    """The verifier has a valid name, and neither its repr nor its faults leak data."""
 
     async def test_its_name_can_be_stored(self, kyc_bench: KycBench) -> None:
         check_name(kyc_bench.verifier)
 
     async def test_no_credential_and_no_person_shows(self, kyc_bench: KycBench) -> None:
-        """In its repr, and in what it raises."""
+        """Neither the repr nor a fault contains a credential or personal data."""
         told: list[Fault] = []
         wrong = msgspec.structs.replace(either(kyc_bench), documents=(), email=None)
         for call in (kyc_bench.verifier.check_state("no-such-reference"), kyc_bench.verifier.register(wrong)):
@@ -228,7 +229,7 @@ class _OfChecks:
 
 
 class TestChecksAtFaults(_OfChecks, WriteRules, ReadRules):
-    """Checks at a provider that fails."""
+    """Checks while the provider fails."""
 
     @pytest.fixture
     async def read(self, kyc_bench: KycBench) -> Reading:
@@ -239,8 +240,8 @@ class TestChecksAtFaults(_OfChecks, WriteRules, ReadRules):
 
 
 class TestCancelledChecks(_OfChecks, CancelRules):
-    """Checks whose caller goes away."""
+    """Checks when the caller cancels the call."""
 
 
 class TestTwoCheck(_OfChecks, TwoProcessRules):
-    """Two processes begin one check."""
+    """Two processes start one check."""

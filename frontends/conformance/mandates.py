@@ -1,5 +1,5 @@
-"""What every bank must do whose payers can bind (ports/mandates.py). Your conftest.py gives a fixture `bank_bench`, a
-BankBench; a bank without mandates is skipped. What it does with charges is in charges.py."""
+"""Contract of a bank with mandates (ports/mandates.py). Your conftest.py provides a fixture `bank_bench`, a BankBench.
+A bank without mandates is skipped. charges.py tests charges."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -20,7 +20,7 @@ FIRST = 100_00
 
 
 def binder(bench: BankBench) -> MandateBank:
-    """The bank, where payers can bind."""
+    """Return the bank. Skips if payers cannot bind there."""
     if not bench.bank.capabilities.mandates:
         pytest.skip("payers cannot bind at this bank")
     assert isinstance(bench.bank, MandateBank), "it says that payers can bind, and lacks methods of MandateBank"
@@ -28,7 +28,7 @@ def binder(bench: BankBench) -> MandateBank:
 
 
 def binding(bench: BankBench, first: int | None = FIRST, operation: str = BINDING) -> BindingRequest:
-    """Ask for a mandate, and 100 RUB with it."""
+    """Return a request for a mandate, with a first charge of 100 RUB."""
     return BindingRequest(
         operation=operation,
         first_charge_kopecks=first,
@@ -44,7 +44,7 @@ async def state_of(bank: MandateBank, operation: str = BINDING) -> MandateState:
 
 
 async def bound(bench: BankBench, operation: str = BINDING, first: int | None = FIRST) -> MandateState:
-    """A mandate that a payer has just given."""
+    """Return a mandate that a payer has just confirmed."""
     bank = binder(bench)
     await bank.bind(binding(bench, first, operation))
     await bench.confirm(operation)
@@ -54,7 +54,7 @@ async def bound(bench: BankBench, operation: str = BINDING, first: int | None = 
 
 
 async def has_debited(bench: BankBench, reference: str, kopecks: int) -> None:
-    """The bank took this much and no more: so much it would send back."""
+    """Assert that the bank debited exactly this amount: it refunds this much, and refuses a kopeck more."""
     if not bench.bank.capabilities.refunds:
         return
     request = RefundRequest(operation=f"ref_{kopecks}_more", reference=reference, amount_kopecks=kopecks + 1)
@@ -64,7 +64,7 @@ async def has_debited(bench: BankBench, reference: str, kopecks: int) -> None:
 
 
 class TestBinding:
-    """One operation is one binding, whatever happens on the way."""
+    """One operation creates one binding, whatever fails on the way."""
 
     async def test_it_is_open_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
         bank = binder(bank_bench)
@@ -148,10 +148,10 @@ class TestBinding:
 
 
 class TestConfirmation:
-    """A payer confirms, and pays the first charge where there is one; or refuses."""
+    """A payer confirms and pays the first charge, if there is one, or refuses."""
 
     async def test_the_first_charge_is_paid_and_the_mandate_given(self, bank_bench: BankBench) -> None:
-        """The payer confirms, the binding payment is paid (docs/subscriptions.md "How the payer binds")."""
+        """The payer confirms, and the binding payment becomes paid (docs/subscriptions.md "How the payer binds")."""
         state = await bound(bank_bench)
         assert state.token, "a mandate is charged by its token"
         assert (state.failure, state.overdue) == (None, False)
@@ -163,7 +163,7 @@ class TestConfirmation:
         await has_debited(bank_bench, state.reference, FIRST)
 
     async def test_without_a_first_charge_nothing_is_debited(self, bank_bench: BankBench) -> None:
-        """With `binding_charge` `none` the QR is of a symbolic 1 RUB, which the bank does not debit
+        """With `binding_charge` `none` the QR shows a symbolic 1 RUB, which the bank does not debit
         (docs/subscriptions.md "How the payer binds")."""
         state = await bound(bank_bench, first=None)
         assert (state.status, state.transfers) == (MandateStatus.ACTIVE, ())
@@ -178,8 +178,8 @@ class TestConfirmation:
         assert state.failure, "with REFUSED there is a reason"
 
     async def test_a_mandate_may_be_lost_and_come_back(self, bank_bench: BankBench) -> None:
-        """Paused to active when the bank reports the token valid again
-        (docs/subscriptions.md "When the mandate is lost")."""
+        """A paused mandate becomes active when the bank reports the token valid again (docs/subscriptions.md "When the
+        mandate is lost")."""
         await bound(bank_bench)
         await bank_bench.lose_mandate(BINDING)
         assert (await state_of(binder(bank_bench))).status is MandateStatus.LOST
@@ -188,7 +188,7 @@ class TestConfirmation:
 
 
 class TestRevoke:
-    """We end a mandate for good, however often we say so."""
+    """Revoking ends a mandate for good, and can be repeated."""
 
     async def test_it_ends_the_mandate_and_a_repeat_changes_nothing(self, bank_bench: BankBench) -> None:
         mandate, bank = await bound(bank_bench), binder(bank_bench)
@@ -216,7 +216,7 @@ class TestRevoke:
 
 
 class TestWhatItSays:
-    """Of itself, and of mandates."""
+    """The bank describes itself correctly and leaks no token."""
 
     async def test_a_bank_without_mandates_says_so(self, bank_bench: BankBench) -> None:
         bank = bank_bench.bank
@@ -235,7 +235,7 @@ class TestWhatItSays:
                 await call
 
     async def test_no_token_shows(self, bank_bench: BankBench) -> None:
-        """Whoever has it can charge the payer."""
+        """The token is enough to charge the payer."""
         state = await bound(bank_bench)
         assert state.token
         bank = binder(bank_bench)
@@ -245,7 +245,7 @@ class TestWhatItSays:
 
 
 def _same(one: Binding, other: Binding) -> bool:
-    """`check_after` runs down."""
+    """Compare two bindings without `check_after`, which decreases with time."""
     return (one.reference, one.link, one.payload) == (other.reference, other.link, other.payload)
 
 
@@ -283,7 +283,7 @@ class _OfBindings:
 
 
 class TestBindingAtFaults(_OfBindings, WriteRules, ReadRules):
-    """Bindings at a provider that fails."""
+    """Bindings while the provider fails."""
 
     @pytest.fixture
     async def read(self, bank_bench: BankBench) -> Reading:
@@ -293,8 +293,8 @@ class TestBindingAtFaults(_OfBindings, WriteRules, ReadRules):
 
 
 class TestCancelledBinding(_OfBindings, CancelRules):
-    """Bindings whose caller goes away."""
+    """Bindings when the caller cancels the call."""
 
 
 class TestTwoBind(_OfBindings, TwoProcessRules):
-    """Two processes make one binding."""
+    """Two processes create one binding."""

@@ -1,5 +1,4 @@
-"""What every notifier must do (ports/notifier.py). Your conftest.py gives a fixture
-`notifier_bench`, a NotifierBench."""
+"""Contract of a notifier (ports/notifier.py). Your conftest.py provides a fixture `notifier_bench`, a NotifierBench."""
 
 import asyncio
 
@@ -15,7 +14,7 @@ def _webhook(bench: NotifierBench, body: bytes = b'{"event":"x"}') -> WebhookReq
 
 
 class TestNotifier:
-    """A webhook arrives as it is, or the result says that it did not. What the receiver does is never raised."""
+    """A webhook arrives unchanged, or the result says that it did not. Failures of the receiver are never raised."""
 
     async def test_the_very_bytes_arrive(self, notifier_bench: NotifierBench) -> None:
         body = b'{ "name" : "\xd0\x98\xd0\xb2\xd0\xb0\xd0\xbd",\n\t"x":1}\r\n\r\n'

@@ -1,4 +1,4 @@
-"""What a sender of USDT says in its faults, and when it is given up or asked by two (ports/payouts.py)."""
+"""Contract of a USDT sender under failures, cancelled calls and two processes (ports/payouts.py)."""
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ from .trouble import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work
 
 
 class TestFailures:
-    """What the network does not answer, and what the wallet says of itself."""
+    """The wallet reports an unreachable network, has a valid name, and leaks no credential."""
 
     async def test_a_network_that_is_away_was_certainly_not_sent_to(self, payouts_bench: PayoutsBench) -> None:
         made = await signed(payouts_bench)
@@ -25,7 +25,8 @@ class TestFailures:
         check_name(payouts_bench.sender)
 
     async def test_no_credential_shows(self, payouts_bench: PayoutsBench) -> None:
-        """In its repr, and in what it raises; nor the blob, which whoever holds it can send."""
+        """Neither the repr nor a fault contains a credential or the blob: anybody with the blob can send the
+        transfer."""
         sender: UsdtSender = payouts_bench.sender
         made = await signed(payouts_bench)
         wrong = msgspec.structs.replace(made, tx_hash="0" * 64)
@@ -56,7 +57,7 @@ class _OfTransfers:
 
 
 class TestPayoutsAtFaults(_OfTransfers, WriteRules, ReadRules):
-    """Transfers by a node that fails."""
+    """Transfers while the node fails."""
 
     @pytest.fixture
     async def read(self, payouts_bench: PayoutsBench) -> Reading:
@@ -68,7 +69,7 @@ class TestPayoutsAtFaults(_OfTransfers, WriteRules, ReadRules):
 
 
 class TestCancelledPayouts(_OfTransfers, CancelRules):
-    """Transfers whose caller goes away."""
+    """Transfers when the caller cancels the call."""
 
 
 class TestTwoPayOut(_OfTransfers, TwoProcessRules):

@@ -1,5 +1,5 @@
-"""What every wallet must do that cambist pays out from (ports/payouts.py). Your conftest.py gives a fixture
-`payouts_bench`, a PayoutsBench."""
+"""Contract of a payout wallet (ports/payouts.py). Your conftest.py provides a fixture `payouts_bench`, a
+PayoutsBench."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ async def signed(bench: PayoutsBench, operation: str = OPERATION) -> SignedTrans
 
 
 class TestSigning:
-    """Signing sends nothing, and says all that must be stored before anything is sent."""
+    """Signing sends nothing, and returns everything that must be stored before the transfer is sent."""
 
     async def test_a_signed_transfer_says_what_must_be_stored(self, payouts_bench: PayoutsBench) -> None:
         made = await signed(payouts_bench)
@@ -49,7 +49,7 @@ class TestSigning:
         await self._refused(payouts_bench, payouts_bench.address, units, "amount")
 
     async def test_what_is_no_multiple_of_the_step_is_refused(self, payouts_bench: PayoutsBench) -> None:
-        """Else less than was booked would be sent."""
+        """Rounding down would send less than was booked."""
         if payouts_bench.sender.capabilities.step == 1:
             pytest.skip("the network moves any amount")
         for units in (1, UNITS + 1, UNITS - 1):
@@ -72,7 +72,7 @@ class TestSigning:
 
 
 class TestBroadcast:
-    """What is sent is what was stored, once, however often it is handed over."""
+    """A stored transfer is sent unchanged and only once, however often it is broadcast."""
 
     async def test_a_transfer_is_in_a_block_and_then_final(self, payouts_bench: PayoutsBench) -> None:
         made = await signed(payouts_bench)
@@ -97,7 +97,8 @@ class TestBroadcast:
         assert await payouts_bench.moved() == UNITS
 
     async def test_what_was_stored_can_be_sent_after_a_restart(self, payouts_bench: PayoutsBench) -> None:
-        """All that sending needs is in the transfer: it goes through the database and another process."""
+        """The stored transfer contains everything needed to send it, so another process can send it from the
+        database."""
         stored = msgspec.json.encode(await signed(payouts_bench))
         read = msgspec.json.decode(stored, type=SignedTransfer)
         await payouts_bench.restarted().broadcast(read)
@@ -127,7 +128,8 @@ class TestBroadcast:
 
 
 class TestEnds:
-    """FAILED is a proof, after which the money is given back: it is never told too early, and nothing comes after."""
+    """FAILED proves that the transfer can never happen, and the money is returned after it. The wallet must not report
+    it too early, and nothing may be sent afterwards."""
 
     async def test_one_that_was_not_sent_is_unseen_until_it_can_come_no_more(self, payouts_bench: PayoutsBench) -> None:
         made = await signed(payouts_bench)
@@ -155,8 +157,8 @@ class TestEnds:
 
 
 class TestMemory:
-    """A database that was restored from a backup has forgotten what the wallet and the network have not: whoever can be
-    asked for an operation tells what was sent for it, so that it is not sent again."""
+    """A restored database has forgotten transfers that the wallet and the network remember. A wallet that can search by
+    operation reports them, so that they are not sent again."""
 
     async def test_what_was_sent_is_found_by_its_operation(self, payouts_bench: PayoutsBench) -> None:
         made = await signed(payouts_bench)
@@ -208,7 +210,7 @@ class TestMemory:
         await self._is_found(payouts_bench, wallet, again)
 
     async def test_what_was_sent_since_a_moment_is_listed(self, payouts_bench: PayoutsBench) -> None:
-        """Also by a wallet whose owner forgot the operation; nothing that was only signed."""
+        """The list survives the loss of the wallet's notes, and contains no transfer that was only signed."""
         wallet = _listing(payouts_bench.sender)
         made = await signed(payouts_bench)
         assert list(await wallet.sent_since(_LONG_AGO)) == []
@@ -223,7 +225,7 @@ class TestMemory:
             await _listing(payouts_bench.restarted()).sent_since(_LONG_AGO)
 
     async def test_a_network_that_is_away_says_nothing(self, payouts_bench: PayoutsBench) -> None:
-        """None would be a proof, and the transfer would be paid again."""
+        """Returning None would prove that nothing was sent, and the transfer would be paid again."""
         wallet = _finding(payouts_bench.sender)
         await payouts_bench.be_away()
         with pytest.raises(Unavailable):

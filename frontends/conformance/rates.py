@@ -1,4 +1,4 @@
-"""What every source of rates must do (ports/rates.py). Your conftest.py gives a fixture `rates_bench`, a RatesBench."""
+"""Contract of a rate source (ports/rates.py). Your conftest.py provides a fixture `rates_bench`, a RatesBench."""
 
 import asyncio
 from decimal import Decimal
@@ -10,11 +10,11 @@ from .benches import RatesBench, check_hidden, check_name
 from .trouble import Reading, ReadRules
 
 LONG = "92.123456789012345678901234567890123456"
-"""More digits than a float or the usual decimal context has."""
+"""A rate with more digits than a float or the default decimal context can hold."""
 
 
 class TestRates:
-    """A quote is what the market says, or none."""
+    """A quote is the market's current rate; without one the source raises."""
 
     async def test_a_quote_says_rate_moment_and_source(self, rates_bench: RatesBench) -> None:
         await rates_bench.say("92.5")
@@ -32,7 +32,7 @@ class TestRates:
         assert rates_bench.is_same(quoted, rate), f"the market said {rate} and the quote {quoted}: was it a float?"
 
     async def test_each_quote_is_of_now(self, rates_bench: RatesBench) -> None:
-        """Nothing is kept: a settlement takes one rate for all."""
+        """The source caches nothing. A settlement uses one rate for all its payments."""
         for rate in ("92.5", "93.25"):
             await rates_bench.say(rate)
             assert (await rates_bench.source.quote()).rate == Decimal(rate), "the quote is of an earlier moment"
@@ -53,7 +53,7 @@ class TestRates:
             await rates_bench.source.quote()
 
     async def test_credentials_that_are_not_taken_are_not_configured(self, rates_bench: RatesBench) -> None:
-        """So that the operator is told to set them, in place of waiting."""
+        """NotConfigured asks the operator to set the credentials, where Unavailable would only wait."""
         await rates_bench.refuse_key()
         with pytest.raises(NotConfigured):
             await rates_bench.source.quote()
@@ -65,13 +65,13 @@ class TestRates:
 
 
 class TestWhatItSays:
-    """Of itself, and in its faults."""
+    """The source has a valid name, and neither its repr nor its faults leak credentials."""
 
     async def test_its_name_can_be_stored(self, rates_bench: RatesBench) -> None:
         check_name(rates_bench.source)
 
     async def test_no_credential_shows(self, rates_bench: RatesBench) -> None:
-        """In its repr, and in what it raises."""
+        """Neither the repr nor a fault contains a credential."""
         await rates_bench.be_silent()
         with pytest.raises(Fault) as raised:
             await rates_bench.source.quote()
@@ -79,7 +79,7 @@ class TestWhatItSays:
 
 
 class TestRatesAtFaults(ReadRules):
-    """Rates of a market that fails."""
+    """Rates while the market fails."""
 
     @pytest.fixture
     async def read(self, rates_bench: RatesBench) -> Reading:

@@ -1,4 +1,4 @@
-"""Receipts that go with what the suites ask of a bank, as the house sends them (docs/adapters.md "Receipts")."""
+"""Receipts for the requests of the bank suites, as the service sends them (docs/adapters.md "Receipts")."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from ...ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem,
 from ..wrapping import Call, wrapped
 
 EMAIL, PHONE = "payer-4711@example.com", "+79990004711"
-"""Of nobody: no fault may tell them."""
+"""Contacts of a fictional payer, which no fault may contain."""
 
 
 def receipt(kopecks: int, **item: Any) -> Receipt:
-    """A receipt of one item."""
+    """Return a receipt with one item."""
     words: dict[str, Any] = {
         "vat": Vat.NONE,
         "subject": PaymentSubject.SERVICE,
@@ -26,7 +26,8 @@ def receipt(kopecks: int, **item: Any) -> Receipt:
 
 
 def receipted(bank: Bank) -> Bank:
-    """The bank, whose requests have receipts where they have none and it writes any; else as it is."""
+    """Return the bank, wrapped to add a receipt to requests without one. A bank that writes no receipts is returned
+    unchanged."""
     if bank.capabilities.receipts is ReceiptNeed.NONE:
         return bank
 

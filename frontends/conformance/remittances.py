@@ -1,5 +1,5 @@
-"""What every bank must do that sends RUB to people (ports/remittances.py). Your conftest.py gives a fixture
-`bank_bench`, a BankBench; a bank that does not remit is skipped."""
+"""Contract of a bank that sends RUB to people (ports/remittances.py). Your conftest.py provides a fixture `bank_bench`,
+a BankBench. A bank that does not remit is skipped."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -20,7 +20,7 @@ AMOUNT = 1000_00
 
 
 def remitter(bench: BankBench) -> RemittanceBank:
-    """The bank, where it sends money to people."""
+    """Return the bank. Skips if it does not remit."""
     if not bench.bank.capabilities.remittances:
         pytest.skip("the bank sends no money to people")
     assert isinstance(bench.bank, RemittanceBank), "it says that it remits, and lacks methods of RemittanceBank"
@@ -28,7 +28,7 @@ def remitter(bench: BankBench) -> RemittanceBank:
 
 
 def to(bench: BankBench, **more: Any) -> RemittanceRequest:
-    """1000 RUB to a person."""
+    """Return a request to send 1000 RUB to a person."""
     fields: dict[str, Any] = {
         "operation": OPERATION,
         "phone": bench.phone,
@@ -39,7 +39,7 @@ def to(bench: BankBench, **more: Any) -> RemittanceRequest:
 
 
 async def ended(bench: BankBench, operation: str = OPERATION) -> RemittanceState:
-    """How the remittance of an operation stands, when whatever was in processing has ended."""
+    """Complete all remittances in processing, and return the state of this operation's remittance."""
     await bench.finish_remittances()
     found = await remitter(bench).find_remittance(operation)
     assert found is not None, "a remittance that was made cannot be found by its operation"
@@ -47,7 +47,7 @@ async def ended(bench: BankBench, operation: str = OPERATION) -> RemittanceState
 
 
 class TestRemittances:
-    """A person gets the money once, whatever happens on the way."""
+    """A person gets the money once, whatever fails on the way."""
 
     async def test_a_remittance_can_be_found_by_its_operation_and_ends(self, bank_bench: BankBench) -> None:
         bank = remitter(bank_bench)
@@ -62,7 +62,7 @@ class TestRemittances:
         assert (await ended(bank_bench)).status is RemittanceStatus.DONE
 
     async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
-        """`repeat_window`; for ever where it says nothing."""
+        """Repeats are safe within `repeat_window`; without one, for ever."""
         bank = remitter(bank_bench)
         await bank.remit(to(bank_bench))
         await bank_bench.pass_time(last_repeat(bank))
@@ -84,7 +84,7 @@ class TestRemittances:
         assert await bank_bench.remitted() == AMOUNT
 
     async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
-        """By the operation alone: a restored database has no notes of what was done since."""
+        """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         await remitter(bank_bench).remit(to(bank_bench))
         await bank_bench.forget()
         assert (await ended(bank_bench)).status is RemittanceStatus.DONE
@@ -100,7 +100,7 @@ class TestRemittances:
 
     @pytest.mark.parametrize("other", [{"amount_kopecks": AMOUNT + 1}, {"phone": "+79990000002"}], ids=str)
     async def test_a_repeat_for_something_else_is_refused(self, bank_bench: BankBench, other: dict[str, Any]) -> None:
-        """It shows that somebody mixed up two payouts."""
+        """A different request under the same operation means that two payouts were mixed up."""
         bank = remitter(bank_bench)
         await bank.remit(to(bank_bench))
         with pytest.raises(Refused) as refused:
@@ -112,7 +112,7 @@ class TestRemittances:
         await self._refused(bank_bench, to(bank_bench, amount_kopecks=kopecks), "amount")
 
     async def test_more_than_the_bound_is_refused_and_the_bound_itself_is_sent(self, bank_bench: BankBench) -> None:
-        """A cap below the amount is met by several payouts, so the bank must say where it lies
+        """The service splits an amount above the cap into several payouts, so the bank must state its cap
         (docs/exchanges.md "Rules")."""
         most = remitter(bank_bench).capabilities.remittance_max_kopecks
         if most is None:
@@ -135,7 +135,7 @@ class TestRemittances:
 
 
 class TestFailures:
-    """Three ends: done, refused for certain, unknown."""
+    """A call has one of three outcomes: done, refused or unknown."""
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_the_operation_settles_it(
@@ -160,7 +160,7 @@ class TestFailures:
 
 
 class TestWhatItSays:
-    """Of itself, and of whom it paid."""
+    """The bank describes itself correctly and does not leak the recipient."""
 
     async def test_it_is_no_invoice(self, bank_bench: BankBench) -> None:
         bank = remitter(bank_bench)
@@ -168,7 +168,7 @@ class TestWhatItSays:
         assert await bank.find_invoice(OPERATION) is None
 
     async def test_no_phone_shows(self, bank_bench: BankBench) -> None:
-        """In its repr, and in what it raises."""
+        """Neither the repr nor a fault contains a phone number."""
         bank = remitter(bank_bench)
         with pytest.raises(Refused) as refused:
             await bank.remit(to(bank_bench, amount_kopecks=0))
@@ -216,7 +216,7 @@ class _OfRemittances:
 
 
 class TestRemittancesAtFaults(_OfRemittances, WriteRules, ReadRules):
-    """Money to people at a provider that fails."""
+    """Remittances while the provider fails."""
 
     @pytest.fixture
     async def read(self, bank_bench: BankBench) -> Reading:
@@ -226,8 +226,8 @@ class TestRemittancesAtFaults(_OfRemittances, WriteRules, ReadRules):
 
 
 class TestCancelledRemittances(_OfRemittances, CancelRules):
-    """Money to people whose caller goes away."""
+    """Remittances when the caller cancels the call."""
 
 
 class TestTwoRemit(_OfRemittances, TwoProcessRules):
-    """Two processes send one sum."""
+    """Two processes send one remittance."""

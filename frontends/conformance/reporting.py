@@ -1,5 +1,5 @@
-"""What every bank must do that lists what it booked (ports/reporting.py). Your conftest.py gives a fixture
-`bank_bench`, a BankBench; a bank that gives no list is skipped."""
+"""Contract of a bank that lists its booked entries (ports/reporting.py). Your conftest.py provides a fixture
+`bank_bench`, a BankBench. A bank without such a list is skipped."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,11 +19,11 @@ from .remittances import OPERATION as REMITTANCE
 
 HOUR = timedelta(hours=1)
 _PAGES = 100
-"""More than any test makes: a list without an end fails."""
+"""More pages than any test creates, so that an endless list fails."""
 
 
 def reporter(bench: BankBench) -> ReportingBank:
-    """The bank, where it gives a list."""
+    """Return the bank. Skips if it does not list its entries."""
     if not isinstance(bench.bank, ReportingBank):
         pytest.skip("the bank gives no list of what it booked: reconciliation passes it over")
     return bench.bank
@@ -32,7 +32,7 @@ def reporter(bench: BankBench) -> ReportingBank:
 async def listed(
     bench: BankBench, since: datetime | None = None, until: datetime | None = None, *, whose: str | None = None
 ) -> list[ReportedEntry]:
-    """All entries of a time, of the last hour unless it is said, of everybody's credentials."""
+    """Return all entries of a period, by default one hour around now, for the credentials of every owner."""
     bank, now = reporter(bench), bench.clock.now()
     begin, end = since or now - HOUR, until or now + HOUR
     found: list[ReportedEntry] = []
@@ -51,14 +51,14 @@ async def listed(
 
 
 def only(found: Sequence[ReportedEntry], kind: ReportedKind, operation: str) -> ReportedEntry:
-    """The one entry of an operation."""
+    """Return the single entry of an operation."""
     named = [each for each in found if (each.kind, each.operation) == (kind, operation)]
     assert len(named) == 1, f"{len(named)} entries of {operation}: {found}"
     return named[0]
 
 
 class TestReporting:
-    """Everything that moved money is listed once, as it stands now, where it began."""
+    """Every movement of money is listed once, in its current state, at the moment when it began."""
 
     async def _paid(self, bench: BankBench, operation: str = OPERATION, kopecks: int = 100_00) -> Invoice:
         invoice = await bench.bank.create_invoice(bench.request(operation, kopecks))
@@ -81,7 +81,7 @@ class TestReporting:
         assert [each for each in await listed(bank_bench) if each.state is ReportedState.DONE] == []
 
     async def test_what_ends_later_keeps_its_place(self, bank_bench: BankBench) -> None:
-        """So that a day has the same entries whenever it is asked for."""
+        """A day then has the same entries whenever it is read."""
         reporter(bank_bench)
         invoice, began = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION)), bank_bench.clock.now()
         await bank_bench.pass_time(timedelta(minutes=10))
@@ -106,7 +106,7 @@ class TestReporting:
         assert len({each.id for each in found}) == len(names)
 
     async def test_no_entry_falls_between_two_stretches(self, bank_bench: BankBench) -> None:
-        """`since` is within, `until` is not, to the microsecond."""
+        """`since` is inclusive and `until` exclusive, to the microsecond."""
         reporter(bank_bench)
         await self._paid(bank_bench)
         moment = only(await listed(bank_bench), ReportedKind.PAYMENT, OPERATION).moment
@@ -167,7 +167,7 @@ class TestReporting:
         assert (entry.state, entry.amount_kopecks) == (ReportedState.DONE, AMOUNT)
 
     async def test_a_bank_that_is_away_gives_no_list(self, bank_bench: BankBench) -> None:
-        """An empty one would say that nothing was booked."""
+        """An empty list would mean that nothing was booked."""
         reporter(bank_bench)
         await self._paid(bank_bench)
         await bank_bench.be_away()

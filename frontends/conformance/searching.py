@@ -1,5 +1,5 @@
-"""An adapter that searches for what it was sent, asked by operation as the suites do it, and searched as the house
-does it (ports/searching.py)."""
+"""Wraps an adapter that searches for its requests (ports/searching.py), so that the suites can find them by operation
+id alone."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -25,13 +25,13 @@ A = TypeVar("A")
 
 
 class _Way(msgspec.Struct, frozen=True):
-    """How one kind of operation is found."""
+    """Method names to send and search one kind of operation."""
 
     protocol: type
     send: str
     search: str
     never_sent: Callable[[str, datetime], Any]
-    """A request of an operation that nobody sent."""
+    """Builds a request for an operation that was never sent."""
 
 
 _WAYS = {
@@ -83,12 +83,12 @@ _WAYS = {
 
 
 Sent = dict[tuple[str, str], tuple[Any, datetime]]
-"""What was sent and when first, by how it is found and its operation."""
+"""Sent requests and when each was first sent, by find method and operation."""
 
 
 def searched(bank: A, now: Callable[[], datetime], sent: Sent) -> A:
-    """The bank or verifier, which is given its own requests and when they were first sent wherever it searches; `sent`
-    keeps them. One that finds by the operation id is returned as it is."""
+    """Return the bank or verifier, wrapped so that each `find_…` calls `search_…` with the original request and the
+    time of its first attempt, recorded in `sent`. An adapter that finds by operation id is returned unchanged."""
     ways = {find: way for find, way in _WAYS.items() if isinstance(bank, way.protocol)}
     if not ways:
         return bank

@@ -1,5 +1,5 @@
-"""Providers that fail, callers that go away, several processes and clocks that differ: the same rules for every port
-that asks a provider (docs/adapters.md "When the provider fails"). A suite says what its operations are by a Work."""
+"""Rules under provider failures, cancelled calls, several processes and clock skew, common to all ports that call a
+provider (docs/adapters.md "When the provider fails"). A suite describes its operation with a Work."""
 
 import asyncio
 import logging
@@ -23,61 +23,62 @@ Ask = Callable[[], Awaitable[Any]]
 
 
 class ProviderBench:
-    """What every bench of an adapter has that speaks to a provider by HTTP."""
+    """Common part of the benches of adapters that call a provider over HTTP."""
 
     secrets: tuple[str, ...] = ()
-    """Credentials that it was made with: none may show."""
+    """Credentials of the adapter. None of them may show."""
     clock: Clock = SystemClock()
-    """What the adapter was given."""
+    """The adapter's clock."""
     provider: FakeProvider | None = None
-    """The provider that the adapter speaks to, where it is such a fake: it plays all that goes wrong on the wire."""
+    """The fake provider behind the adapter, if there is one. It simulates all failures of the connection."""
 
     def is_write(self, request: ProviderRequest) -> bool:
-        """Whether this changes anything at the provider; override it where reads are POSTs, too."""
+        """Return whether this request changes anything at the provider. Override it if reads are POSTs too."""
         return is_write(request)
 
     def forge(self, notice: InboundNotice, operation: str, other: str) -> InboundNotice:
-        """The notice of this operation, changed so that it would be about something else, under the signature that it
-        has: where its body has no id of ours, by one byte more. Override it where not all of the body is signed."""
+        """Return the notification changed to name another operation, with the original signature. If its body has no id
+        of ours, a byte is appended instead. Override it if only a part of the body is signed."""
         body = notice.body.replace(operation.encode(), other.encode())
         return msgspec.structs.replace(notice, body=body if body != notice.body else body + b" ")
 
     async def outlast_lost_calls(self) -> None:
-        """So much time passes that no call whose answer was lost can still arrive. Only an adapter whose provider knows
-        no keys has to wait for it before it repeats anything."""
+        """Let enough time pass that no call with a lost answer can still arrive. Only adapters whose provider has no
+        idempotency keys must wait for it before they repeat a call."""
 
     async def spoil_write(self, fault: ProviderFault, *, retry_after: int | datetime | None = None) -> None:
-        """The next writing call meets this fault, and is carried out if `fault.done`."""
+        """Let the next writing call meet this fault. The provider executes the call if `fault.done`."""
         self._fake("faults of writing calls").next(fault, matching=self.is_write, retry_after=retry_after)
 
     async def spoil_reads(self, fault: ProviderFault) -> None:
-        """All reading calls meet this fault, until `recover`."""
+        """Let all reading calls meet this fault, until `recover`."""
         provider = self._fake("faults of reading calls")
         provider.next(fault, matching=lambda request: not self.is_write(request), always=True)
 
     async def recover(self) -> None:
-        """No call meets a fault any more."""
+        """End all faults."""
         self._fake("faults that end").recover()
 
     async def hold_next_write(self, *, done: bool) -> HeldCall:
-        """The next writing call gets no answer before it is released; it is carried out before (`done`) or after it."""
+        """Hold the answer of the next writing call until it is released. The provider executes the call before (`done`)
+        or after the release."""
         return self._fake("answers that are slow").hold_next(matching=self.is_write, done=done)
 
     async def skew(self, span: timedelta) -> None:
-        """The provider's clock is ahead of ours by so much from now on; behind, where it is less than nothing."""
+        """Move the provider's clock ahead of ours by this span from now on, or behind if the span is negative."""
         unplayed("clocks that differ")
 
     async def lose_next_answer(self, *, done: bool) -> None:
-        """The next writing call gets no answer; `done`: the provider has carried it out all the same."""
+        """Lose the answer of the next writing call. With `done`, the provider executes the call all the same."""
         lost = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
         self._fake("answers that are lost").next(lost, matching=self.is_write)
 
     async def be_away(self) -> None:
-        """No connection to the provider can be made from now on."""
+        """Let no connection to the provider succeed from now on."""
         self._fake("a provider that is away").be_away()
 
     async def refuse_credentials(self) -> None:
-        """The provider does not take the adapter's credentials from now on."""
+        """Let the provider reject the adapter's credentials from now on."""
         self._fake("credentials that are refused").next(ProviderFault.UNAUTHORIZED, always=True)
 
     def _fake(self, what: str) -> FakeProvider:
@@ -87,38 +88,39 @@ class ProviderBench:
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tried."""
+    """An adapter under test and its bench."""
 
     bench: ProviderBench
     adapter: object
     hidden: tuple[str, ...] = ()
-    """Personal data in what it is asked, which no fault may show, either."""
+    """Personal data in the requests, which no fault may contain."""
 
 
 class Reading(Tried, frozen=True, kw_only=True):
-    """What an adapter is asked without changing anything, each ready to be called as often as needed."""
+    """Reading calls of an adapter. Each can be repeated any number of times."""
 
     reads: tuple[Ask, ...] = ()
-    """Only the provider can answer these."""
+    """Reads that only the provider can answer."""
     finds: tuple[Ask, ...] = ()
-    """Look for what is there. The adapter may have noted that; that it is not there only the provider can say."""
+    """Searches for an existing object. The adapter may answer them from its notes, but only the provider can say that
+    an object does not exist."""
 
 
 class Work(Tried, frozen=True, kw_only=True):
     """An operation that changes something at the provider."""
 
     write: Ask
-    """Ask for it: the first time, and again."""
+    """Sends the operation, for the first time or again."""
     is_there: Callable[[], Awaitable[bool]]
-    """Whether the provider has it, as the adapter finds it by its operation alone."""
+    """Return whether the provider has the operation, found by its id alone."""
     once: Ask
-    """Assert that it was done, once and no more."""
+    """Asserts that the operation was executed exactly once."""
     beside: Ask | None = None
-    """Ask for it as the next process does: by another adapter of the same name."""
+    """Sends the operation through another adapter of the same name, as a second process does."""
     outlasts: bool = False
-    """Of money that goes: a repeat may have to wait until nothing of a lost call can still arrive."""
+    """A repeat may have to wait until no lost call can still arrive. Set for operations that send money."""
     in_one_call: bool = True
-    """One writing call of the provider is all of it. Else what was done halfway may be found, or not."""
+    """The operation takes a single writing call. If false, a half-finished operation may or may not be found."""
 
 
 _TELLING = [
@@ -126,7 +128,7 @@ _TELLING = [
     ProviderFault.BUSY,
     ProviderFault.UNAUTHORIZED,
 ]
-"""Whose answers may be in a fault's text; the two that are left out take long, and say nothing more."""
+"""Faults whose answers could end up in a fault's text. The two omitted ones take long and add nothing."""
 
 
 async def _unknown(work: Work) -> Fault:
@@ -154,7 +156,7 @@ async def _says_nothing(read: Reading) -> None:
 
 
 class ReadRules:
-    """A read that fails says nothing about what is read."""
+    """A failed read says nothing about the object."""
 
     @pytest.mark.parametrize("fault", UNCLEAR)
     async def test_a_read_that_fails_is_unavailable_and_no_absence(self, read: Reading, fault: ProviderFault) -> None:
@@ -172,7 +174,7 @@ class ReadRules:
     async def test_no_credential_shows_in_faults_and_logs_of_reads(
         self, read: Reading, fault: ProviderFault, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Of any logger that Python has, at any level: what a client's library logs of the adapter's calls, too."""
+        """Checks all Python loggers at every level, so the logs of the HTTP client count too."""
         caplog.set_level(logging.DEBUG)
         await read.bench.spoil_reads(fault)
         told: list[object] = []
@@ -186,11 +188,11 @@ class ReadRules:
 
 
 class WriteRules:
-    """What an answer means is told by three ends, and nothing is done twice or lost by it."""
+    """Each answer leads to one of three outcomes, and no operation is executed twice or lost."""
 
     @pytest.mark.parametrize("fault", UNCLEAR)
     async def test_a_write_without_a_clear_answer_is_unknown_and_once(self, work: Work, fault: ProviderFault) -> None:
-        """Half an answer, a 5xx, a redirect, what cannot be read: none says that nothing was done."""
+        """A partial answer, a 5xx, a redirect or an unreadable answer does not prove that nothing was done."""
         await work.bench.spoil_write(fault)
         await _unknown(work)
         if work.in_one_call or not fault.done:
@@ -199,7 +201,7 @@ class WriteRules:
         await work.once()
 
     async def test_a_limit_of_the_provider_was_certainly_not_executed(self, work: Work) -> None:
-        """429: and when to come back, where the provider says it in seconds."""
+        """The provider answers 429, with the delay in seconds if it gives one."""
         await work.bench.spoil_write(ProviderFault.BUSY, retry_after=7)
         with pytest.raises(Unavailable) as busy:
             await work.write()
@@ -207,7 +209,7 @@ class WriteRules:
         assert not await work.is_there()
 
     async def test_a_limit_that_ends_at_a_moment_is_one_too(self, work: Work) -> None:
-        """The date may be passed over; taken for a number it may not be."""
+        """The adapter may ignore a date, but must not read it as a number."""
         until = work.bench.clock.now() + timedelta(minutes=2)
         await work.bench.spoil_write(ProviderFault.BUSY, retry_after=until)
         with pytest.raises(Unavailable) as busy:
@@ -216,7 +218,7 @@ class WriteRules:
 
     @pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN])
     async def test_credentials_that_are_refused_once_refuse_one_call(self, work: Work, fault: ProviderFault) -> None:
-        """In the middle of life: the next call is as good as before."""
+        """Credentials may be rejected at any time. The next call works again."""
         await work.bench.spoil_write(fault)
         with pytest.raises(NotConfigured):
             await work.write()
@@ -236,7 +238,7 @@ class WriteRules:
 
     @pytest.mark.parametrize("minutes", [-4, 4])
     async def test_clocks_that_differ_hide_nothing(self, work: Work, minutes: int) -> None:
-        """What was made there seems to be made before it was asked for, or in time to come."""
+        """With clock skew, an object may seem older than its request, or created in the future."""
         await work.bench.skew(timedelta(minutes=minutes))
         await work.bench.spoil_write(ProviderFault.LOST_AFTER)
         await _unknown(work)
@@ -250,7 +252,7 @@ class CancelRules:
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_call_that_was_cancelled_is_done_once(self, work: Work, done: bool) -> None:
-        """Whether the provider carried it out before the caller went away, or does so after it."""
+        """The provider executes the call before or after the caller goes away."""
         held = await work.bench.hold_next_write(done=done)
         call = asyncio.ensure_future(work.write())
         await held.arrived()
@@ -265,7 +267,7 @@ class CancelRules:
 
 
 class TwoProcessRules:
-    """Several processes have an adapter each, of one name, over one storage and one provider."""
+    """Several processes each have an adapter of the same name, on one storage and one provider."""
 
     async def test_what_one_did_the_other_repeats(self, work: Work) -> None:
         await work.write()

@@ -1,5 +1,5 @@
-"""Browsers that upload to a store (files.py), and files that seem to have been uploaded, for verifiers that read what
-they are given (ports/files.py: FileStore)."""
+"""Simulated browser uploads for files.py, and a store of ready files for verifiers that read documents (ports/files.py:
+FileStore)."""
 
 import asyncio
 import http.client
@@ -11,7 +11,7 @@ from ...ports.faults import Refused
 from ...ports.files import FileStore, HeadedUploads, StoredFile, UploadFault, UploadReceiver
 
 IMAGES: Mapping[str, bytes] = {"selfie": b"\xff\xd8\xff a face", "document": b"\x89PNG\r\n\x1a\n a page"}
-"""What a KycBench names by itself."""
+"""The files that a KycBench names by default."""
 
 
 class Uploads:
@@ -23,7 +23,7 @@ class Uploads:
     def grant(
         self, key: str, content_type: str, max_bytes: int, expires_at: datetime, *, size: int | None = None
     ) -> str:
-        """Nobody uploads here."""
+        """Not supported: this store accepts no uploads."""
         raise NotImplementedError
 
     async def stat(self, key: str) -> StoredFile | None:
@@ -31,7 +31,7 @@ class Uploads:
         return None if content is None else StoredFile(key=key, size=len(content))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """The content, in two parts. Raises: Refused."""
+        """Yield the content in two parts. Raises: Refused."""
         if key not in self._files:
             raise Refused("there is no such file", reason="not_found")
         content = self._files[key]
@@ -44,7 +44,7 @@ class Uploads:
 
 
 class _GoneError(Exception):
-    """The browser's connection ended."""
+    """The browser disconnected."""
 
 
 async def put(
@@ -55,8 +55,8 @@ async def put(
     *,
     breaks_off: bool = False,
 ) -> bool:
-    """PUT this to a granted address as a browser does: to the store's own server, or to it through our front end.
-    Whether it was taken; what `breaks_off` in the middle is not."""
+    """PUT the content to a granted URL as a browser does, either to the store's own server or to our front end. Return
+    whether it was accepted; an upload that breaks off is not."""
     sent = content[: len(content) // 2] if breaks_off else content
     if not isinstance(files, UploadReceiver):
         headers = {"Content-Type": content_type, "Content-Length": str(len(content))}

@@ -1,5 +1,5 @@
-"""The one confirmation of every act: before and after, a reason, the outcome; and what became of it when another
-operator was quicker."""
+"""Confirmation dialog of every operator action: changes, reason and outcome, including the case that another operator
+was faster."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once, Tells
 from .texts import amounts_grouped, brief, plain
 
 _ID = 24
-"""Characters of the id above the changes of one of several."""
+"""Width of an object's id above its changes when the dialog covers several objects."""
 _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
 
 
 class ActDialog(AskingDialog[bool]):
-    """Answers whether the act was tried: then what is behind it is to be read anew."""
+    """Dialog that returns whether the action was tried. If it was, the screen behind it reads its data again."""
 
     AUTO_FOCUS = "Input, Select"
 
@@ -46,7 +46,7 @@ class ActDialog(AskingDialog[bool]):
     ]
 
     def __init__(self, shared: ConsoleContext, act: ConsoleAct, *records: Any) -> None:
-        """`records`: what it is done with, one after the other; None alone for an act of a list."""
+        """`records`: objects to act on, one after the other. A single None stands for an action of the list."""
         super().__init__()
         self._shared = shared
         self._act = act
@@ -88,7 +88,8 @@ class ActDialog(AskingDialog[bool]):
 
     @background("accounts")
     async def _offer_accounts(self) -> None:
-        """Names to choose from; without an answer there are none, and the act asks for one."""
+        """Fill in the account names. If they cannot be read, the selection stays empty and the dialog asks for an
+        account."""
         found = await self.answer(list_accounts(self._shared.ports))
         pairs = [(f"{plain(each.name)}  {each.id}", each.id) for each in found]
         for entry in self._entries:
@@ -96,13 +97,14 @@ class ActDialog(AskingDialog[bool]):
                 self.query_one(f"#entry-{entry.name}", Select).set_options(pairs)
 
     def _tell_stakes(self) -> None:
-        """Read anew what is at stake, where something is, by what was entered so far."""
+        """Read again what the action affects, from the values entered so far."""
         if self._act.tells is not None and not self._busy and not self._tried:
             self._read_stakes(self._act.tells, self._given())
 
     @background("stakes", exclusive=True)
     async def _read_stakes(self, tells: Tells, given: Mapping[str, str]) -> None:
-        """How much, whose, and what will be left; that this could not be read is told, and the act can be done."""
+        """Show the amount, the merchant and the remaining balance. If they cannot be read, the dialog says so and still
+        allows the action."""
         try:
             found: list[tuple[str, Any]] = []
             for record in self._records:
@@ -116,7 +118,7 @@ class ActDialog(AskingDialog[bool]):
     @on(Input.Changed)
     @on(Select.Changed)
     def _follow(self, event: Input.Changed | Select.Changed) -> None:
-        """Show what changes by what was entered so far."""
+        """Show the changes that follow from the values entered so far."""
         if self._act.follows is not None and not self._tried:
             given = self._given()
             changes = [*self._act.follows(self._record, given), *self._by_two(self._record, given)]
@@ -125,7 +127,8 @@ class ActDialog(AskingDialog[bool]):
             self._tell_stakes()
 
     def _changes(self) -> list[Change]:
-        """What stands before and after, of several objects below the id of each."""
+        """Return the values before and after the action. With several objects, each object's id precedes its
+        changes."""
         found = []
         for record in self._records:
             found += [Change(brief(plain(record.id), _ID), "", "")] if len(self._records) > 1 else []
@@ -133,7 +136,7 @@ class ActDialog(AskingDialog[bool]):
         return found
 
     def _by_two(self, record: Any, given: Mapping[str, str]) -> list[Change]:
-        """Says beforehand where one operator is not enough."""
+        """Return a line that says that a second operator must confirm, if that is so."""
         guarded, rules = self._act.by_two(record, given), self._shared.ports.four_eyes
         if guarded is None or guarded not in rules.acts or getattr(record, "mode", Mode.LIVE) is not Mode.LIVE:
             return []
@@ -142,16 +145,16 @@ class ActDialog(AskingDialog[bool]):
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
-        """Close; not while something is under way, whose outcome would go unseen."""
+        """Close the dialog, unless the action is still running: its outcome would go unseen."""
         if not self._busy:
             self.dismiss(self._tried)
 
     def action_scroll(self, lines: int) -> None:
-        """What an act tells may be longer than the dialog."""
+        """Scroll the dialog, because its text may be longer than the screen."""
         self.query_one("#dialog", VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_last_reason(self) -> None:
-        """Take the reason that was given last for this act."""
+        """Copy the last reason used for this action."""
         reason = self.query_one("#reason", Input)
         reason.value = self._shared.reasons.get(self._act.name, reason.value)
         reason.focus()
@@ -159,7 +162,7 @@ class ActDialog(AskingDialog[bool]):
     @on(Button.Pressed, "#confirm")
     @on(Input.Submitted)
     def action_confirm(self) -> None:
-        """Do it, once."""
+        """Run the action once."""
         if self._busy or self._tried:
             return
         given = self._given()
@@ -174,12 +177,13 @@ class ActDialog(AskingDialog[bool]):
         self._do(given)
 
     def fail(self, fault: Exception) -> None:
-        """Below what was asked for."""
+        """Show the fault below the entries."""
         self._say(f"{words(fault)}: close, and try again", bad=True)
 
     @background("act")
     async def _do(self, given: Mapping[str, str]) -> None:
-        """Do it and say how it ended. The dialog cannot be left before; when the console ends, nobody is told."""
+        """Run the action and show its outcome. The dialog stays open until then; if the console ends first, the outcome
+        is not shown."""
         if given["reason"].strip():
             self._shared.reasons[self._act.name] = given["reason"]
         if len(self._records) == 1:
@@ -194,10 +198,11 @@ class ActDialog(AskingDialog[bool]):
         self.query_one("#secrets Button" if self._secrets else "#leave", Button).focus()
 
     async def _each(self, given: Mapping[str, str]) -> tuple[str, bool]:
-        """What became of all of them. Each is an act of its own: what one is refused for does not end the others."""
+        """Run the action on each object and return a summary. Each is a separate action, so one refusal does not stop
+        the rest."""
         count, well = len(self._records), True
         told: dict[str, list[str]] = {}
-        """Outcomes, with the ids of those that came to it and were to come to another."""
+        """Ids of the objects that did not succeed, by outcome."""
         counts = Counter[str]()
         for number, record in enumerate(self._records, 1):
             self._say(f"{number} of {count}…")
@@ -208,7 +213,7 @@ class ActDialog(AskingDialog[bool]):
         return "\n".join(f"{counts[text]} of {count}: {' '.join([text, *ids])}" for text, ids in told.items()), well
 
     async def _outcome(self, record: Any, given: Mapping[str, str]) -> tuple[str | Once, bool]:
-        """What became of one, and whether that is what was wanted."""
+        """Run the action on one object. Return the outcome and whether it succeeded."""
         act = self._act
         wanted = Act(
             operator=self._shared.operator,
@@ -238,7 +243,7 @@ class ActDialog(AskingDialog[bool]):
         return outcome, True
 
     async def _show(self, outcome: Once) -> None:
-        """The secrets, this one time, instead of what was asked: nothing else is to be read now."""
+        """Show the secrets this one time in place of the entries."""
         self._secrets = outcome.secrets
         self.query("#changes, #stakes, .entry").set(display=False)
         await self.query_one("#secrets", Vertical).mount_all(

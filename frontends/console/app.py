@@ -1,4 +1,4 @@
-"""The console: an application over the same use cases as the command line and HTTP."""
+"""The console application, which calls the same use cases as the command line and HTTP."""
 
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -34,11 +34,11 @@ _ENDED = (
 )
 _LISTED = tuple(kind for kind in KINDS if kind.key)
 _IDLE = 0.5
-"""Seconds without a key or the mouse after which nobody is held up."""
+"""Seconds without input after which a full garbage collection may run."""
 
 
 class Console(App[None]):
-    """`cambist console`."""
+    """The application behind `cambist console`."""
 
     TITLE = "cambist"
     CSS_PATH = "console.tcss"
@@ -47,14 +47,14 @@ class Console(App[None]):
         Binding("g", "go", "Go"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit"),
-        # In the footer of home alone: a footer of twenty keys is laid out anew with every screen.
+        # Only the footer of home shows these. A footer with twenty keys would be laid out again with every screen.
         *(Binding(kind.key, f"open('{kind.name}')", kind.title, show=False) for kind in KINDS if kind.key),
         Binding("0", "home", "Home"),
         Binding("ctrl+t", "shade", "Light or dark", show=False),
     ]
 
     def __init__(self, shared: ConsoleContext, *, owns_process: bool = False) -> None:
-        """`owns_process`: nothing else runs in this process, whose garbage is the console's to collect."""
+        """`owns_process`: nothing else runs in this process, so the console may control its garbage collection."""
         super().__init__()
         self.shared = shared
         self.ansi_theme_light = INK
@@ -62,23 +62,23 @@ class Console(App[None]):
         self._idle: Timer | None = None
 
     def on_mount(self) -> None:
-        """Let go of what left screens were while nobody types: at any other time it would hold up a key for most of
-        100 ms."""
+        """Collect the garbage of closed screens while the operator is idle. At any other time the collection would
+        delay a key by up to 100 ms."""
         if self._owns_process:
             self._idle = self.set_interval(_IDLE, collect_in_full)
 
     async def on_event(self, event: events.Event) -> None:
-        """Begin anew to wait until nobody is there."""
+        """Restart the idle timer on every input event."""
         if self._idle is not None and isinstance(event, events.InputEvent):
             self._idle.reset()
         await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:
-        """Home lies under all others."""
+        """Return home, which stays below all other screens."""
         return HomeScreen(self.shared)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: every screen, every act of the screen in front, and Textual's own."""
+        """Yield the palette's commands: every list, every action of the current screen, and Textual's own."""
         yield from super().get_system_commands(screen)
         yield SystemCommand("Find", "Any id, external id, phone, transaction hash, merchant", self.action_search)
         for kind in _LISTED:
@@ -88,7 +88,7 @@ class Console(App[None]):
                 yield SystemCommand(act.title, act.name, lambda act=act, on=screen: on.begin(act.key))
 
     def show(self, kind: Kind) -> None:
-        """A list, over home alone: what was open before is closed."""
+        """Show a list directly above home, and close everything that was open."""
         if self._has_dialog():
             return
         self.action_home()
@@ -100,12 +100,12 @@ class Console(App[None]):
             self.show(kind)
 
     def action_home(self) -> None:
-        """Close all but home."""
+        """Close every screen except home."""
         while len(self.screen_stack) > 1 and not self._has_dialog():
             self.pop_screen()
 
     def action_go(self) -> None:
-        """All screens, in a list."""
+        """Let the operator choose a screen from a list."""
         if not self._has_dialog():
             titles = [f"{kind.key}  {kind.title}" for kind in _LISTED]
             self.push_screen(ChooseDialog("Go to", ["0  Home", *titles]), self._go)
@@ -130,7 +130,7 @@ class Console(App[None]):
 
     @on(OpenList)
     def _open_list(self, message: OpenList) -> None:
-        """Over what is open, to come back to."""
+        """Open the list above the current screen, so that closing it returns there."""
         kind = kind_of(message.kind)
         if kind is not None:
             wish = Wish(filters=message.filters, order=kind.orders[0])
@@ -144,7 +144,7 @@ class Console(App[None]):
             self.push_screen(DetailScreen(self.shared, kind, object_id))
 
     def action_help(self) -> None:
-        """Keys and what they do on the screen in front."""
+        """Show the keys of the current screen."""
         screen = self.screen
         if not self._has_dialog() and isinstance(screen, ConsoleScreen):
             lists = [(kind.key, kind.title) for kind in _LISTED]
@@ -153,7 +153,7 @@ class Console(App[None]):
             self.push_screen(HelpDialog(screen.heading, [*self._bound(screen), *screen.letters()], lists, everywhere))
 
     def _bound(self, node: DOMNode) -> list[tuple[str, str]]:
-        """The keys that a node itself binds and can be used now, with what they do."""
+        """Return the keys that the node itself binds and that work now, with their descriptions."""
         enabled = {each.binding.key for each in self.screen.active_bindings.values() if each.enabled}
         found = [each for each in node.BINDINGS if isinstance(each, Binding) and each.description]
         shown = {each.key: each for each in found if not each.action.startswith("app.") and each.key in enabled}
@@ -168,7 +168,7 @@ class Console(App[None]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """What a key is bound to, a widget's own included; what it raises is told, and ends nothing."""
+        """Run the action of a key or a widget. An exception is shown and logged, and does not end the console."""
         try:
             return await super().run_action(action, default_namespace, namespaces)
         except Exception as fault:  # noqa: BLE001 - a slip is told and logged; it is no reason to end the console
@@ -177,7 +177,8 @@ class Console(App[None]):
             return True
 
     def _fatal_error(self) -> None:
-        """Textual's last word, without what was on the screen: it would print the values of every frame."""
+        """Print a crash report without the contents of the screen: Textual's own would print the values of every
+        frame."""
         told = "" if self._exception is None else whereabouts(self._exception)
         log.error("the console ended: %s", told)
         self.bell()

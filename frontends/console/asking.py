@@ -1,8 +1,8 @@
-"""The one room through which screens and dialogs read and act.
+"""The single layer through which screens and dialogs read and act.
 
-A screen may be left while it waits, and whatever it asked may fail in ways that no port promised. So work is begun by
-`background` alone, whose end is never the console's; and an answer comes from `Asking.answer` alone, which gives it to
-a screen that is still there, and to no other.
+A screen may close while it waits, and a call may fail in ways that no port promises. Background work therefore starts
+only with `background`, whose failure never ends the console, and results arrive only through `Asking.answer`, which
+delivers them to screens that are still open.
 """
 
 import logging
@@ -30,20 +30,21 @@ S = TypeVar("S", bound="Asking[Any]")
 log = logging.getLogger("cambist.console")
 
 NO_ANSWER = (Refusal, Fault, VaultError, OSError)
-"""What a use case may raise that is no slip of ours."""
+"""Exceptions that a use case may raise without a bug on our side."""
 
 _BLANK = 0.2
-"""Seconds after which a new screen is painted without what it has read, where that has not come."""
+"""Seconds after which a new screen is painted even if its data has not arrived."""
 _FRAMES = 8
 _HOUSE = Path(__file__).resolve().parents[2]
 
 
 class Left(Exception):
-    """The screen that asked was left meanwhile: what came is dropped."""
+    """The screen was closed meanwhile, so the result is dropped."""
 
 
 def words(fault: Exception) -> str:
-    """What went wrong, for an operator. Of a slip only its type is told: its text may hold what it stumbled on."""
+    """Return the fault's text for an operator. A bug shows only its type, because its text may contain the data it
+    failed on."""
     if isinstance(fault, Refusal):
         return f"{fault.code}: {fault.message}"
     if isinstance(fault, (*NO_ANSWER, ValueError)):
@@ -52,14 +53,15 @@ def words(fault: Exception) -> str:
 
 
 def whereabouts(fault: BaseException) -> str:
-    """Type and frames of a fault, the innermost last: no values, and no text of its own, which may hold some."""
+    """Return the type and frames of a fault, innermost last. Neither values nor the fault's own text appear: both may
+    contain data."""
     frames = traceback.extract_tb(fault.__traceback__)[-_FRAMES:]
     told = [f"  {_short(each.filename)}:{each.lineno} in {each.name}" for each in frames]
     return "\n".join([type(fault).__name__, *told])
 
 
 def note_slip(doing: str, fault: BaseException) -> None:
-    """Log a fault of our own, without its text."""
+    """Log a bug of the console without its text."""
     log.error("%s failed: %s", doing, whereabouts(fault))
 
 
@@ -71,8 +73,8 @@ def _short(filename: str) -> str:
 def background(
     group: str = "default", *, exclusive: bool = False
 ) -> Callable[[Callable[Concatenate[S, P], Coroutine[Any, Any, None]]], Callable[Concatenate[S, P], None]]:
-    """Make a coroutine method one that is begun and not awaited. It ends with its screen; `exclusive` ends what the
-    screen began in the group before. Whatever it raises is told by the screen's `fail`."""
+    """Turn a coroutine method into one that starts in the background. The work ends with its screen; `exclusive` also
+    cancels earlier work of the screen in the same group. The screen's `fail` reports exceptions."""
 
     def make(work: Callable[Concatenate[S, P], Coroutine[Any, Any, None]]) -> Callable[Concatenate[S, P], None]:
         @wraps(work)
@@ -80,7 +82,9 @@ def background(
             async def keep() -> None:
                 await self.keep(work(self, *args, **named))
 
-            doing: WorkType[None] = keep  # no coroutine yet: what is ended before its first step was never begun
+            doing: WorkType[None] = (
+                keep  # not a coroutine yet, because work cancelled before its first step would leave it never awaited
+            )
             if self.is_running:
                 self.run_worker(doing, work.__name__, group, exit_on_error=False, exclusive=exclusive)
 
@@ -90,49 +94,49 @@ def background(
 
 
 class Asking(Screen[ScreenResultType]):
-    """A screen or dialog that may be left at any moment, and is first painted with all that there is to see."""
+    """A screen or dialog that may close at any moment, and whose first painting already shows its data."""
 
     _is_new = True
     _is_blank = True
 
     def on_mount(self) -> None:
-        """Be painted in time, whatever is still awaited."""
+        """Limit how long the first painting waits for data."""
         self.set_timer(_BLANK, self.reveal)
 
     def on_screen_suspend(self) -> None:
-        """Once it was left, let go of what was painted. It is most of what a screen is, and waits for a full collection
-        else, which holds up a key."""
+        """Free the painted lines once the screen is closed. They are most of a screen's memory, and otherwise wait for
+        a full collection, which delays a key."""
         if self not in self.app.screen_stack:
             for each in self.query(Widget):
                 each._styles_cache.clear()  # noqa: SLF001 - Textual does it where it paints anew, and nowhere else
 
     def on_unmount(self) -> None:
-        """Textual keeps that of the last thousand widgets with the arguments of a cached method."""
+        """Clear Textual's cache: it keeps the last thousand widgets alive as arguments of a cached method."""
         StylesCache.get_inner_outer.cache_clear()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """A new screen was styled when it was made; any other is in front again."""
+        """Refresh styles only if the screen returns to the front: a new screen was styled when it was created."""
         event.refresh_styles, self._is_new = not self._is_new, False
         if event.refresh_styles:
             self.came_back()
 
     def came_back(self) -> None:
-        """Look at what may have changed while another screen was in front."""
+        """Read data that may have changed while another screen was in front."""
 
     def _compositor_refresh(self) -> None:
-        """Paint. A new screen is not painted empty, and then again with each part that it reads: where Textual calls
-        this by another name it is, and costs more."""
+        """Paint, but not before the data of a new screen has arrived; otherwise it would be painted empty and again for
+        each part. If Textual renames this method, screens are painted more often and nothing breaks."""
         if not self._is_blank:
             super()._compositor_refresh()
 
     def reveal(self) -> None:
-        """Be painted from now on."""
+        """Allow painting from now on."""
         if self._is_blank:
             self._is_blank = False
             self.refresh(repaint=False, layout=True)
 
     async def answer(self, question: Awaitable[T]) -> T:
-        """What was asked for. Raises: what the question raises; Left, when nobody is there to see it."""
+        """Await a result. Raises: exceptions of the call; Left, if the screen was closed meanwhile."""
         try:
             answer = await question
         except Exception as fault:
@@ -144,7 +148,7 @@ class Asking(Screen[ScreenResultType]):
         return answer
 
     async def keep(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work to its end, whatever that is."""
+        """Run the work to its end, and report its exceptions."""
         try:
             await work
         except Left:
@@ -156,33 +160,33 @@ class Asking(Screen[ScreenResultType]):
                 self.fail(fault)
 
     def fail(self, fault: Exception) -> None:
-        """Tell what went wrong where the operator looks."""
+        """Show the operator what went wrong."""
         self.notify(words(fault), severity="error", markup=False)
 
     def is_asking(self, group: str) -> bool:
-        """Whether work of this group is under way. A storage that is slow is waited for: asked anew each time, it would
-        never have answered."""
+        """Return whether work of this group is running. Callers then wait: restarting a read on a slow storage would
+        mean that it never finishes."""
         return any(each.group == group and each.node is self and not each.is_finished for each in self.workers)
 
     def later(self, do: Callable[[], object]) -> None:
-        """Do it once all is laid out; the application may come to it when the screen was left."""
+        """Call `do` after the next layout, unless the screen was closed before."""
         self.call_after_refresh(lambda: do() if self.is_running else None)
 
     def leave(self) -> None:
-        """Close this screen, once, and no other: a second key may be on its way already."""
+        """Close this screen once and no other, because a second key press may already be queued."""
         if self.is_active and len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
 
 class AskingDialog(ModalScreen[ScreenResultType], Asking[ScreenResultType]):
-    """A dialog, which answers whoever opened it."""
+    """A dialog that returns a result to the screen that opened it."""
 
     def on_resize(self) -> None:
-        """Its first size is the last that it waits for, to be painted."""
+        """Paint at once: a dialog needs nothing but its size."""
         self.reveal()
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Answer and close, once; while another dialog lies over this one nothing is closed."""
+        """Return the result and close, once. Does nothing while another dialog covers this one."""
         if self.is_active and self.is_running:
             return super().dismiss(result)
         done: AwaitComplete = AwaitComplete.nothing()  # type: ignore[no-untyped-call]  # Textual gives it no types

@@ -1,4 +1,4 @@
-"""All kinds that have a screen, in the order of the footer. A new one is a file of its own and one name here."""
+"""All kinds with a screen, in the order of the footer. A new kind is one file and one name here."""
 
 from .kinds.accounts import ACCOUNTS
 from .kinds.acts import ACTS
@@ -54,5 +54,5 @@ KINDS: tuple[Kind, ...] = (
 
 
 def kind_of(name: str) -> Kind | None:
-    """The kind of this name; None where no screen shows it."""
+    """Return the kind of this name, or None if no screen shows it."""
     return next((kind for kind in KINDS if kind.name == name), None)

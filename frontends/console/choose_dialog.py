@@ -1,4 +1,4 @@
-"""Choosing one of a few, such as accounts and filters, or any text."""
+"""Dialogs to choose one of several values, such as accounts and filters, or to enter a text."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,11 +14,11 @@ from textual.widgets.option_list import Option
 from .asking import AskingDialog
 
 _MANY = 24
-"""More than all lists there are."""
+"""Above this number of choices the dialog offers a text filter. The list of all screens stays below it."""
 
 
 class ChooseDialog(AskingDialog[int | None]):
-    """Answers which of `choices` was taken; None: none of them. Where there are many one types a part of it."""
+    """Dialog that returns the index in `choices`, or None if it was closed. Long lists can be narrowed by typing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close"),
@@ -55,7 +55,7 @@ class ChooseDialog(AskingDialog[int | None]):
             self.dismiss(self._offered[0])
 
     def on_key(self, event: events.Key) -> None:
-        """A letter goes on to the next choice that begins with it."""
+        """Move to the next choice that begins with this letter."""
         offered = self.query_one(OptionList)
         if self.focused is not offered or not event.character or not event.character.isprintable():
             return
@@ -68,7 +68,7 @@ class ChooseDialog(AskingDialog[int | None]):
         return self._choices[place].lstrip().casefold().startswith(letter.casefold())
 
     def action_list(self) -> None:
-        """Go down to what is offered."""
+        """Move the focus to the choices."""
         self.query_one(OptionList).focus()
 
     @on(OptionList.OptionSelected)
@@ -77,7 +77,7 @@ class ChooseDialog(AskingDialog[int | None]):
 
 
 class AskDialog(AskingDialog[str | None]):
-    """Answers with the text that was entered; None: nothing was decided."""
+    """Dialog that returns the entered text, or None if it was closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close")]
 

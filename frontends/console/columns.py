@@ -1,4 +1,5 @@
-"""The columns of lists. Those for 80 characters come to 79 with two for each gap, and all together to 159 of 160."""
+"""Columns of lists. The columns of an 80-character terminal take 79 with two per gap, and all
+columns together take 159 of 160."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,33 +18,33 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     cell: Callable[[Any], Any]
-    """What a record shows there; texts.py makes it printable."""
+    """Returns the record's value for this column; texts.py makes it printable."""
     width: int
     broad: int | None = None
-    """The width on wide terminals, where it is another."""
+    """Width on wide terminals, if it differs."""
     wide: bool = False
-    """Only on wide terminals."""
+    """Shown only on wide terminals."""
     right: bool = False
-    """Set to the right, as amounts are."""
+    """Aligned to the right, as amounts are."""
     names: bool = False
-    """The cell is an account's id: its name is shown."""
+    """The cell contains an account id, shown as the account's name."""
     ends: bool = False
-    """The cell is an id, of which, where it is too long, its beginning and end are shown."""
+    """The cell contains an id. If it is too long, its beginning and end are shown."""
 
 
 def when(title: str, cell: Callable[[Any], Any], *, wide: bool = False) -> Column:
-    """A moment: to the minute, and where there is room to the second."""
+    """Return a column for a time, to the minute, or to the second if there is room."""
     return Column(title=title, cell=cell, width=TO_THE_MINUTE, broad=TO_THE_SECOND, wide=wide)
 
 
 def merchant(width: int, broad: int) -> Column:
-    """Whose it is, by name."""
+    """Return a column with the merchant's name."""
     return Column(title="merchant", cell=lambda each: each.account_id, width=width, broad=broad, names=True)
 
 
 def chosen(columns: Sequence[Column], room: int) -> list[tuple[Column, int]]:
-    """The columns that `room` characters hold, with their widths: those that are always there, as broad as they may be
-    and there is room for, and on wide terminals as many of the others as fit."""
+    """Return the columns that fit into `room` characters, with their widths. Columns that are not `wide` are always
+    included and grow if there is room; wide terminals add as many others as fit."""
     left = room - _SCROLLBAR - sum(each.width + _GAP for each in columns if not each.wide)
     widths: dict[int, int] = {}
     for place, each in sorted(enumerate(columns), key=lambda pair: pair[1].wide):

@@ -1,7 +1,7 @@
-"""`cambist console --demo`: a service in memory that lives. Payments come and are paid, webhooks go out, refunds wait.
+"""`cambist console --demo`: a simulated service in memory where payments arrive, webhooks go out and refunds wait.
 
-Two merchants, the service's own simulators, and a player who does what merchants and payers would do. What comes next
-follows a fixed round, so that everything there is to see comes by within a minute.
+It has two merchants, the service's own simulators, and a player who acts as merchants and payers. Events follow a fixed
+cycle, so that each kind appears within a minute.
 """
 
 import asyncio
@@ -36,22 +36,22 @@ from .context import ConsoleContext
 
 _WALLET = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
 _SILENT = "https://silent.example/hooks"
-"""The receiver that never answers."""
+"""Webhook URL of a receiver that never answers."""
 
 _AMOUNTS = ("1490.00", "350.00", "12000.00", "99.90", "7800.50", "640.00", "2500.00", "45000.00", "189.00")
 _OUTCOMES = ("paid", "paid", "paid", "failed", "paid", "paid", "refund", "paid", "wait", "paid", "mismatch", "paid")
 _PAUSE = 0.7
 _SEEDED = 48
 _IMPATIENT = (("198.51.100.7", "polls instead of hearing webhooks", 2), ("203.0.113.9", None, 5))
-"""Who asks too often: the address, the key, and how many requests beside every payment."""
+"""Clients that exceed the rate limit: address, key, and number of requests with every payment."""
 _LIMITS_HIT = (0, 0, 3, 14, 6, 0, 0, 1, 0, 9, 22, 41, 17, 4, 0, 0, 0, 2, 0, 0)
-"""In the minutes before the console opens."""
+"""Rate-limit hits in the minutes before the console opens."""
 
 log = logging.getLogger("cambist.demo")
 
 
 class _Receivers:
-    """The merchants' ends of the webhooks: one answers, one is away."""
+    """Simulated webhook receivers: one answers and one is unreachable."""
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         if webhook.url == _SILENT:
@@ -59,12 +59,12 @@ class _Receivers:
         return DeliveryResult(answer=Answer.RESPONDED, status=200, took_ms=41)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 @asynccontextmanager
 async def living(operator: str) -> AsyncIterator[ConsoleContext]:
-    """A seeded service that goes on living until the block is left."""
+    """Run a seeded service until the block ends."""
     async with open_house(Settings(database_url="memory://"), notifier=_Receivers()) as house:
         merchants = [await _merchant(house.ports, "Coffee & Co"), await _merchant(house.ports, "Silent Ltd", _SILENT)]
         hits = HitCounter()
@@ -96,7 +96,7 @@ async def _merchant(ports: Ports, name: str, url: str = "https://merchant.exampl
 
 
 class _Player:
-    """Merchants and payers in one."""
+    """Simulates merchants and payers."""
 
     def __init__(self, ports: Ports, merchants: Sequence[Account], hits: HitCounter) -> None:
         self._ports = ports
@@ -110,7 +110,7 @@ class _Player:
         self._orders = count(1001)
 
     async def seed(self) -> None:
-        """What there is when the console opens."""
+        """Create the data that exists when the console opens."""
         minute = window(int(self._ports.clock.now().timestamp()))
         for back, times in zip(range(1, HOUR), cycle(_LIMITS_HIT), strict=False):
             if times:
@@ -124,7 +124,7 @@ class _Player:
                         await settle_now(self._ports, mode, cutoff=self._ports.clock.now())
 
     async def play(self) -> None:
-        """One payment after the other, for ever."""
+        """Create one payment after another for ever."""
         while True:
             await self._ports.clock.sleep(_PAUSE)
             await self._one()
@@ -163,7 +163,7 @@ class _Player:
             await create_refund(ports, caller, ports.ids.uuid(), lambda: refund)
 
     async def _tell(self, payment: Payment, status: InvoiceStatus, kopecks: int | None) -> None:
-        """The simulated bank reports; of live mode, too, which has a simulated bank here."""
+        """Let the simulated bank report a status. It serves the live mode too, which has a simulated bank here."""
         name = "IVAN I." if status is InvoiceStatus.PAID else None
         pretence = Pretence(status=status, amount_kopecks=kopecks, payer_name=name)
         await simulate_payment(self._ports, payment, pretence)

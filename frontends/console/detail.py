@@ -1,4 +1,4 @@
-"""One object on a screen of its own, and its neighbours where it was opened from a list."""
+"""Screen of one object, with steps to its neighbours if it was opened from a list."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,11 +16,11 @@ from .texts import plain
 _REFRESH = 3.0
 
 Trail = Sequence[tuple[Kind, str]]
-"""Objects that are looked at one after the other."""
+"""Objects to step through, each with its kind."""
 
 
 class DetailScreen(ConsoleScreen):
-    """The detail of any kind."""
+    """The detail screen of any kind."""
 
     AUTO_FOCUS = "#timeline"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-across")]  # noqa: RUF012 - Textual's own way
@@ -35,7 +35,8 @@ class DetailScreen(ConsoleScreen):
     ]
 
     def __init__(self, shared: ConsoleContext, kind: Kind, object_id: str, trail: Trail = (), of: str = "") -> None:
-        """`trail`: what it was opened from, itself included; `of`: how many there are in all, where these are not."""
+        """`trail`: objects to step through, including this one. `of`: total number of objects, if the trail is only a
+        part."""
         place = next((place for place, each in enumerate(trail) if each[0] is kind and each[1] == object_id), None)
         told = "" if place is None or len(trail) == 1 else f" · {place + 1} of {of or len(trail)}"
         super().__init__(shared, f"{kind.title}{told} · {object_id}")
@@ -48,7 +49,7 @@ class DetailScreen(ConsoleScreen):
 
     @property
     def record(self) -> Any:
-        """What is shown; None: not read yet, or there is none."""
+        """The shown record, or None if it has not been read or does not exist."""
         return self.pane.record
 
     @property
@@ -63,25 +64,25 @@ class DetailScreen(ConsoleScreen):
         self.set_interval(_REFRESH, self._refresh)
 
     def _refresh(self) -> None:
-        """Read what one looks at; what lies under another screen is read when it is in front again."""
+        """Refresh while in front. A covered screen refreshes when it returns to the front."""
         if self.is_active and not self.is_asking("read"):
             self.action_reload()
 
     def came_back(self) -> None:
-        """From a dialog, or another object."""
+        """Refresh after a dialog or another object was closed."""
         self.action_reload()
 
     @background("read", exclusive=True)
     async def action_reload(self) -> None:
-        """Read it anew; what stands stays on the screen."""
+        """Read the object again. The old data stays on the screen meanwhile."""
         await self.pane.read()
 
     def acts(self) -> list[ConsoleAct]:
-        """What can be done with it as it stands."""
+        """Return the actions that are possible in the object's current state."""
         return self.pane.acts()
 
     def begin(self, key: str) -> bool:
-        """Open the confirmation of the act of this key, or the list, if there is one now."""
+        """Open the confirmation or the list of this key, if there is one now."""
         return self.pane.begin(key, self._done)
 
     def _done(self, tried: bool | None) -> None:
@@ -89,7 +90,7 @@ class DetailScreen(ConsoleScreen):
             self.action_reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys for which there is nothing to do here are not offered."""
+        """Hide keys that have no effect here."""
         if action == "step":
             return self._place is not None and 0 <= self._place + int(str(parameters[0])) < len(self._trail)
         return action not in ("private", "whose") or self.pane.can(action)
@@ -99,17 +100,17 @@ class DetailScreen(ConsoleScreen):
         self.pane.open_owner()
 
     def action_private(self) -> None:
-        """Ask for the personal data."""
+        """Open the confirmation to show personal data."""
         self.pane.ask_private(self._done)
 
     def action_step(self, by: int) -> None:
-        """Open the next of those among which this one was opened, in its place."""
+        """Replace the screen with the next or previous object of the trail."""
         if self.is_active and self._place is not None:
             kind, object_id = self._trail[self._place + by]
             self.app.switch_screen(DetailScreen(self.shared, kind, object_id, self._trail, self._of))
 
     def action_copy_id(self) -> None:
-        """To the clipboard, as far as the terminal has one."""
+        """Copy the id to the clipboard, if the terminal supports it."""
         self.app.copy_to_clipboard(self._object_id)
         self.notify(f"Copied {plain(self._object_id)}")
 

@@ -1,4 +1,4 @@
-"""Names and values under one another. A table of Rich is laid out, and drawn, at each look at how high it is."""
+"""Names and values in two columns. A Rich table would be laid out and drawn again each time its height is measured."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from textual.widgets import Static
 from .texts import STYLES, plain
 
 _GAP = 2
-"""Cells between a name and its value."""
+"""Cells between the widest name and the values."""
 
 
 def tell(place: Static, content: str | Text) -> None:
-    """Show it there. The same again is not: it would be laid out and painted for nothing."""
+    """Update a widget only if the content changed, because every update causes a layout and a repaint."""
     if place.content != content:
         place.update(content)
 
 
 class Facts(Widget):
-    """Names in a column, and their values beside it, as far as there are any; a long one goes on below itself."""
+    """Names in one column and their values beside them. None values are skipped, and long ones wrap."""
 
     def __init__(self, words: str = "", *, id: str) -> None:  # noqa: A002 - as widgets are named
         super().__init__(id=id)
@@ -28,21 +28,21 @@ class Facts(Widget):
         self._laid_out: tuple[int, list[Text]] = 0, []
 
     def show(self, pairs: list[tuple[str, Any]]) -> None:
-        """Have these names and values."""
+        """Replace the names and values."""
         self._pairs, self._laid_out = pairs, (0, [])
         self.refresh(layout=True)
 
     def say(self, words: str) -> None:
-        """Have these words, instead of facts."""
+        """Replace the facts with a text."""
         self.show([("", words)])
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """So many lines as there are in this width."""
+        """Return the number of lines at this width."""
         del container, viewport
         return len(self._lines(width))
 
     def render(self) -> Text:
-        """Draw all of them."""
+        """Draw all lines."""
         return Text("\n", no_wrap=True).join(self._lines(self.content_size.width))
 
     def _lines(self, width: int) -> list[Text]:

@@ -1,4 +1,4 @@
-"""What a list is asked for: its filters and its order (docs/console.md "Filters")."""
+"""Filters and order of a list (docs/console.md "Filters")."""
 
 from textual.widgets import Label
 
@@ -12,11 +12,11 @@ from .marks import MarkingScreen
 from .texts import plain
 
 _WALKED = f" (in about the next {LOOKED_AT:,})"
-"""Said of a filter that has no index: of how many records it shows what fits."""
+"""Suffix of a filter without an index: the number of records that it scans for matches."""
 
 
 class FilteringScreen(MarkingScreen):
-    """A screen that reads what one asks for."""
+    """A screen whose content depends on filters and an order."""
 
     def __init__(self, shared: ConsoleContext, kind: Kind, wish: Wish | None = None) -> None:
         super().__init__(shared, kind.title)
@@ -24,7 +24,7 @@ class FilteringScreen(MarkingScreen):
         self.wish = wish or Wish(order=kind.orders[0])
 
     def tell_wish(self) -> None:
-        """Show what is asked for."""
+        """Show the current filters and order."""
         walked = {each.name for each in self.kind.filters if each.is_walked}
         told = [
             f"{name} {plain(self.shared.names.of(value))}{_WALKED if name in walked else ''}"
@@ -34,13 +34,13 @@ class FilteringScreen(MarkingScreen):
         tell(self.query_one("#wish", Label), " · ".join([f"order: {self.wish.order}", *told]))
 
     def ask_for(self, name: str, value: str) -> None:
-        """Filter by one more thing, or, with an empty value, by one less."""
+        """Set a filter, or remove it with an empty value."""
         filters = {**self.wish.filters, name: value}
         self.wish = Wish(filters=filters, order=self.wish.order)
         self.action_reload()
 
     def action_mode(self) -> None:
-        """Both modes, live, test, and round."""
+        """Switch from both modes to live, to test, and back to both."""
         self._next_value(next((each for each in self.kind.filters if each.name == "mode"), None))
 
     def _next_value(self, asked: Filter | None) -> None:
@@ -50,7 +50,7 @@ class FilteringScreen(MarkingScreen):
             self.ask_for(asked.name, choices[(choices.index(present) + 1) % len(choices)])
 
     def action_order(self) -> None:
-        """The next of the kind's orders."""
+        """Switch to the next order of the kind."""
         orders = self.kind.orders
         at = orders.index(self.wish.order) if self.wish.order in orders else 0
         self.wish = Wish(filters=self.wish.filters, order=orders[(at + 1) % len(orders)])
@@ -58,7 +58,7 @@ class FilteringScreen(MarkingScreen):
 
     @background("filter", exclusive=True)
     async def action_filter(self) -> None:
-        """Choose a filter, then its value."""
+        """Let the operator choose a filter and then its value."""
         filters = self.kind.filters
         if not filters:
             return

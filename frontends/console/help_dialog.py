@@ -1,4 +1,4 @@
-"""`?`: the keys of the screen in front, of all lists, and of everywhere (docs/console.md "Keys")."""
+"""`?`: keys of the current screen, of all lists, and of the whole console (docs/console.md "Keys")."""
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -13,12 +13,12 @@ from textual.widgets import Label, Static
 from .asking import AskingDialog
 
 _KEYS = 7
-"""Cells of the widest key that is no chord."""
+"""Cells of the widest single key."""
 _WIDEST, _FRAME, _GAP = 76, 5, 2
 """Cells of a dialog (console.tcss), of its frame with the scrollbar, and between two columns."""
 
 Row = tuple[str, str]
-"""A key and what it does."""
+"""A key and its effect."""
 
 MOVING: Sequence[Row] = (
     ("↑ ↓", "one line"),
@@ -39,7 +39,7 @@ _MOUSE = (
 
 
 class HelpDialog(AskingDialog[None]):
-    """Closes by any of the keys that open and close."""
+    """Help dialog. Any of the keys that open or close dialogs closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "dismiss(None)", "Close"),
@@ -54,7 +54,7 @@ class HelpDialog(AskingDialog[None]):
 
     @property
     def rows(self) -> list[Row]:
-        """All that it tells, what is here last."""
+        """All rows of the dialog, those of the current screen last."""
         return [*self._lists, *self._everywhere, *self._here]
 
     def compose(self) -> ComposeResult:
@@ -71,7 +71,7 @@ class HelpDialog(AskingDialog[None]):
 
 
 def _column(groups: Iterable[tuple[str, Sequence[Row]]]) -> list[Text]:
-    """The groups under one another, with what keys do set below each other."""
+    """Return the lines of a column: each group with its title, and all descriptions aligned."""
     told = list(groups)
     keys = max((Text(key).cell_len for _, rows in told for key, _ in rows if len(key) <= _KEYS), default=0) + 1
     lines: list[Text] = []
@@ -83,8 +83,8 @@ def _column(groups: Iterable[tuple[str, Sequence[Row]]]) -> list[Text]:
 
 
 def _beside(columns: Sequence[list[Text]], room: int) -> Text:
-    """Columns beside one another; where they do not fit, the broadest is cut. As text and not as a table of Rich, which
-    is laid out and drawn at each look at how high it is."""
+    """Join columns side by side; if they do not fit, the widest is cut. Uses text because a Rich table would be laid
+    out and drawn again each time its height is measured."""
     widths = [max(line.cell_len for line in lines) for lines in columns]
     while sum(widths) + _GAP * (len(widths) - 1) > max(room, len(widths) * _KEYS):
         widths[widths.index(max(widths))] -= 1

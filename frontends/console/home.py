@@ -1,4 +1,4 @@
-"""Home: what needs a person now, the next settlement, and how the service does. It refreshes by itself."""
+"""Home screen: action items for an operator, the next settlement, and the service's figures. Refreshes by itself."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -28,22 +28,22 @@ from .texts import age, left, many, plain, styled
 _ACTION_ITEMS = 5.0
 _DASHBOARD = 2.0
 _WIDE, _SIDE = 110, 40
-"""From which width on the numbers stand beside the action items, and how wide they are then (console.tcss)."""
+"""Terminal width from which the figures stand beside the action items, and their width then (console.tcss)."""
 _FRAME, _GAP = 3, 2
-"""The box's frame with the scrollbar, and what is between two columns."""
+"""Cells of the box's frame with the scrollbar, and between two columns."""
 _NAME, _NAME_LONG = 12, 18
-"""Cells of a merchant's name, and where the reasons have theirs."""
+"""Cells of a merchant's name at least, and if the reasons have enough room."""
 _WHY, _ID, _ID_WHOLE = 40, 14, 40
-"""Cells that a reason takes at least beside an id, an id at least, and a whole one."""
+"""Minimum cells of a reason beside an id, minimum cells of an id, and cells of a whole id."""
 _LIVE = 60
-"""Looks in a live sparkline: two minutes."""
+"""Samples in a live sparkline: two minutes."""
 _LINES = {
     "payments": "payments, 2 min",
     "letters": "deliveries, 2 min",
     "hits": "limits hit, hour",
     "days": "payments, 30 days",
 }
-"""The sparklines; the last one where there is room."""
+"""The sparklines. The last one is shown only if there is room."""
 
 
 class HomeScreen(MarkingScreen):
@@ -62,7 +62,7 @@ class HomeScreen(MarkingScreen):
     def __init__(self, shared: ConsoleContext) -> None:
         super().__init__(shared, "cambist")
         self.items: list[ActionItem] = []
-        """What is shown: of live mode first, and of one mode where that was asked for."""
+        """Shown action items, live mode first; only those of one mode if it was chosen."""
         self.dashboard: Dashboard | None = None
         self._found = ActionItems(found=[], complete=True)
         self._mode: Mode | None = None
@@ -103,17 +103,17 @@ class HomeScreen(MarkingScreen):
             look()
 
     def action_reload(self) -> None:
-        """Read all of it anew."""
+        """Read everything again."""
         self.look_for_action_items()
         self.refresh_dashboard()
 
     def came_back(self) -> None:
-        """Something may have been decided meanwhile."""
+        """Refresh, because something may have been decided meanwhile."""
         self.look_for_action_items()
 
     @background("action items", exclusive=True)
     async def look_for_action_items(self) -> None:
-        """Read what waits; nothing is looked for while another screen is in front."""
+        """Read the action items. Does nothing while another screen is in front."""
         if not self.is_active:
             return
         found = await self.ask(read_action_items(self.shared.ports))
@@ -133,19 +133,19 @@ class HomeScreen(MarkingScreen):
         self.tell_marks()
 
     def action_mode(self) -> None:
-        """Both modes, live, test, and round."""
+        """Switch from both modes to live, to test, and back to both."""
         modes = (None, *Mode)
         self._mode = modes[(modes.index(self._mode) + 1) % len(modes)]
         self._show_action_items()
 
     def on_resize(self) -> None:
-        """Another terminal: what is cut is told in full where there is room."""
+        """Adapt the columns to the terminal's width."""
         if self.is_mounted and self._fitting() != self._widths:
             self._rule()
             self.show_marks()
 
     def _fitting(self) -> dict[str, int]:
-        """The columns that there is room for, with their widths."""
+        """Return the columns that fit, with their widths."""
         wide = self.app.size.width >= _WIDE
         widths = {"": 1, "age": 6, "what": 10, "mode": 4, "merchant": _NAME}
         room = self.app.size.width - _FRAME - (_SIDE if wide else 0) - sum(each + _GAP for each in widths.values())
@@ -164,7 +164,7 @@ class HomeScreen(MarkingScreen):
         self.query_one("#action-items", Rows).rule((Text(title), width) for title, width in self._widths.items())
 
     def show_marks(self) -> None:
-        """Draw the items anew where they are others, waited longer, or were marked."""
+        """Redraw the items if they changed, aged, or were marked."""
         rows = [self._cells(item) for item in self.items]
         if rows == self._rows:
             return
@@ -186,7 +186,7 @@ class HomeScreen(MarkingScreen):
         return [told[each] for each in self._widths]
 
     def in_hand(self) -> tuple[Kind, str] | None:
-        """The object at the cursor."""
+        """Return the object at the cursor."""
         item = row_at(self.items, self.query_one("#action-items", Rows).cursor_row)
         kind = None if item is None else kind_of(item.of)
         return None if item is None or kind is None else (kind, item.object_id)
@@ -206,7 +206,7 @@ class HomeScreen(MarkingScreen):
 
     @background("dashboard", exclusive=True)
     async def refresh_dashboard(self) -> None:
-        """Look how the service does."""
+        """Read the service's figures."""
         if not self.is_active:
             return
         dashboard = await self.ask(read_dashboard(self.shared.ports, self.dashboard))

@@ -1,5 +1,5 @@
-"""The footer: what the keys do now, in one line. Textual's own is a widget for each key, laid out anew whenever another
-widget gets the focus; that was half of what a new screen cost."""
+"""Footer with the current keys in one line. Textual's own footer has a widget per key and is laid out again whenever
+the focus moves, which was half of the cost of a new screen."""
 
 from rich.text import Text
 from textual import events
@@ -12,7 +12,7 @@ _GAP = 2
 
 
 class KeysLine(Widget, can_focus=False):
-    """As many keys as there is room for, and at the right end help and the palette, which have all of them."""
+    """Shows as many keys as fit. Help and the command palette, which list all keys, are always at the right end."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"keys-line--key", "keys-line--words"}  # noqa: RUF012 - Textual's own way
@@ -20,7 +20,7 @@ class KeysLine(Widget, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._offered: list[tuple[str, str, str]] = []
-        """Key, how it is shown, what it does."""
+        """Key, its display name, and its description."""
         self._places: list[tuple[range, str]] = []
 
     def on_mount(self) -> None:
@@ -40,7 +40,7 @@ class KeysLine(Widget, can_focus=False):
             self.refresh()
 
     def render(self) -> Text:
-        """Draw what fits."""
+        """Draw the keys that fit."""
         key_style = self.get_component_rich_style("keys-line--key")
         words_style = self.get_component_rich_style("keys-line--words")
         line = Text(no_wrap=True)
@@ -69,7 +69,7 @@ class KeysLine(Widget, can_focus=False):
         return line
 
     def on_click(self, event: events.Click) -> None:
-        """As if the key had been pressed."""
+        """Simulate the key that was clicked."""
         key = next((key for place, key in self._places if event.x in place), None)
         if key is not None:
             self.app.simulate_key(key)

@@ -1,4 +1,4 @@
-"""The list of any kind: read page by page as one goes down, never as a whole."""
+"""List screen of any kind. It reads page by page as the operator scrolls down, never the whole list."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -25,14 +25,14 @@ from .split import SplitScreen
 from .texts import plain, styled
 
 _AHEAD = 40
-"""Rows below the cursor, or below what is seen, that are there already."""
+"""Rows to have loaded below the cursor and below the visible part."""
 _REFRESH = 3.0
 _FURTHER = "x"
-"""The letter that looks further; no act has it."""
+"""Letter that continues a scan. No action uses it."""
 
 
 class ListScreen(SplitScreen):
-    """A list with filters, an order, and a way into each record."""
+    """A list with filters, an order, and a detail for each record."""
 
     AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -51,7 +51,7 @@ class ListScreen(SplitScreen):
         super().__init__(shared, kind, wish)
         self.pages = Pages()
         self._shown: list[tuple[Column, int]] = []
-        """The columns that there is room for, with their widths."""
+        """Columns that fit, with their widths."""
         self._reading = False
 
     def compose(self) -> ComposeResult:
@@ -70,7 +70,7 @@ class ListScreen(SplitScreen):
 
     @property
     def records(self) -> list[Any]:
-        """What was read so far."""
+        """Records read so far."""
         return self.pages.records
 
     @property
@@ -83,7 +83,7 @@ class ListScreen(SplitScreen):
         self.set_interval(_REFRESH, self._refresh)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Other columns fit. The first size comes here, too."""
+        """Choose the columns for the new size. The first size arrives here too."""
         columns = chosen(self.kind.columns, self.split(event.size.width))
         self.tell_marks()
         if columns == self._shown:
@@ -100,14 +100,14 @@ class ListScreen(SplitScreen):
         return [self._marked(record, first), *others]
 
     def _marked(self, record: Any, first: Text) -> Text:
-        """The first cell of a row, which shows the mark; a moment's century gives way to it."""
+        """Return the first cell of a row with its mark, which replaces the century of a time."""
         if (self.kind.name, record.id) not in self.marks:
             return first
         isa_moment = isinstance(self._shown[0][0].cell(record), datetime)
         return Text(f"● {first.plain[2:] if isa_moment else first.plain}"[: self._shown[0][1]], style="bold")
 
     def show_marks(self) -> None:
-        """Draw which rows are marked."""
+        """Redraw the marks of all rows."""
         if self._shown:
             column, width = self._shown[0]
             for row, record in enumerate(self.records):
@@ -117,7 +117,7 @@ class ListScreen(SplitScreen):
                     self.table.put(row, [shown, *others])
 
     def in_hand(self) -> tuple[Kind, str] | None:
-        """The object at the cursor."""
+        """Return the object at the cursor."""
         record = row_at(self.records, self.table.cursor_row)
         return None if record is None else (self.kind, record.id)
 
@@ -127,7 +127,7 @@ class ListScreen(SplitScreen):
         return styled(shown, right=column.right, width=width, ends=column.ends)
 
     async def _read(self, after: Any, limit: int = PAGE) -> list[Any] | None:
-        """The page after a record, with the names of whose it is; None: there was no answer."""
+        """Read the page after a record and the names of its merchants. Return None after a fault."""
         found = await self.ask(self.kind.read(self.shared.ports, self.wish, after, limit))
         named = [each for each in self.kind.columns if each.names]
         if found and named:
@@ -136,7 +136,7 @@ class ListScreen(SplitScreen):
         return found
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys for which there is nothing to do here are not offered."""
+        """Hide keys that have no effect here."""
         if action == "mark":
             return any(not (each.entries or each.reads) for each in self.kind.acts)
         filters = {each.name for each in self.kind.filters}
@@ -144,7 +144,7 @@ class ListScreen(SplitScreen):
         return not idle.get(action, False) and super().check_action(action, parameters)
 
     def action_reload(self) -> None:
-        """From the top."""
+        """Read the list again from the top."""
         self.pages.renew()
         self.tell_wish()
         self._read_first()
@@ -162,7 +162,7 @@ class ListScreen(SplitScreen):
             self._begin_with(found)
 
     def _begin_with(self, found: list[Any], chosen_id: str = "") -> None:
-        """Show these, with the cursor where it was chosen to be, else at the top."""
+        """Show these records, with the cursor at the chosen one or at the top."""
         self.pages.begin(found)
         self._tell_end()
         self.marks.keep((self.kind.name, each.id) for each in found)
@@ -174,7 +174,7 @@ class ListScreen(SplitScreen):
             self._count(found)
 
     def _tell_end(self) -> None:
-        """Tell how the list goes on after the last page that was read."""
+        """Show how many records there are after the last page read."""
         self.head(f"{self.kind.title} · {self.pages.told}")
         empty = self.query_one("#empty", Label)
         empty.display = not self.records
@@ -185,13 +185,14 @@ class ListScreen(SplitScreen):
         tell(empty, words)
 
     def _refresh(self) -> None:
-        """New ones come in at the top while one looks there; who went down is left in peace."""
+        """Add new records at the top, but only while the operator is there."""
         self.refresh_beside()
         if self.is_active and self._at_top() and not (self.is_asking("refresh") or self.is_asking("read")):
             self._refresh_top()
 
     def _at_top(self) -> bool:
-        """Whether one looks there. What stands beside the list stays at the cursor, on whichever line that is."""
+        """Return whether the top of the list is in view. With a detail beside the list the cursor may be on any line,
+        because the refresh keeps it at its object."""
         isa_top = self.table.cursor_row <= 0 or self.beside is not None
         return isa_top and self.table.scroll_y <= 0 and len(self.records) <= PAGE and not self.pages.looked_at
 
@@ -223,7 +224,7 @@ class ListScreen(SplitScreen):
             await self._go_on(self.pages.onward)
 
     async def _go_on(self, after: Any) -> None:
-        """Add the page that follows."""
+        """Append the next page."""
         if self._reading:
             return
         self._reading, wish, records, count = True, self.wish, self.records, len(self.records)
@@ -236,7 +237,7 @@ class ListScreen(SplitScreen):
         self.pages.add(found)
         if count:
             self.table.add(map(self._cells, found))
-        else:  # the cursor comes to the first
+        else:  # the cursor moves to the first row
             self.table.show(map(self._cells, found))
         self._tell_end()
         if self.pages.looked_at:
@@ -244,7 +245,7 @@ class ListScreen(SplitScreen):
         self._look_ahead()
 
     async def renew(self, object_id: str) -> None:
-        """Draw anew the row of an object that was changed, where it still is what is asked for."""
+        """Redraw the row of a changed object, if it still matches the filters."""
         row = next((row for row, each in enumerate(self.records) if each.id == object_id), None)
         if row is None:
             return
@@ -256,7 +257,7 @@ class ListScreen(SplitScreen):
 
     @background("count", exclusive=True)
     async def _count(self, leaf: Leaf[Any]) -> None:
-        """Tell how many there are. It is begun when the first of them are there, and ended with the screen."""
+        """Show the total count. Starts after the first page and ends with the screen."""
         wish = self.wish
         count = await self.ask(counted(self.shared.ports, leaf))
         if count is not None and wish is self.wish:
@@ -264,14 +265,14 @@ class ListScreen(SplitScreen):
             self._tell_end()
 
     def own_offers(self) -> list[Offer]:
-        """To look further, where what fits was looked for among some and not among all."""
+        """Offer to continue the scan, if it covered only a part of the records."""
         pages = self.pages
         if pages.onward is None:
             return []
         return [Offer(f"{pages.looked_at:,} looked at, as far as {plain(pages.onward.created_at)}: the next", _FURTHER)]
 
     def begin(self, key: str) -> bool:
-        """Do what this letter is for."""
+        """Run the action of this key."""
         if key == _FURTHER and self.pages.onward is not None:
             self._look_further()
             return True
@@ -285,11 +286,11 @@ class ListScreen(SplitScreen):
             self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail, self.pages.told))
 
     def own_acts(self) -> list[ConsoleAct]:
-        """The acts on no object."""
+        """Return the actions without an object."""
         return list(self.kind.list_acts)
 
     def action_copy_id(self) -> None:
-        """To the clipboard, as far as the terminal has one."""
+        """Copy the id to the clipboard, if the terminal supports it."""
         record = row_at(self.records, self.table.cursor_row)
         if record is not None:
             self.app.copy_to_clipboard(record.id)

@@ -1,4 +1,4 @@
-"""What an operator has marked to do one thing with all of it (docs/console.md "Keys")."""
+"""Objects that an operator has marked to run one action on all of them (docs/console.md "Keys")."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -13,14 +13,14 @@ from .offers import Offer, offered
 from .rows import Rows
 
 MOST = 50
-"""Objects that one act may be done with: each is a commit of its own, and all stand in one dialog."""
+"""Maximum number of objects for one action. Each is a separate commit, and one dialog shows them all."""
 
 Key = tuple[str, str]
-"""The name of a kind and an object's id."""
+"""Name of a kind, and an object's id."""
 
 
 class Marks:
-    """Objects that were marked, in the order in which they were, with their records as the operator saw them."""
+    """Marked objects in the order of marking, with their records as the operator saw them."""
 
     def __init__(self) -> None:
         self._found: dict[Key, tuple[Kind, Any]] = {}
@@ -40,13 +40,13 @@ class Marks:
         return [record for _, record in self._found.values()]
 
     def put(self, kind: Kind, record: Any) -> None:
-        """Mark it; it is not marked any more where it was."""
+        """Mark an object, or unmark it if it was marked."""
         key = (kind.name, str(record.id))
         if self._found.pop(key, None) is None and not self.full:
             self._found[key] = (kind, record)
 
     def keep(self, there: Iterable[Key]) -> None:
-        """Forget those that are not there any more."""
+        """Unmark objects that are no longer in the list."""
         present = set(there)
         self._found = {key: each for key, each in self._found.items() if key in present}
 
@@ -54,7 +54,7 @@ class Marks:
         self._found.clear()
 
     def acts(self) -> list[ConsoleAct]:
-        """The acts that can be done with all of them alike: those that ask for nothing but a reason."""
+        """Return the actions possible on all marked objects: those that need no entry but a reason."""
         pairs = list(self._found.values())
         if not pairs:
             return []
@@ -67,7 +67,7 @@ class Marks:
 
 
 class MarkingScreen(ConsoleScreen):
-    """A screen with rows that can be marked, and the acts that can be done with all that are."""
+    """A screen whose rows can be marked, with the actions for all marked objects."""
 
     MARKING: ClassVar[list[BindingType]] = [Binding("space", "mark", "Mark"), Binding("u", "unmark", show=False)]
 
@@ -76,31 +76,31 @@ class MarkingScreen(ConsoleScreen):
         self.marks = Marks()
 
     def in_hand(self) -> tuple[Kind, str] | None:
-        """The kind and id of the object at the cursor; None where there is none that a screen shows."""
+        """Return the kind and id of the object at the cursor, or None if no screen shows it."""
         raise NotImplementedError
 
     def show_marks(self) -> None:
-        """Draw which rows are marked."""
+        """Redraw the marks of the rows."""
         raise NotImplementedError
 
     def action_reload(self) -> None:
-        """Read all of it anew."""
+        """Read everything again."""
         raise NotImplementedError
 
     def own_acts(self) -> list[ConsoleAct]:
-        """The acts while nothing is marked."""
+        """Return the actions offered while nothing is marked."""
         return []
 
     def own_offers(self) -> list[Offer]:
-        """What else is offered in the bar of the acts."""
+        """Return further offers for the bar of actions."""
         return []
 
     def acts(self) -> list[ConsoleAct]:
-        """What can be done with all that is marked; where nothing is, on no object."""
+        """Return the actions for the marked objects, or those of the list if nothing is marked."""
         return self.marks.acts() if self.marks else self.own_acts()
 
     def action_mark(self) -> None:
-        """Mark the object at the cursor, or take its mark away, and go on to the next."""
+        """Mark or unmark the object at the cursor, and move to the next."""
         found = self.in_hand()
         if found is not None:
             self._mark(*found)
@@ -117,12 +117,12 @@ class MarkingScreen(ConsoleScreen):
             self.tell_marks()
 
     def action_unmark(self) -> None:
-        """Take all marks away."""
+        """Unmark everything."""
         self.marks.clear()
         self.tell_marks()
 
     def tell_marks(self) -> None:
-        """Show what is marked, and what can be done with it."""
+        """Show the marks and the actions for the marked objects."""
         self.show_marks()
         offers = offered(self.marks.acts() if self.marks else self.own_acts())
         if self.marks:
@@ -131,8 +131,8 @@ class MarkingScreen(ConsoleScreen):
         self.offer("#acts", [*offers, *self.own_offers()])
 
     def begin(self, key: str) -> bool:
-        """Open the confirmation of the act of this key, if there is one."""
-        if key == "u" and self.marks:  # by the mouse
+        """Open the confirmation of this key's action, if there is one."""
+        if key == "u" and self.marks:  # reached by a mouse click
             self.action_unmark()
             return True
         acts = self.marks.acts() if self.marks else self.own_acts()

@@ -1,5 +1,5 @@
-"""One object: its facts, its timeline, and what can be done with it. It fills a screen of its own (detail.py), or
-stands beside a list (split.py)."""
+"""One object: facts, timeline and actions. It fills a screen of its own (detail.py) or stands beside a list
+(split.py)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,14 +21,14 @@ from .rows import Rows
 from .texts import SOURCES, plain, short, styled
 
 _AT, _WHAT, _TEXT, _GAPS = 15, 12, 30, 7
-"""Widths of a timeline's columns; the text has at least so much, and the gaps include the scrollbar."""
+"""Widths of a timeline's columns. The text gets at least `_TEXT`; the gaps include the scrollbar."""
 
 Done = Callable[[bool | None], None]
-"""Hears whether an act was tried."""
+"""Called with whether an action was tried."""
 
 
 class OpenObject(Message):
-    """Asks the application for the detail of another object."""
+    """Requests the detail of another object from the application."""
 
     def __init__(self, kind: str, object_id: str) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class OpenObject(Message):
 
 
 class OpenList(Message):
-    """Asks the application for the list of a kind, as far as the filters let it through."""
+    """Requests the list of a kind with these filters from the application."""
 
     def __init__(self, kind: str, filters: dict[str, str]) -> None:
         super().__init__()
@@ -46,18 +46,18 @@ class OpenList(Message):
 
 
 class ObjectPane(Container):
-    """Shows the object that it was pointed at, once it is read. Its screen decides when that is, and asks for it."""
+    """Shows the object that it points at, once it is read. Its screen decides when to read."""
 
     class Ready(Message):
-        """It is laid out, and can be read into."""
+        """The pane is laid out and can show data."""
 
     def __init__(self, above: ConsoleScreen, kind: Kind, object_id: str = "") -> None:
         super().__init__(id="object")
         self.kind = kind
         self.object_id = object_id
-        """Empty: of no object."""
+        """Empty if the pane shows no object."""
         self.record: Any = None
-        """As it was read; None: not yet, or there is none."""
+        """The record as last read, or None if it has not been read or does not exist."""
         self.moments: list[Moment] = []
         self._laid_out = False
         self._above = above
@@ -83,49 +83,49 @@ class ObjectPane(Container):
 
     @property
     def is_ready(self) -> bool:
-        """Whether its parts are there: not before they are laid out, and not once its screen was left."""
+        """Whether the child widgets exist: after the layout, and until the screen is closed."""
         return self._laid_out and bool(self.query("#timeline"))
 
     def on_mount(self) -> None:
-        if not self.query("#timeline"):  # the screen was left before this was heard
+        if not self.query("#timeline"):  # the screen was closed before this event arrived
             return
         self._laid_out = True
         self.post_message(self.Ready())
 
     def on_resize(self, _event: events.Resize) -> None:
-        """The text of a moment takes what its other columns leave."""
+        """Adapt the text column of the timeline to the new width."""
         self._above.later(self._tell)
         if self.record is not None and self.is_ready:
             self._offer()
 
     def forget(self) -> None:
-        """Be of no object."""
+        """Show no object."""
         self.object_id = ""
         if self.is_ready:
             self._show_id()
             self._show_none("")
 
     def withhold(self, withheld: bool) -> None:
-        """Offer nothing that can be done with the object, or offer it again."""
+        """Hide or show the actions of the object."""
         self._withheld, was = withheld, self._withheld
         if withheld is not was and self.is_ready:
             self._offer()
 
     def point_at(self, object_id: str) -> None:
-        """Be of this object. What stands is dimmed until that is read; nothing can be done meanwhile."""
+        """Point at an object. The old content is dimmed and no action is possible until the object is read."""
         self.object_id, self.record = object_id, None
         self._show_id()
         self._dim(True)
 
     def _dim(self, isa_guess: bool) -> None:
-        """What stands is not of the object, or is again."""
+        """Dim the content while it belongs to another object."""
         self.query_one("#detail").styles.text_opacity = 0.5 if isa_guess else 1.0
 
     def _show_id(self) -> None:
         tell(self.query_one("#object-id", Label), plain(self.object_id) if self.object_id else "")
 
     async def read(self) -> None:
-        """Read the object anew; what stands stays on the screen. Raises: Left."""
+        """Read the object again. The old data stays on the screen meanwhile. Raises: Left."""
         ask, ports, object_id = self._above.ask, self._shared.ports, self.object_id
         record = await ask(self.kind.get(ports, object_id))
         if self.object_id != object_id:
@@ -184,7 +184,7 @@ class ObjectPane(Container):
 
     @on(Rows.Highlighted, "#timeline")
     def _highlighted(self, event: Rows.Highlighted) -> None:
-        """The whole of the line, which may be cut above."""
+        """Show the full text of the line, which may be cut in the table."""
         moment = row_at(self.moments, event.cursor_row)
         if moment is not None:
             opens = f"  (enter opens the {moment.of})" if self._leads(moment) else ""
@@ -193,7 +193,7 @@ class ObjectPane(Container):
 
     @on(Rows.Selected, "#timeline")
     def _selected(self) -> None:
-        """Open the other object that the line tells of."""
+        """Open the object that the line refers to."""
         moment = row_at(self.moments, self.timeline.cursor_row)
         if moment is not None and self._leads(moment):
             self.app.post_message(OpenObject(moment.of, moment.object_id))
@@ -202,11 +202,11 @@ class ObjectPane(Container):
         return bool(moment.of) and moment.object_id != self.object_id
 
     def acts(self) -> list[ConsoleAct]:
-        """What can be done with it as it stands."""
+        """Return the actions that are possible in the object's current state."""
         return [] if self.record is None else [act for act in self.kind.acts if act.allowed(self.record)]
 
     def _offer(self) -> None:
-        """Show what can be done with it, and what belongs to it."""
+        """Show the actions and the lists that belong to the object."""
         has_any = bool(self.object_id) and not self._withheld
         room = self.size.width or self.app.size.width
         self._above.offer("#object-acts", offered(self.acts()) if has_any else [], room)
@@ -214,7 +214,7 @@ class ObjectPane(Container):
         self._above.offer("#parts", parts if has_any else [], room)
 
     def begin(self, key: str, done: Done) -> bool:
-        """Open the confirmation of the act of this key, or the list, if there is one now."""
+        """Open the confirmation or the list of this key, if there is one now."""
         part = next((part for part in self.kind.parts if part.key == key), None)
         if part is not None and self.record is not None:
             self.app.post_message(OpenList(part.of, {part.by: self.object_id}))
@@ -225,7 +225,7 @@ class ObjectPane(Container):
         return act is not None
 
     def can(self, action: str) -> bool:
-        """Whether there is personal data to ask for (`private`), or a merchant to open (`whose`)."""
+        """Return whether the object has personal data to show (`private`) or a merchant to open (`whose`)."""
         return self.kind.private is not None if action == "private" else self._owner() is not None
 
     def _owner(self) -> str | None:
@@ -239,7 +239,7 @@ class ObjectPane(Container):
             self.app.post_message(OpenObject("account", owner))
 
     def ask_private(self, done: Done) -> None:
-        """Ask for the personal data; asking is an act, too."""
+        """Open the confirmation to show personal data. Showing it is an audited action."""
         private = self.kind.private
         if private is None or self.record is None:
             return
@@ -262,7 +262,7 @@ class ObjectPane(Container):
 
 
 def _line(moment: Moment, width: int) -> list[Text]:
-    """What a line tells, and in what is left its detail."""
+    """Return the cells of a timeline line: the text, and its detail in the remaining width."""
     text = styled(moment.text, width=width)
     if moment.detail and text.cell_len + 2 < width:
         text.append(f"  {plain(moment.detail)}", style="dim")

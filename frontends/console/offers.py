@@ -1,5 +1,5 @@
-"""What can be done here, in a bar with its letters. A button for each were a widget of its own, styled and laid out
-with every object that is opened."""
+"""Bar with the possible actions and their letters. A button for each would be a separate widget, styled and laid out
+with every opened object."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from textual.widget import Widget
 from .kinds.kinds import ConsoleAct
 
 _BESIDE = 1
-"""Cells at each side of an offer, and as many within it."""
+"""Cells of margin at each side of an offer, and of padding within it."""
 
 
 class Offer(NamedTuple):
-    """Something that can be done here, by its letter."""
+    """An action offered under a letter."""
 
     title: str
     key: str
@@ -28,12 +28,12 @@ class Offer(NamedTuple):
 
 
 def offered(acts: Iterable[ConsoleAct]) -> list[Offer]:
-    """Acts as they are offered, those apart that end something."""
+    """Return the offers of these actions, with destructive ones last."""
     return sorted((Offer(each.title, each.key, each.ends) for each in acts), key=lambda each: each.ends)
 
 
 class Offers(Widget, can_focus=False):
-    """As many lines of offers as they need; without any there is no bar."""
+    """Shows the offers in as many lines as they need. Hidden without offers."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"offers--one", "offers--ends", "offers--hover"}  # noqa: RUF012 - Textual's own way
@@ -52,7 +52,7 @@ class Offers(Widget, can_focus=False):
         self._hovered: Offer | None = None
 
     def show(self, offers: list[Offer], room: int) -> None:
-        """Offer these, in lines of so many cells."""
+        """Show these offers in lines of `room` cells."""
         if (offers, room) != (self.shown, self._room):
             self.shown, self._room, self._hovered = offers, room, None
             self.styles.height = max((line for line, _, _ in self._places()), default=0) + 1
@@ -60,7 +60,7 @@ class Offers(Widget, can_focus=False):
             self.refresh()
 
     def _places(self) -> Iterator[tuple[int, range, Offer]]:
-        """Line and cells of each offer."""
+        """Yield the line and the cells of each offer."""
         line = end = 0
         for offer in self.shown:
             width = Text(offer.label).cell_len + 2 * _BESIDE
@@ -70,7 +70,7 @@ class Offers(Widget, can_focus=False):
             end += width + 2 * _BESIDE
 
     def render(self) -> Text:
-        """Draw all of them."""
+        """Draw all offers."""
         text, at = Text(no_wrap=True), 0
         for line, cells, offer in self._places():
             if line > at:
@@ -87,17 +87,17 @@ class Offers(Widget, can_focus=False):
         return next(found, None)
 
     def on_click(self, event: events.Click) -> None:
-        """Take the offer at the mouse."""
+        """Run the clicked offer."""
         offer = self._at(event)
         if offer is not None:
             self.post_message(self.Taken(offer.key))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Lighten the offer at the mouse."""
+        """Highlight the offer under the mouse."""
         self._hover(self._at(event))
 
     def on_leave(self) -> None:
-        """None is at the mouse."""
+        """Remove the highlight."""
         self._hover(None)
 
     def _hover(self, offer: Offer | None) -> None:

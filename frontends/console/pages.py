@@ -1,4 +1,4 @@
-"""What a list has read so far, page by page, and how many there are (docs/console.md "Keys")."""
+"""Records that a list has read so far, page by page, and their number (docs/console.md "Keys")."""
 
 from typing import Any
 
@@ -8,30 +8,30 @@ PAGE = 100
 
 
 class Pages:
-    """The records that were read, and how it goes on behind them."""
+    """Records read so far, and the position from which reading continues."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
         self.complete = False
-        """The last record is there, or the last that was looked for."""
+        """Whether the end of the list, or of the scan, is reached."""
         self.looked_at = 0
-        """Records that were looked at for what is there, where that were not all."""
+        """Number of scanned records, if the filters have no index and only a part was scanned."""
         self.onward: Any = None
-        """After what one may look further then."""
+        """Position to continue a partial scan from."""
         self.counted = 0
-        """How many there are, as far as they were counted."""
+        """Counted total, up to a limit; 0 if not counted."""
 
     def renew(self) -> None:
-        """Be about to be read from the top. What is there stands until then."""
+        """Prepare for reading from the top. The old records stay until the first page arrives."""
         self.counted, self.onward = 0, None
 
     def begin(self, found: list[Any]) -> None:
-        """Have this page and no other."""
+        """Replace all records with this page."""
         self.records, self.looked_at = list(found), 0
         self._end_with(found)
 
     def add(self, found: list[Any]) -> None:
-        """Have this page behind the others."""
+        """Append this page."""
         self.records += found
         self._end_with(found)
 
@@ -42,12 +42,12 @@ class Pages:
             self.looked_at += found.looked_at
 
     def may_be_counted(self, found: list[Any]) -> bool:
-        """Whether there are more than those of a first page, and an index says how many."""
+        """Return whether the list is longer than its first page and an index can count it."""
         return isinstance(found, Leaf) and bool(found.ways) and not self.complete and self.counted <= COUNTED
 
     @property
     def told(self) -> str:
-        """How many there are; where that is not known, how many at least."""
+        """The number of records as text, with `+` if only a lower bound is known."""
         there, count = len(self.records), self.counted
         if self.complete and self.onward is None:
             return f"{there:,}"

@@ -1,5 +1,5 @@
-"""A table of lines with a cursor, of which those that are seen are drawn. Textual's own measures each cell and draws it
-as a document of its own: that was most of what a list of a hundred lines cost."""
+"""A table with a cursor that draws only visible lines. Textual's own table measures each cell and renders it as a
+separate document, which was most of the cost of a list of a hundred lines."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -19,11 +19,11 @@ from textual.strip import Strip
 _GAP = 1
 """Cells at each side of a column."""
 _DRAWN = 512
-"""Lines that are kept as they were drawn: more than a terminal has, in each of their styles."""
+"""Size of the cache of drawn lines: more than a terminal has, in each of their styles."""
 
 
 class Rows(ScrollView, can_focus=True):
-    """Lines of cells below a head that stays. The cursor is at -1 where there are none."""
+    """Lines of cells below a fixed header. The cursor is -1 if the table is empty."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"rows--head", "rows--even", "rows--odd", "rows--cursor", "rows--hover"}  # noqa: RUF012 - Textual's own way
@@ -40,7 +40,7 @@ class Rows(ScrollView, can_focus=True):
     cursor_row: reactive[int] = reactive(-1, repaint=False)
 
     class Highlighted(Message):
-        """The cursor is at another line, or the line at it is another."""
+        """The cursor moved, or the line under it changed."""
 
         def __init__(self, rows: "Rows", cursor_row: int) -> None:
             super().__init__()
@@ -52,18 +52,18 @@ class Rows(ScrollView, can_focus=True):
             return self.rows
 
     class Selected(Highlighted):
-        """The line at the cursor is to be opened."""
+        """The operator opened the line under the cursor."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - as widgets are named
         super().__init__(id=id)
         self._columns: list[tuple[Text, int]] = []
-        """Title and width of each."""
+        """Title and width of each column."""
         self._lines: list[Sequence[Text]] = []
         self._hovered = -1
         self._drawn: FIFOCache[tuple[int, Style], Strip] = FIFOCache(_DRAWN)
 
     def on_unmount(self) -> None:
-        """Let go of what was drawn, as its screen does of what was painted (asking.py)."""
+        """Free the drawn lines, as the screen does with its painted ones (asking.py)."""
         self._drawn.clear()
 
     @property
@@ -71,14 +71,14 @@ class Rows(ScrollView, can_focus=True):
         return len(self._lines)
 
     def rule(self, columns: Iterable[tuple[Text, int]]) -> None:
-        """Have these columns, by title and width in cells. Others have no lines yet; the cursor stays for those."""
+        """Set the columns by title and width in cells. Changed columns remove all lines, but the cursor stays."""
         ruled = list(columns)
         if ruled != self._columns:
             self._columns, self._lines = ruled, []
             self._measure()
 
     def show(self, lines: Iterable[Sequence[Text]], cursor: int | None = None) -> None:
-        """Have these lines and no others, with the cursor where it was, or at this one, as near as there is a line."""
+        """Replace all lines. The cursor stays, or moves to `cursor`, or to the nearest line that exists."""
         self._lines = list(lines)
         self._measure()
         before = self.cursor_row
@@ -87,18 +87,18 @@ class Rows(ScrollView, can_focus=True):
             self._highlight()
 
     def add(self, lines: Iterable[Sequence[Text]]) -> None:
-        """Have these lines below the others."""
+        """Append lines."""
         self._lines += lines
         self._measure()
 
     def put(self, row: int, line: Sequence[Text]) -> None:
-        """Have this line instead of the one there."""
+        """Replace one line."""
         self._lines[row] = line
         self._drawn.clear()
         self.refresh_line(row + 1)
 
     def line(self, row: int) -> Sequence[Text]:
-        """The cells of a line."""
+        """Return the cells of a line."""
         return self._lines[row]
 
     def _measure(self) -> None:
@@ -107,11 +107,12 @@ class Rows(ScrollView, can_focus=True):
         self.refresh()
 
     def validate_cursor_row(self, row: int) -> int:
-        """As near as there is a line."""
+        """Return the nearest row that exists."""
         return min(max(0, row), len(self._lines) - 1)
 
     def watch_cursor_row(self, before: int, _now: int) -> None:
-        """Draw both lines, and see to it that the cursor is seen. With one argument it were told the new row alone."""
+        """Redraw both lines and scroll to the cursor. Textual passes the old row only to a watcher with two
+        parameters."""
         self.refresh_line(before + 1)
         self._highlight()
 
@@ -123,7 +124,7 @@ class Rows(ScrollView, can_focus=True):
 
     @property
     def _page(self) -> int:
-        """Lines that are seen at a time."""
+        """Number of visible lines."""
         return max(1, self.scrollable_content_region.height - 1)
 
     def _see_cursor(self) -> None:
@@ -133,7 +134,7 @@ class Rows(ScrollView, can_focus=True):
             self.scroll_to(y=seen, animate=False, force=True)
 
     def on_resize(self) -> None:
-        """Fewer lines may be seen."""
+        """Scroll to the cursor, because fewer lines may be visible."""
         self._see_cursor()
 
     def action_move(self, by: int) -> None:
@@ -142,32 +143,32 @@ class Rows(ScrollView, can_focus=True):
         self.cursor_row += by
 
     def action_move_to(self, row: int) -> None:
-        """Move the cursor to the first line, or with -1 to the last."""
+        """Move the cursor to the first line, or to the last for -1."""
         self._hover(-1)
         self.cursor_row = row % max(1, len(self._lines))
 
     def action_page(self, by: int) -> None:
-        """Move the cursor with what is seen."""
+        """Scroll by a page and move the cursor along."""
         self._hover(-1)
         self.scroll_relative(y=by * self._page, animate=False, force=True)
         self.cursor_row += by * self._page
 
     def action_scroll_home(self) -> None:
-        """See the first column."""
+        """Scroll to the first column."""
         self.scroll_to(x=0, animate=False)
 
     def action_scroll_end(self) -> None:
-        """See the last column."""
+        """Scroll to the last column."""
         self.scroll_to(x=self.max_scroll_x, animate=False)
 
     def action_take(self) -> None:
-        """Open the line at the cursor."""
+        """Open the line under the cursor."""
         self._hover(-1)
         if self._lines:
             self.post_message(self.Selected(self, self.cursor_row))
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor to a line; open the one at which it is."""
+        """Move the cursor to the clicked line, or open it if the cursor is already there."""
         row = self._row_at(event.y)
         if row < 0:
             return
@@ -178,11 +179,11 @@ class Rows(ScrollView, can_focus=True):
             self.cursor_row = row
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Lighten the line below the mouse."""
+        """Highlight the line under the mouse."""
         self._hover(self._row_at(event.y))
 
     def on_leave(self) -> None:
-        """No line is below the mouse."""
+        """Remove the highlight."""
         self._hover(-1)
 
     def _hover(self, row: int) -> None:
@@ -192,12 +193,12 @@ class Rows(ScrollView, can_focus=True):
             self._hovered = row
 
     def _row_at(self, y: int) -> int:
-        """The line at this height; -1: none."""
+        """Return the row at this height, or -1."""
         row = round(self.scroll_y) + y - 1
         return row if y > 0 and row < len(self._lines) else -1
 
     def render_line(self, y: int) -> Strip:
-        """Draw a line of what is seen."""
+        """Draw one visible line."""
         x, top = self.scroll_offset
         row = top + y - 1 if y else -1
         if row >= len(self._lines):
@@ -219,7 +220,7 @@ class Rows(ScrollView, can_focus=True):
         return "rows--odd" if row % 2 else "rows--even"
 
     def _draw(self, cells: Sequence[Text], style: Style, *, ours: bool) -> Strip:
-        """The cells beside one another. The cursor's colours are stronger than theirs."""
+        """Join the cells of a line. In the cursor's line its colours override those of the cells."""
         segments, blank, console = list[Segment](), _GAP, self.app.console
         for cell, (_, width) in zip(cells, self._columns, strict=True):
             if cell.cell_len > width:

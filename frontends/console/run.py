@@ -1,4 +1,4 @@
-"""Opening the console on a service's own database, or on a living demonstration."""
+"""Starts the console on the service's database or on a simulated service."""
 
 import asyncio
 import logging
@@ -14,13 +14,13 @@ from .context import ConsoleContext
 from .demo import living
 
 FULL_AFTER = 30
-"""Three times as many as usual: the console collects in full while nobody types (app.py)."""
+"""Three times the usual threshold: the console runs full collections itself while nobody types (app.py)."""
 
 
 def run(settings: Settings, operator: str | None) -> None:
-    """Run the console beside a service, until it is left. `operator`: a name from the command line.
+    """Run the console until the operator quits. `operator`: a name from the command line, if any.
 
-    Raises: what `open_house` and `signed_in` raise.
+    Raises: exceptions of `open_house` and `signed_in`.
     """
 
     async def inside() -> None:
@@ -33,7 +33,7 @@ def run(settings: Settings, operator: str | None) -> None:
 
 
 def run_demo(operator: str) -> None:
-    """The console on a service in memory that is gone afterwards."""
+    """Run the console on a temporary service in memory."""
 
     async def inside() -> None:
         async with living(operator) as shared:
@@ -44,6 +44,6 @@ def run_demo(operator: str) -> None:
 
 
 def _quietly(main: Coroutine[Any, Any, None]) -> None:
-    """Log lines would be written over the screen."""
+    """Run the coroutine without log output, which would overwrite the screen."""
     logging.getLogger().addHandler(logging.NullHandler())
     asyncio.run(main)

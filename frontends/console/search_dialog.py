@@ -1,4 +1,4 @@
-"""`/`: one box for any id, external id, phone or its last digits, and transaction hash."""
+"""`/`: search by id, external id, phone number or its last digits, and transaction hash."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -20,7 +20,7 @@ _ID = 20
 
 
 class SearchDialog(AskingDialog[Hit | None]):
-    """Answers what was chosen of what was found."""
+    """Dialog that returns the chosen hit, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close"),
@@ -59,11 +59,11 @@ class SearchDialog(AskingDialog[Hit | None]):
             hits.focus()
 
     def fail(self, fault: Exception) -> None:
-        """Below what was looked for."""
+        """Show the fault below the search text."""
         self.query_one("#outcome", Label).update(f"enter: try again · {words(fault)}")
 
     def action_list(self) -> None:
-        """Go down to what was found."""
+        """Move the focus to the hits."""
         self.query_one("#hits", OptionList).focus()
 
     @on(OptionList.OptionSelected)
@@ -73,7 +73,7 @@ class SearchDialog(AskingDialog[Hit | None]):
 
 
 class _Found(Option):
-    """One of what was found, which knows what it opens: the lines may be others when the key is heard."""
+    """A line that stores its hit, because the list may have changed when a key event arrives."""
 
     def __init__(self, hit: Hit, merchant: str) -> None:
         super().__init__(_lines(hit, merchant))
@@ -81,7 +81,7 @@ class _Found(Option):
 
 
 def _outcome(found: Sequence[Hit]) -> str:
-    """How many there are, and whether they are what was looked for."""
+    """Return the number of hits, and whether they match only by prefix."""
     count = f"{len(found)}{'' if len(found) < MOST else ' or more'}"
     if found and all(each.begins for each in found):
         return f"No order is named so; {count} that begin with it"
@@ -89,7 +89,7 @@ def _outcome(found: Sequence[Hit]) -> str:
 
 
 def _lines(hit: Hit, merchant: str) -> Text:
-    """What it is, and below it whose, by what name of theirs, and since when."""
+    """Return the hit's kind and id, and a second line with merchant, external id and time."""
     text = Text(f"{hit.kind:12} ", style="bold", no_wrap=True, overflow="ellipsis")
     text.append(brief(plain(hit.object_id), _ID).ljust(_ID))
     text.append(f"  {hit.mode or '':4} {plain(hit.text)}", style="dim")

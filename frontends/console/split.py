@@ -1,4 +1,4 @@
-"""A list on a wide terminal: at its right stands the object at the cursor, with all that can be done with it."""
+"""List for wide terminals, with the object at the cursor and its actions on the right."""
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,35 +11,35 @@ from .object_pane import ObjectPane
 from .rows import Rows
 
 SPLIT = 160
-"""From which width on."""
+"""Terminal width from which the split is used."""
 LIST, BESIDE = 80, 104
-"""Cells that the list takes at least, and what stands beside it at most."""
+"""Minimum cells of the list, and maximum cells of the object beside it."""
 
 
 class SplitScreen(FilteringScreen):
-    """A list and, where there is room, the object at its cursor."""
+    """A list and, if there is room, the object at its cursor."""
 
     beside: ObjectPane | None = None
-    """What stands beside the list; None where there is no room."""
+    """Pane beside the list, or None if there is no room."""
     _pane: ObjectPane | None = None
-    """The same, hidden where there is no room any more."""
+    """The same pane, which stays hidden if the terminal became too narrow."""
 
     async def renew(self, object_id: str) -> None:
-        """Draw anew the row of an object that was changed."""
+        """Redraw the row of a changed object."""
         raise NotImplementedError
 
     def compose_beside(self) -> ComposeResult:
-        """What stands beside the list from the start."""
+        """Yield the pane if there is room at the start."""
         if self._beside(self.app.size.width):
             self.beside = self._pane = ObjectPane(self, self.kind)
             yield self._pane
 
     def _beside(self, width: int) -> int:
-        """How many cells of so many what stands beside the list has."""
+        """Return the width of the pane on a terminal of this width, 0 if it does not fit."""
         return min(BESIDE, width - LIST) if width >= SPLIT else 0
 
     def split(self, width: int) -> int:
-        """Divide so many cells between the list and what stands beside it; how many the list has of them."""
+        """Divide the width between the list and the pane, and return the list's share."""
         beside = self._beside(width)
         if beside and self._pane is None:
             self._pane = ObjectPane(self, self.kind)
@@ -58,7 +58,8 @@ class SplitScreen(FilteringScreen):
 
     @on(ObjectPane.Ready)
     def follow(self) -> None:
-        """Show the object at the cursor. One is read at a time: whoever runs down a list asks for few of them."""
+        """Show the object at the cursor. Only one read runs at a time, so scrolling through a list reads few
+        objects."""
         pane, chosen = self.beside, self.in_hand()
         if pane is None or not pane.is_ready:
             return
@@ -71,7 +72,7 @@ class SplitScreen(FilteringScreen):
             self._read_beside()
 
     def refresh_beside(self) -> None:
-        """Read anew what stands beside the list, unless that is being done."""
+        """Read the object beside the list again, unless a read is already running."""
         if self.is_active and self.beside is not None and self.beside.object_id and not self.is_asking("beside"):
             self._read_beside()
 
@@ -87,21 +88,21 @@ class SplitScreen(FilteringScreen):
                 return
 
     def came_back(self) -> None:
-        """From a dialog, or another object."""
+        """Refresh after a dialog or another object was closed."""
         self.refresh_beside()
 
     def acts(self) -> list[ConsoleAct]:
-        """The list's, and while nothing is marked those of the object beside it."""
+        """Return the list's actions and, while nothing is marked, those of the object beside it."""
         return [*super().acts(), *([] if self.marks or self.beside is None else self.beside.acts())]
 
     def tell_marks(self) -> None:
-        """Show what is marked and what can be done with it; with one object there is nothing to do meanwhile."""
+        """Show the marks and their actions. The actions of the single object are hidden meanwhile."""
         super().tell_marks()
         if self.beside is not None:
             self.beside.withhold(bool(self.marks))
 
     def begin(self, key: str) -> bool:
-        """Open the confirmation of the act of this key, the list's first."""
+        """Open the confirmation of this key's action, of the list first."""
         if super().begin(key):
             return True
         return self.beside is not None and not self.marks and self.beside.begin(key, self._object_done)
@@ -111,7 +112,7 @@ class SplitScreen(FilteringScreen):
             self._read_beside()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is asked of one object is offered where one stands beside the list."""
+        """Offer the keys of an object only if one is shown beside the list."""
         del parameters
         return action not in ("private", "whose") or (self.beside is not None and self.beside.can(action))
 
@@ -121,6 +122,6 @@ class SplitScreen(FilteringScreen):
             self.beside.open_owner()
 
     def action_private(self) -> None:
-        """Ask for the personal data."""
+        """Open the confirmation to show personal data."""
         if self.beside is not None:
             self.beside.ask_private(self._object_done)

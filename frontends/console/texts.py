@@ -1,4 +1,4 @@
-"""Values as the console shows them: printable, aligned, coloured by what they mean."""
+"""Values as the console shows them: printable, aligned, and coloured by meaning."""
 
 import re
 from collections.abc import Mapping
@@ -31,10 +31,10 @@ _ATTENTION = ("past due", "approval", "balance", "refund", "suspense")
 _QUIET = ("expired", "refunded", "reversed", "test")
 
 _AMOUNT = re.compile(r"(?<![\w.,-])-?[0-9]{4,}\.[0-9]+(?= (?:RUB|USDT)\b)")
-"""An amount within a text, told by its currency: digits of an id are never grouped."""
+"""An amount within a text, recognised by its currency, so that digits of an id are never grouped."""
 
 TO_THE_MINUTE, TO_THE_SECOND = 16, 19
-"""Widths of moments."""
+"""Width of a time to the minute, and to the second."""
 _PREFIX = 5
 
 STYLES: Mapping[str, str] = {
@@ -44,21 +44,21 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(_ATTENTION, "yellow"),
     **dict.fromkeys(_QUIET, "dim"),
 }
-"""By the word itself: colours never say what words do not."""
+"""Style of each word. Colours never say more than the words do."""
 
 INK = TerminalTheme(
     (247, 247, 247),
     (0, 0, 0),
     [(0, 0, 0), (170, 30, 30), (30, 105, 20), (130, 80, 0), (40, 70, 175), (115, 45, 145), (0, 95, 130), (90, 90, 90)],
 )
-"""Colours that can be read on a light ground: Textual's own yellow and green cannot."""
+"""Colours readable on a light background. Textual's own yellow and green are not."""
 
 SOURCES: Mapping[str, str] = {"operator": "bold magenta", "ledger": "cyan", "event": "blue", "webhook": "blue"}
-"""Of a timeline's lines."""
+"""Style of each source in a timeline."""
 
 
 def plain(value: Any) -> str:
-    """One value on one line. What a terminal would obey instead of show is escaped: ids and names come from outside."""
+    """Return a value as one printable line. Control characters are escaped, because ids and names come from outside."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -73,35 +73,35 @@ def plain(value: Any) -> str:
 
 
 def amounts_grouped(text: str) -> str:
-    """A text with its amounts of RUB and USDT grouped."""
+    """Group the digits of RUB and USDT amounts in a text."""
     return _AMOUNT.sub(lambda found: grouped(found[0]), text)
 
 
 def grouped(number: str) -> str:
-    """A decimal string with commas between its thousands: `1234567.50` is `1,234,567.50`."""
+    """Add commas between thousands of a decimal string: `1234567.50` becomes `1,234,567.50`."""
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}" if abs(int(whole)) else number
 
 
 def many(count: int, noun: str) -> str:
-    """How many of something: `1 payment`, `18,800 payments`."""
+    """Return a count with its noun: `1 payment`, `18,800 payments`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def moment(at: datetime) -> str:
-    """To the second, in UTC."""
+    """Return a time to the second, in UTC."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def brief(text: str, width: int) -> str:
-    """An id by its prefix and its end: what is made in one hour begins with the same letters."""
+    """Shorten an id to its prefix and its end, because ids of the same hour begin alike."""
     prefix, line, _ = text.partition("_")
     start = f"{prefix}{line}…" if line and len(prefix) <= _PREFIX else "…"
     return text if len(text) <= width else f"{start}{text[len(start) - width :]}"
 
 
 def short(at: datetime) -> str:
-    """The moment without its year, for narrow lists of what is recent."""
+    """Return a time without its year, for narrow lists of recent events."""
     return at.astimezone(UTC).strftime("%d %b %H:%M:%S")
 
 
@@ -112,18 +112,19 @@ def _is_short(value: Any, width: int | None) -> TypeGuard[datetime]:
 def styled(
     value: Any, *, right: bool = False, width: int | None = None, ends: bool = False, styles: Mapping[str, str] = STYLES
 ) -> Text:
-    """A cell. It is never read as markup. `ends`: what is too long is shown by its beginning and end."""
+    """Return a cell. The text is never parsed as markup. With `ends`, a text that is too long keeps its beginning and
+    end."""
     text = f"{value.astimezone(UTC):%Y-%m-%d %H:%M}" if _is_short(value, width) else plain(value)
     style = styles.get(text, "")
     if width is not None and len(text) > width and isinstance(value, Rub | Usdt):
-        text = str(value)  # all digits matter more than the commas between them
+        text = str(value)  # drop the commas, because all digits must be visible
     if width is not None and len(text) > width:
         text = brief(text, width) if ends else f"{text[: width - 1]}…"
     return Text(text, style=style, justify="right" if right else "left", no_wrap=True)
 
 
 def age(seconds: float) -> str:
-    """How long it waits already: `12 d`, `3 h`, `4 min`."""
+    """Return a waiting time: `12 d`, `3 h`, `4 min`."""
     whole = max(0, int(seconds))
     for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
         if whole >= unit:
@@ -132,7 +133,7 @@ def age(seconds: float) -> str:
 
 
 def left(seconds: float) -> str:
-    """A countdown: `3 h 05 min`, `4 min 10 s`."""
+    """Return a countdown: `3 h 05 min`, `4 min 10 s`."""
     whole = max(0, int(seconds))
     hours, minutes = whole // 3600, whole // 60 % 60
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {whole % 60:02} s"

@@ -1,1 +1,1 @@
-"""What every bank must do, as tests: bank.py gathers the suites, kit.py has what they share."""
+"""Contract tests of banks: bank.py collects the suites, kit.py holds their shared helpers."""

@@ -1,5 +1,6 @@
-"""What every bank must do with invoices and refunds (ports/bank.py). Your conftest.py gives a fixture `bank_bench`, a
-BankBench; what it cannot play is skipped. Mandates, charges and remittances have suites of their own."""
+"""Contract of a bank for invoices and refunds (ports/bank.py). Your conftest.py provides a fixture `bank_bench`, a
+BankBench; tests that need something it cannot simulate are skipped. Mandates, charges and remittances have their own
+suites."""
 
 from .claims import *  # noqa: F403 - their tests
 from .closing import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What a bank says of itself, and in its faults (ports/bank.py)."""
+"""Contract of a bank's name, capabilities, credentials and faults (ports/bank.py)."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from .kit import OPERATION, REFUND
 
 
 class TestWhatItSays:
-    """Of itself, and in its faults."""
+    """The bank describes itself correctly, and neither its repr nor its faults leak credentials."""
 
     async def test_its_name_can_be_stored(self, bank_bench: BankBench) -> None:
         check_name(bank_bench.bank)
@@ -41,7 +41,8 @@ class TestWhatItSays:
             await bank_bench.bank.find_refund(REFUND)
 
     async def test_credentials_that_are_refused_are_told_as_such(self, bank_bench: BankBench) -> None:
-        """By every writing call, and by `check`, which said nothing before; a read may call them an absence."""
+        """Every writing call and `check` raise NotConfigured; `check` passed before. A read may raise Unavailable
+        instead."""
         bank = bank_bench.bank
         invoice = await bank.create_invoice(bank_bench.request(OPERATION))
         if isinstance(bank, Checkable):
@@ -58,7 +59,7 @@ class TestWhatItSays:
             check_hidden(bank_bench.secrets, bank, refused.value)
 
     async def test_no_credential_shows(self, bank_bench: BankBench) -> None:
-        """In its repr, and in what it raises."""
+        """Neither the repr nor a fault contains a credential."""
         with pytest.raises(Fault) as raised:
             await bank_bench.bank.invoice_state("no-such-reference")
         check_hidden(bank_bench.secrets, bank_bench.bank, raised.value)

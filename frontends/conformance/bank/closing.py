@@ -1,4 +1,4 @@
-"""Invoices that a bank closes (ports/bank.py: CancellingBank)."""
+"""Contract of banks that can cancel invoices (ports/bank.py: CancellingBank)."""
 
 import pytest
 
@@ -12,11 +12,11 @@ from .kit import OPERATION
 
 
 class TestClosing:
-    """An invoice that nobody shall pay any more is closed, and no money is lost by it."""
+    """Cancelling closes an open invoice and never loses money."""
 
     @pytest.fixture
     def closing(self, bank_bench: BankBench) -> CancellingBank:
-        """The bank, where it closes invoices."""
+        """Return the bank. Skips if it cannot cancel invoices."""
         if not bank_bench.bank.capabilities.cancels_invoices:
             pytest.skip("the bank closes no invoices")
         assert isinstance(bank_bench.bank, CancellingBank)

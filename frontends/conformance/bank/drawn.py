@@ -1,4 +1,4 @@
-"""Invoices that a bank lets us draw up (ports/bank.py: DrawingBank)."""
+"""Contract of banks whose invoices we can create without a request (ports/bank.py: DrawingBank)."""
 
 import pytest
 
@@ -12,11 +12,11 @@ from .kit import OPERATION, OTHER, assert_open
 
 
 class TestDrawn:
-    """An invoice that is drawn up is as good as one that the bank was asked for."""
+    """An invoice created locally behaves like one created by the provider."""
 
     @pytest.fixture
     def drawn(self, bank_bench: BankBench) -> Invoice:
-        """The invoice of OPERATION, where the bank draws any."""
+        """Return the invoice of OPERATION. Skips if the bank cannot draw invoices."""
         if not bank_bench.bank.capabilities.draws_invoices:
             pytest.skip("the bank must be asked for invoices")
         assert isinstance(bank_bench.bank, DrawingBank)

@@ -1,4 +1,4 @@
-"""A bank whose provider fails, whose caller goes away, and which is not the only one of its name (docs/adapters.md
+"""Contract of a bank under provider failures, cancelled calls, and several adapters of the same name (docs/adapters.md
 "When the provider fails")."""
 
 import msgspec
@@ -14,7 +14,7 @@ from .kit import OPERATION, OTHER, REFUND, state_of
 
 
 async def _paid(bank_bench: BankBench, kopecks: int = 100_00) -> Invoice:
-    """An invoice that is paid, at a bank that refunds."""
+    """Return a paid invoice. Skips if the bank does not refund."""
     if not bank_bench.bank.capabilities.refunds:
         pytest.skip("the bank does not refund")
     invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, kopecks))
@@ -27,7 +27,7 @@ def _back(invoice: Invoice, kopecks: int, operation: str = REFUND) -> RefundRequ
 
 
 async def _assert_refunded_once(bank: Bank, invoice: Invoice) -> None:
-    """Of 100 RUB 60 went, and no more: 40.01 cannot go, 40 can."""
+    """Assert that exactly 60 of 100 RUB were refunded: a further 40.01 is refused and 40 is accepted."""
     with pytest.raises(Refused):
         await bank.refund(_back(invoice, 40_01, operation_id("ref", 2)))
     await bank.refund(_back(invoice, 40_00, operation_id("ref", 3)))
@@ -84,7 +84,7 @@ class _OfRefunds:
 
 
 class TestFaults(_OfInvoices, WriteRules, ReadRules):
-    """Invoices at a provider that fails."""
+    """Invoices while the provider fails."""
 
     @pytest.fixture
     async def read(self, bank_bench: BankBench) -> Reading:
@@ -95,7 +95,7 @@ class TestFaults(_OfInvoices, WriteRules, ReadRules):
 
 
 class TestRefundsAtFaults(_OfRefunds, WriteRules, ReadRules):
-    """Refunds at a provider that fails."""
+    """Refunds while the provider fails."""
 
     @pytest.fixture
     async def read(self, bank_bench: BankBench) -> Reading:
@@ -105,15 +105,15 @@ class TestRefundsAtFaults(_OfRefunds, WriteRules, ReadRules):
 
 
 class TestCancelledCalls(_OfInvoices, CancelRules):
-    """Invoices whose caller goes away."""
+    """Invoices when the caller cancels the call."""
 
 
 class TestCancelledRefunds(_OfRefunds, CancelRules):
-    """Refunds whose caller goes away."""
+    """Refunds when the caller cancels the call."""
 
 
 class TestTwoOfOneName(_OfInvoices, TwoProcessRules):
-    """Two processes make one invoice."""
+    """Two processes create one invoice."""
 
     async def test_what_one_made_the_other_finds(self, bank_bench: BankBench) -> None:
         other = bank_bench.beside()
@@ -130,11 +130,11 @@ class TestTwoRefund(_OfRefunds, TwoProcessRules):
 
 
 class TestExtremes:
-    """What is rare and allowed passes unchanged."""
+    """Rare but valid values pass unchanged."""
 
     @pytest.mark.parametrize("kopecks", [1, 99, 100_07, 4_35, 2**31 - 1, 2**31 + 1, 9_999_999_999_99])
     async def test_an_amount_is_told_to_the_kopeck(self, bank_bench: BankBench, kopecks: int) -> None:
-        """Beyond 32 bits, and where a binary fraction would lose a kopeck (4.35 RUB)."""
+        """Includes amounts beyond 32 bits, and 4.35 RUB, which a binary fraction would round to another kopeck."""
         can = bank_bench.bank.capabilities
         if not can.min_kopecks <= kopecks <= (can.max_kopecks or kopecks):
             pytest.skip("the bank takes no such amount")
@@ -147,7 +147,7 @@ class TestExtremes:
     async def test_a_purpose_that_is_long_or_strange_makes_an_invoice(
         self, bank_bench: BankBench, purpose: str
     ) -> None:
-        """255 characters may be 510 bytes; a provider that takes fewer is given fewer."""
+        """255 characters may be 510 bytes. The adapter shortens the text for a provider with a lower limit."""
         request = msgspec.structs.replace(bank_bench.request(OPERATION), purpose=purpose)
         invoice = await bank_bench.bank.create_invoice(request)
         assert (await bank_bench.bank.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN
@@ -155,7 +155,7 @@ class TestExtremes:
 
 
 class TestClosed:
-    """An adapter with `close` is closed at the end, perhaps while something still asks it."""
+    """An adapter with `close` is closed at shutdown, perhaps while calls are still running."""
 
     async def test_it_is_closed_twice_and_then_has_faults_alone(self, bank_bench: BankBench) -> None:
         close = getattr(bank_bench.bank, "close", None)

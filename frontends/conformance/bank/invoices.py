@@ -1,4 +1,4 @@
-"""An invoice is made once, is found again, and says how it stands (ports/bank.py)."""
+"""Contract of invoices: created once, found by operation, with their state (ports/bank.py)."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from .kit import OPERATION, OTHER, assert_open, state_of
 
 
 class TestInvoices:
-    """An invoice is made once, whatever happens on the way, and says how it stands."""
+    """An operation creates one invoice, whatever fails on the way, and the bank reports the invoice's state."""
 
     async def test_an_invoice_is_open_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
         invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
@@ -50,7 +50,7 @@ class TestInvoices:
         assert first.link != second.link
 
     async def test_an_exchange_has_invoices_too(self, bank_bench: BankBench) -> None:
-        """Their ids are of another form, and as long."""
+        """Their ids have another prefix and the same length."""
         operation = exchange_invoice_id()
         invoice = await bank_bench.bank.create_invoice(bank_bench.request(operation))
         assert shown(await bank_bench.bank.create_invoice(bank_bench.request(operation))) == shown(invoice)
@@ -60,7 +60,7 @@ class TestInvoices:
         assert await bank_bench.bank.find_invoice(payment) is None, "an id with the same UUID is another operation"
 
     async def test_each_of_many_is_found(self, bank_bench: BankBench) -> None:
-        """A provider that lists them does so page by page."""
+        """A provider may return them in pages."""
         operations = [operation_id("pay", number) for number in range(bank_bench.page * 2 + 1)]
         made = [await bank_bench.bank.create_invoice(bank_bench.request(operation)) for operation in operations]
         found = [await bank_bench.bank.find_invoice(operation) for operation in operations]
@@ -68,7 +68,7 @@ class TestInvoices:
 
     @pytest.mark.parametrize("kopecks", [100_00, 490_05, 1_234_50])
     async def test_provider_is_asked_for_the_amount_to_the_kopeck(self, bank_bench: BankBench, kopecks: int) -> None:
-        """Kopecks taken for roubles, or 490.5 for 490.05, is another price for the payer."""
+        """Confusing kopecks with roubles, or 490.5 with 490.05, would charge the payer a different price."""
         await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, kopecks))
         asked = await bank_bench.asked(OPERATION)
         assert asked == kopecks, f"the invoice is of {kopecks} kopecks, and the provider asks the payer for {asked}"
@@ -101,7 +101,7 @@ class TestInvoices:
         assert (await state_of(bank_bench.bank, OTHER)).transfers == ()
 
     async def test_paid_invoices_report_their_own_transfers_only(self, bank_bench: BankBench) -> None:
-        """Their transfers may have equal ids: ids are unique within an invoice."""
+        """Transfers of two invoices may have equal ids: an id is unique only within its invoice."""
         amounts = {OPERATION: 100_00, OTHER: 200_00}
         for operation, kopecks in amounts.items():
             invoice = await bank_bench.bank.create_invoice(bank_bench.request(operation, kopecks))
@@ -115,7 +115,8 @@ class TestInvoices:
     async def test_a_lost_answer_is_an_unknown_outcome_and_the_operation_settles_it(
         self, bank_bench: BankBench, done: bool
     ) -> None:
-        """Three ends (ARCHITECTURE.md): what may have happened is never told as not done."""
+        """A call ends as done, refused or unknown (ARCHITECTURE.md). A call that may have happened is never reported as
+        not done."""
         request = bank_bench.request(OPERATION)
         await bank_bench.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
@@ -133,5 +134,5 @@ class TestInvoices:
 
 
 def shown(invoice: Invoice) -> tuple[str, str | None, str, InvoiceKind]:
-    """What payers see of an invoice, and by what the core knows it."""
+    """Return the fields of an invoice that payers see, and its reference."""
     return (invoice.reference, invoice.payload, invoice.link, invoice.kind)

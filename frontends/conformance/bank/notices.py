@@ -1,4 +1,4 @@
-"""What a bank's provider posts (ports/notices.py)."""
+"""Contract of a bank's provider notifications (ports/notices.py)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from .kit import OPERATION, OTHER
 
 
 class TestNotices(NoticeRules):
-    """What the bank's provider posts is believed where it is genuine, and then as a hint."""
+    """A genuine notification from the bank's provider is accepted, but only as a hint to poll."""
 
     @pytest.fixture
     async def noticed(self, bank_bench: BankBench) -> Told:

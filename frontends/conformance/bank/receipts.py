@@ -1,4 +1,4 @@
-"""What a bank does about receipts by 54-FZ (docs/adapters.md "Receipts")."""
+"""Contract of a bank's 54-FZ receipts (docs/adapters.md "Receipts")."""
 
 import msgspec
 import pytest
@@ -31,7 +31,7 @@ def _need(bench: BankBench) -> ReceiptNeed:
 
 
 class TestReceipts:
-    """A receipt goes with the money, or the bank is not one that writes them."""
+    """A receipt goes with the money. Skips banks that do not write receipts."""
 
     async def test_without_one_nothing_is_taken_where_it_is_required(self, bank_bench: BankBench) -> None:
         need, bank = _need(bank_bench), bank_bench.unaided

@@ -1,4 +1,4 @@
-"""Refunds: once, never more than came, found again and listed (ports/bank.py)."""
+"""Contract of refunds: sent once, never above the paid amount, found by operation and listed (ports/bank.py)."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -23,11 +23,11 @@ _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class TestRefunds:
-    """Money goes back once, never more than came, and says how it stands."""
+    """A refund is sent once, never exceeds the paid amount, and reports its state."""
 
     @pytest.fixture(autouse=True)
     def refunds(self, bank_bench: BankBench) -> None:
-        """Only where the bank says that it refunds."""
+        """Skip the suite if the bank does not refund."""
         if not bank_bench.bank.capabilities.refunds:
             pytest.skip("the bank does not refund")
 
@@ -74,7 +74,7 @@ class TestRefunds:
             await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
 
     async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
-        """By the operation alone: a restored database has no notes of what was done since."""
+        """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         invoice = await self._paid(bank_bench)
         await bank_bench.bank.refund(_back(invoice, 60_00))
         await bank_bench.forget()
@@ -96,7 +96,8 @@ class TestRefunds:
 
     @pytest.mark.parametrize("kind", ["suspense", "exchange"])
     async def test_attempts_whose_ids_differ_at_their_end_are_two(self, bank_bench: BankBench, kind: str) -> None:
-        """Whoever cuts an id to what a key takes sends the second nowhere: `short_operation` keeps them apart."""
+        """An adapter that truncates an operation id to fit a provider's key would never send the second refund.
+        `short_operation` keeps the two ids distinct."""
         invoice = await self._paid(bank_bench)
         first, second = return_ids() if kind == "exchange" else suspense_ids()
         await bank_bench.bank.refund(_back(invoice, 60_00, first))
@@ -105,14 +106,15 @@ class TestRefunds:
         assert None not in [await bank_bench.bank.find_refund(operation) for operation in (first, second)]
 
     async def test_a_day_later_it_is_still_found(self, bank_bench: BankBench) -> None:
-        """Past its `repeat_window` only that keeps a refund from being taken for one that never went."""
+        """After `repeat_window` only this search prevents a sent refund from being treated as never sent."""
         invoice = await self._paid(bank_bench)
         await bank_bench.bank.refund(_back(invoice, 60_00))
         await bank_bench.pass_time(DAY)
         assert await self._ended(bank_bench, REFUND) is not None
 
     async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
-        """`repeat_window`; for ever where it says nothing: many providers forget their keys after a day."""
+        """Repeats within `repeat_window` are safe; without a window they are safe for ever. Many providers forget their
+        keys after a day."""
         invoice = await self._paid(bank_bench)
         await bank_bench.bank.refund(_back(invoice, 60_00))
         await bank_bench.pass_time(last_repeat(bank_bench.bank))
@@ -122,7 +124,7 @@ class TestRefunds:
             await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
 
     async def test_what_was_sent_since_a_moment_is_listed(self, bank_bench: BankBench) -> None:
-        """Though our notes of it are lost; nothing that the bank refused."""
+        """The list survives the loss of our notes, and contains no refund that the bank refused."""
         bank = _listing(bank_bench.bank)
         invoice = await self._paid(bank_bench)
         assert list(await bank.refunds_since(_LONG_AGO)) == []
@@ -136,7 +138,7 @@ class TestRefunds:
         assert list(await bank.refunds_since(_LONG_AGO)) == expected, "money that is there has gone, too"
 
     async def test_one_that_failed_is_not_listed(self, bank_bench: BankBench) -> None:
-        """Its money is here still."""
+        """A failed refund did not move any money."""
         bank = _listing(bank_bench.bank)
         invoice = await self._paid(bank_bench)
         await bank_bench.fail_next_refund()
@@ -145,7 +147,7 @@ class TestRefunds:
         assert list(await bank.refunds_since(_LONG_AGO)) == []
 
     async def test_a_bank_that_is_away_lists_nothing(self, bank_bench: BankBench) -> None:
-        """An empty list would say that all is known."""
+        """An empty list would mean that the bank sent nothing else."""
         bank = _listing(bank_bench.bank)
         await bank_bench.be_away()
         with pytest.raises(Unavailable):

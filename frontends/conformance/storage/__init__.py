@@ -1,1 +1,1 @@
-"""What every storage must do, as tests: storage.py gathers the suites, kit.py has the records and places they use."""
+"""Contract tests of storages: storage.py collects the suites, kit.py holds their records and helpers."""

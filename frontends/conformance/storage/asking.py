@@ -1,5 +1,5 @@
-"""Contract of what the deliveries rest on (ports/storage.py, ports/jobs.py): a job that many units ask for, removing it
-only when nobody asked meanwhile, and quick reads."""
+"""Contract that webhook delivery depends on (ports/storage.py, ports/jobs.py): many units can request one job, a job
+requested meanwhile cannot be removed, and quick reads."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def test_asking_leaves_the_lease_and_the_claim_says_how_often_it_was_asked
 
 @pytest.mark.parametrize("asks_first", [True, False])
 async def test_asking_at_the_moment_of_removing_is_not_forgotten(storage: Storage, asks_first: bool) -> None:
-    """Whichever of the two comes first, and where both are one transaction, too."""
+    """The rule holds in either order, and if both share one transaction."""
     for number in range(20):
         job_id = f"a{number}"
         await ask(storage, job_id)
@@ -67,7 +67,7 @@ async def test_asking_at_the_moment_of_removing_is_not_forgotten(storage: Storag
 
 
 async def test_who_removes_a_job_that_was_asked_for_meanwhile_goes_stale(storage: Storage) -> None:
-    """Else what the asking unit made due would be forgotten."""
+    """Removing the job would lose the work that the requesting unit added."""
     await ask(storage)
     [taken] = await storage.claim(10, 60)
     await ask(storage)
@@ -92,7 +92,7 @@ async def test_who_asks_after_the_removal_writes_it_anew(storage: Storage) -> No
 
 
 async def test_of_asking_and_removing_at_once_nothing_is_forgotten(storage: Storage) -> None:
-    """However they fall together: afterwards the job stands exactly when somebody asked after it was read."""
+    """Afterwards the job exists exactly if a request came after the worker read it."""
     for _ in range(20):
         await ask(storage)
         [taken] = await storage.claim(10, 60)
@@ -143,11 +143,12 @@ async def test_removing_a_record_whose_sums_moved_is_stale(storage: Storage, fie
 
 
 class TestQuick:
-    """ "`quick`: ... A storage may then read them at once": the same records, in the same order."""
+    """ports/storage.py: "`quick`: ... A storage may then read them at once". The records and their order stay the
+    same."""
 
     async def test_it_finds_what_find_finds(self, storage: Storage) -> None:
         await put(storage, *SAMPLES)
-        for _ in range(2):  # the second time from what was prepared
+        for _ in range(2):  # the second round uses the prepared statement
             for criteria, expected in CRITERIA:
                 async with storage.unit() as unit:
                     found = await unit[Sample].find(quick=True, **criteria)
@@ -166,7 +167,7 @@ class TestQuick:
                     assert "".join(each.id for each in found) == expected[offset : offset + 2], order
 
     async def test_of_one_of_many_values(self, storage: Storage) -> None:
-        """However many: they are asked for in few forms."""
+        """Any number of values is allowed; a storage sends them in few query shapes."""
         await put(storage, *(Sample(id=f"s{number:03}", number=number) for number in range(70)))
         async with storage.unit() as unit:
             for size in (1, 2, 3, 4, 5, 8, 9, 31, 33, 64, 65):

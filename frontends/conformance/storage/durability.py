@@ -1,5 +1,5 @@
-"""Contract of units that need not be on disk (ports/storage.py: Unit.commit): they differ from others in nothing that
-anybody can read, and durable ones lose nothing by them."""
+"""Contract of units that need not reach the disk (ports/storage.py: Unit.commit). Readers see no difference, and
+durable units lose nothing because of them."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Jobs of a storage: claimed, leased, found when they are due (ports/storage.py)."""
+"""Contract of a storage's jobs: claims, leases and due times (ports/storage.py)."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ async def test_a_claimed_job_is_returned_as_it_now_stands(storage: Storage) -> N
 
 
 async def test_a_claim_takes_a_job_once_also_beside_a_snapshot(storage: Storage) -> None:
-    """Else one claim would give a job to as many hands as it has room for."""
+    """A claim must not return one job several times to fill its limit."""
     await put(storage, job("a"), job("b"))
     async with storage.snapshot() as seen:
         assert await seen[Job].total() == 2
@@ -55,7 +55,7 @@ async def test_claim_of_nothing_takes_nothing(storage: Storage) -> None:
 
 
 async def test_a_job_is_free_again_when_its_lease_ends(place: StoragePlace) -> None:
-    """A worker that dies lets the lease end, and another takes the job (ports/jobs.py)."""
+    """When a worker dies, its lease expires and another worker claims the job (ports/jobs.py)."""
     storage = await place.open()
     await put(storage, job("a"))
     assert await claimed(storage, lease=10) == ["a"]
@@ -139,7 +139,7 @@ async def test_next_due_is_of_the_earliest_job_without_a_living_lease(place: Sto
 
 
 async def test_ten_claimers_at_once_take_every_job_exactly_once(place: StoragePlace) -> None:
-    """ "Atomic for many workers": here on two storages where the place allows it."""
+    """ports/storage.py: "Atomic for many workers". Uses two storages if the place allows it."""
     storages = [await place.open()]
     if place.is_shared:
         storages.append(await place.open())
@@ -153,7 +153,7 @@ async def test_ten_claimers_at_once_take_every_job_exactly_once(place: StoragePl
 
     rounds = await asyncio.gather(*(claimer(storages[n % len(storages)]) for n in range(10)))
     everything = sorted(job_id for taken in rounds for job_id in taken)
-    # A claimer whose jobs are all being taken by others at that moment may end early; none may be taken twice.
+    # A claimer may stop early while the others are claiming its jobs. No job may be claimed twice.
     everything += sorted(await claimed(storages[0], 60))
     assert sorted(everything) == [f"j{n:03}" for n in range(60)]
 
@@ -189,7 +189,7 @@ async def test_jobs_are_kicked_after_the_commit_only(place: StoragePlace) -> Non
 async def test_a_kick_that_fails_does_not_fail_the_commit(
     place: StoragePlace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is committed stays so; the sweep finds the job."""
+    """The commit stands, and the periodic sweep finds the job."""
 
     async def fail(jobs: object) -> None:
         raise ConnectionError("the queue is away")

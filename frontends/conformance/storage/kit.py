@@ -1,7 +1,7 @@
 """Records and helpers for the storage's contract tests.
 
-Sample and Tally are declared beside the real records, for what those do not have yet: every type of field, a sum, a
-partial unique rule.
+Sample and Tally are declared beside the real records to cover features that those do not use yet: every field type, a
+sum, a partial unique rule.
 """
 
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of every type that a record may have, each also nullable."""
+    """A record with a field of every supported type, each also nullable."""
 
     id: str
     text: str = ""
@@ -69,7 +69,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums that every request moves, and two unique rules, one of them for open ones only."""
+    """A record with sums that every request changes and two unique rules, one of them for open records only."""
 
     id: str
     owner: str
@@ -103,7 +103,7 @@ KIT_CATALOGUE = (
 
 
 class StoragePlace:
-    """One database (or none, in memory), and storages opened on it. All share the clock and the list of kicks."""
+    """One database, or process memory, and the storages opened on it. All share the clock and the list of wake-ups."""
 
     def __init__(
         self,
@@ -112,8 +112,8 @@ class StoragePlace:
         is_shared: bool = True,
         where: str = "",
     ) -> None:
-        """`opener`: opens a storage of KIT_CATALOGUE's tables, by that clock. `is_shared`: several may be open at once,
-        and what is in them is still there after the last was closed."""
+        """`opener` opens a storage with KIT_CATALOGUE's tables and that clock. `is_shared`: several storages may be
+        open at once, and the data outlives the last of them."""
         self.is_shared = is_shared
         self.where = where
         """The path of the file or the URL of the database."""
@@ -127,7 +127,7 @@ class StoragePlace:
         self.kicked.append([job.id for job in jobs])
 
     async def open(self) -> Storage:
-        """A storage here, closed with the test."""
+        """Open a storage that is closed at the end of the test."""
 
         async def kick(jobs: Any) -> None:
             await self.kick(jobs)
@@ -141,7 +141,7 @@ class StoragePlace:
 
 
 def payment(record_id: str, **fields: Any) -> Payment:
-    """A payment that says the least."""
+    """Return a payment with the minimum of fields."""
     plain: dict[str, Any] = {
         "account_id": "acc_1",
         "mode": Mode.TEST,
@@ -156,17 +156,17 @@ def payment(record_id: str, **fields: Any) -> Payment:
 
 
 def shop(record_id: str, name: str, account_id: str = "acc_1") -> Shop:
-    """A shop of an account."""
+    """Return a shop of an account."""
     return Shop(id=record_id, account_id=account_id, name=name, name_folded=name.casefold(), created_at=START)
 
 
 def key(record_id: str, resource_id: str = "pay_1") -> IdempotencyKey:
-    """The record of an Idempotency-Key."""
+    """Return the record of an Idempotency-Key."""
     return IdempotencyKey(id=record_id, kind="payment", resource_id=resource_id, created_at=START)
 
 
 def job(record_id: str, due: float = 0, **fields: Any) -> Job:
-    """A job that is due so many seconds after the start."""
+    """Return a job that is due this many seconds after the start."""
     plain: dict[str, Any] = {"kind": "watch", "argument": "pay_1", "created_at": START}
     return Job(id=record_id, due=START + timedelta(seconds=due), **(plain | fields))
 
@@ -180,7 +180,7 @@ async def put(storage: Storage, *records: Any) -> None:
 
 
 async def read(storage: Storage, kind: type[R], record_id: str) -> R | None:
-    """A record, as a new unit sees it, and whoever asks without one."""
+    """Return a record, and assert that a new unit and a read without a unit agree on it."""
     async with storage.unit() as unit:
         found = await unit[kind].get(record_id)
     assert await storage.get(kind, record_id) == found
@@ -188,7 +188,7 @@ async def read(storage: Storage, kind: type[R], record_id: str) -> R | None:
 
 
 async def must_read(storage: Storage, kind: type[R], record_id: str) -> R:
-    """A record that must be there."""
+    """Return a record that must exist."""
     found = await read(storage, kind, record_id)
     assert found is not None, f"{kind.__name__} {record_id} is gone"
     return found

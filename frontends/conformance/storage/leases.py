@@ -1,4 +1,4 @@
-"""Contract of claims by kind and of leases that are renewed (ports/storage.py: `claim`, `renew`)."""
+"""Contract of claims by kind and of lease renewal (ports/storage.py: `claim`, `renew`)."""
 
 import asyncio
 from datetime import timedelta
@@ -81,7 +81,7 @@ async def test_renewing_moves_no_version_so_that_the_work_can_save_or_remove_its
 
 
 async def test_a_job_that_changed_since_its_claim_is_not_renewed(place: StoragePlace) -> None:
-    """Its work has let it go, or another worker has it: neither is ours to hold."""
+    """The worker has released the job or another worker has claimed it, so the lease is no longer ours."""
     storage = await place.open()
     await put(storage, job("a:freed"), job("a:gone"), job("a:taken"), job("a:free"))
     free, freed, gone, taken = await storage.claim(4, 10)
@@ -101,7 +101,7 @@ async def test_a_job_that_changed_since_its_claim_is_not_renewed(place: StorageP
 
 
 async def test_a_job_asked_for_meanwhile_is_renewed_and_still_goes_stale_when_removed(storage: Storage) -> None:
-    """What asks for it counts up a sum (ports/jobs.py: `asked`), which no renewal hides."""
+    """Requests increase the sum `asked` (ports/jobs.py), and a renewal does not hide that."""
     await put(storage, job("a:1"))
     [taken] = await storage.claim(1, 10)
     async with storage.unit() as unit:
@@ -123,7 +123,7 @@ async def test_renewing_nothing_is_nothing_and_a_lease_is_longer_than_nothing(st
 
 
 async def test_renewals_beside_units_on_the_same_jobs_wait_for_nobody(storage: Storage) -> None:
-    """In whatever order a unit writes its jobs, a renewal of all of them breaks neither off."""
+    """A unit and a renewal never abort one another, in whatever order the unit writes its jobs."""
     names = [f"a:{number}" for number in range(20)]
     await put(storage, *(job(name) for name in names))
     taken = await storage.claim(20, 10)

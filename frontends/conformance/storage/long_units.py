@@ -1,5 +1,5 @@
-"""Contract of units of very many writes (ports/storage.py): what work in the background commits, by the hundred. A
-storage may carry them out in another way than short ones; what they mean is the same."""
+"""Contract of units with very many writes, such as background work commits. A storage may execute them in another way
+than short ones, with the same result."""
 
 import msgspec
 import pytest
@@ -19,7 +19,7 @@ def numbered(number: int) -> str:
 
 
 async def payments(storage: Storage, count: int = MANY) -> list[Payment]:
-    """So many, stored."""
+    """Store this many payments and return them."""
     made = [payment(numbered(number), description=f'"{number}", {{NULL}}\\') for number in range(count)]
     await put(storage, *made)
     return made
@@ -47,7 +47,7 @@ async def test_every_kind_of_write_takes_effect(storage: Storage) -> None:
 
 
 async def test_what_is_written_twice_is_written_in_the_order_of_the_unit(storage: Storage) -> None:
-    """A settlement opens a statement, writes lines by the hundred, and adds up in the statement."""
+    """A settlement opens a statement, writes hundreds of lines, and adds totals to the statement."""
     async with storage.unit() as unit:
         tally = unit[Tally].add(Tally(id="t1", owner="a"))
         for number in range(MANY):
@@ -81,7 +81,7 @@ async def test_a_key_that_one_row_gives_up_is_free_for_another(storage: Storage)
 
 
 async def test_a_key_that_is_given_up_later_in_the_unit_is_taken(storage: Storage) -> None:
-    """Whether a rule is broken depends on the order of the writes, and that is the unit's."""
+    """The order of the unit's writes decides whether a rule is broken."""
     held, other = Tally(id="t1", owner="a"), Tally(id="t2", owner="b")
     await put(storage, held, other)
     async with storage.unit() as unit:

@@ -1,4 +1,4 @@
-"""Contract under concurrency: exactly the right unit wins, sums are never lost, cancelled waiters harm nobody."""
+"""Contract under concurrency: exactly the right unit wins, sums are never lost, and cancelled waiters do no harm."""
 
 import asyncio
 
@@ -15,12 +15,12 @@ from .kit import StoragePlace, Tally, job, key, must_read, payment, put, read
 
 
 async def open_some(place: StoragePlace) -> list[Storage]:
-    """Two storages on one database; one, where there can be no second."""
+    """Open two storages on one database, or one if the place does not allow a second."""
     return [await place.open() for _ in range(2 if place.is_shared else 1)]
 
 
 async def outcome(storage: Storage, *records: object) -> str:
-    """`won`, or the rule by which it lost."""
+    """Return `won`, or the unique rule that the unit broke."""
     try:
         await put(storage, *records)
     except Conflict as conflict:
@@ -94,7 +94,7 @@ async def test_losers_that_read_again_all_get_through(place: StoragePlace) -> No
 
 
 async def test_50_increases_beside_saves_are_all_there(place: StoragePlace) -> None:
-    """ "Sums that every request moves commute, and so never go stale"."""
+    """ports/storage.py: "Sums that every request moves commute, and so never go stale"."""
     storages = await open_some(place)
     await put(storages[0], Tally(id="t1", owner="a"))
 
@@ -123,7 +123,7 @@ async def test_50_increases_beside_saves_are_all_there(place: StoragePlace) -> N
 
 
 async def test_units_that_write_the_same_rows_in_opposite_orders_all_commit(place: StoragePlace) -> None:
-    """On Postgres they deadlock; the server breaks one off, and the storage tries it again."""
+    """On Postgres they deadlock; the server aborts one, and the storage retries it."""
     storages = await open_some(place)
     await put(storages[0], Tally(id="t1", owner="a"), Tally(id="t2", owner="b"))
 
@@ -139,8 +139,8 @@ async def test_units_that_write_the_same_rows_in_opposite_orders_all_commit(plac
 
 
 async def test_cancelled_committers_leave_whole_units_or_nothing(place: StoragePlace) -> None:
-    """A client that goes away cancels its request at any point. Each unit is all there or not at all, everyone
-    else's is there, and every job that is there was told of."""
+    """A disconnecting client cancels its request at any point. Each unit is written completely or not at all, other
+    units are unaffected, and every stored job got its wake-up."""
     storage = await place.open()
 
     async def create(n: int) -> None:
@@ -152,7 +152,7 @@ async def test_cancelled_committers_leave_whole_units_or_nothing(place: StorageP
         if n % 10 == 9:
             await read(storage, Payment, "pay_0")
         if n % 3 == 2:
-            # One that has not begun, one that waits, one that may just be written.
+            # The cancelled task may be unstarted, waiting, or in the middle of its write.
             tasks[n - n % 11].cancel()
     ends = await asyncio.gather(*tasks, return_exceptions=True)
     assert {type(end) for end in ends} <= {type(None), asyncio.CancelledError}
@@ -179,7 +179,7 @@ async def test_closing_finishes_what_is_being_written(shared_place: StoragePlace
 
 
 async def test_a_unit_reads_nothing_half_done(place: StoragePlace) -> None:
-    """A reader beside a writer of pairs sees both halves of a unit or none."""
+    """A reader beside a writer of pairs sees both halves of a unit or neither."""
     storages = await open_some(place)
     await put(storages[0], Tally(id="t1", owner="a"), Tally(id="t2", owner="b"))
     over = asyncio.Event()

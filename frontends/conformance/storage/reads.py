@@ -78,7 +78,8 @@ CRITERIA: tuple[tuple[dict[str, Any], str], ...] = (
 
 
 async def test_find_total_and_scan_meet_all_criteria(storage: Storage) -> None:
-    """ "Criteria are `field=value` (None matches null) or one of the criterion structs"; ids are by code point."""
+    """ports/storage.py: "Criteria are `field=value` (None matches null) or one of the criterion structs". Ids are
+    ordered by code point."""
     await put(storage, *SAMPLES)
     for criteria, expected in CRITERIA:
         async with storage.unit() as unit:
@@ -109,7 +110,8 @@ ORDERS = {
 
 
 async def test_order_goes_by_the_field_with_ties_by_id(storage: Storage) -> None:
-    """Ties by id, in the same direction; text by code point; a null is the largest value."""
+    """Equal values are ordered by id in the same direction, text by code point, and null counts as the largest
+    value."""
     await put(storage, *SAMPLES)
     for order, expected in ORDERS.items():
         async with storage.unit() as unit:
@@ -120,8 +122,8 @@ async def test_order_goes_by_the_field_with_ties_by_id(storage: Storage) -> None
 
 
 async def test_what_waits_for_a_value_is_found_until_it_has_one(storage: Storage) -> None:
-    """In the order of another field, some at a time, as whoever gives the values looks for it; an index over nulls
-    alone follows what is set, and what is null again."""
+    """A process fills null fields in batches, in the order of another field. A partial index over nulls must follow
+    values that are set and values that become null again."""
     moments = {"a": 3, "b": 1, "c": 2, "d": 1}
     await put(
         storage, *(Sample(id=name, text="x", moment=START + timedelta(hours=hour)) for name, hour in moments.items())
@@ -193,7 +195,8 @@ async def test_a_field_that_is_not_there_or_holds_a_structure_is_refused(storage
 
 
 async def test_a_criterion_that_no_record_could_meet_is_refused(storage: Storage) -> None:
-    """One wall for all: Postgres refuses NUL and more than 64 bits, SQLite finds nothing, or too much."""
+    """All storages refuse the same values. Postgres itself refuses NUL and more than 64 bits; SQLite would find
+    nothing, or too much."""
     async with storage.unit() as unit:
         impossible: tuple[dict[str, Any], ...] = (
             {"external_id": "a\x00"},

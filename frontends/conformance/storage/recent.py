@@ -1,5 +1,5 @@
-"""Contract of `recent` (ports/storage.py: never shown older than asked for), of fields that the catalogue declares
-fixed, and of jobs in a time of their own."""
+"""Contract of `recent` (ports/storage.py: a record is never older than allowed), of fields that the catalogue declares
+fixed, and of jobs on a test clock."""
 
 from datetime import timedelta
 
@@ -48,7 +48,7 @@ async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
 
 
 async def test_an_id_that_no_record_could_have_is_none(storage: Storage) -> None:
-    """Ids come from URLs; Postgres refuses them."""
+    """Ids come from URLs. Postgres itself would raise an error for these."""
     for impossible in ("acc_\x00", "acc_\ud800", ""):
         assert await storage.recent(Account, impossible) is None
         assert await storage.recent(Account, impossible, within=LONG) is None
@@ -73,7 +73,7 @@ async def test_what_is_closed_answers_nothing_from_memory(storage: Storage) -> N
 
 
 async def test_a_field_that_is_declared_fixed_never_changes(storage: Storage) -> None:
-    """A database may leave it out of what it writes; a storage may also refuse the save (TypeError)."""
+    """A storage may omit a fixed field when it saves a record, or refuse the save with TypeError."""
     await put(storage, payment("pay_1", external_id="order 1"))
     changed = msgspec.structs.replace(payment("pay_1"), external_id="order 2", description="changed")
     refused = False
@@ -88,7 +88,7 @@ async def test_a_field_that_is_declared_fixed_never_changes(storage: Storage) ->
 
 
 async def test_jobs_of_a_world_are_claimed_by_due_and_found_by_moment(storage: Storage) -> None:
-    """ports/jobs.py: `due` is what the moment is by the storage's clock, and claiming asks nothing but that."""
+    """ports/jobs.py: `due` is the job's moment translated to the storage's clock, and claims use only `due`."""
     ahead = START + timedelta(days=100)
     moments = {"c": ahead + timedelta(hours=3), "a": ahead + timedelta(hours=1), "b": ahead + timedelta(hours=2)}
     await put(storage, *(job(name, world="acc_1", moment=moment) for name, moment in moments.items()))

@@ -1,4 +1,4 @@
-"""Contract of unique rules (ports/storage.py): a Conflict that names the rule, and nothing written."""
+"""Contract of unique rules (ports/storage.py): Conflict names the broken rule, and nothing is written."""
 
 import msgspec
 import pytest
@@ -27,7 +27,7 @@ async def test_an_id_added_twice_in_one_unit_is_a_conflict(storage: Storage) -> 
 
 
 async def test_a_broken_unique_rule_is_a_conflict_that_names_it(storage: Storage) -> None:
-    """Names are unique in the account ignoring case (docs/concepts.md "Shops")."""
+    """Names of shops are unique within the account, ignoring case (docs/concepts.md "Shops")."""
     await put(storage, shop("s1", "Касса"), shop("s2", "Other"), shop("s3", "Касса", "acc_2"))
     with pytest.raises(Conflict) as added:
         await put(storage, shop("s4", "КАССА"))
@@ -49,7 +49,8 @@ async def test_a_record_does_not_clash_with_itself(storage: Storage) -> None:
 
 
 async def test_of_several_broken_rules_the_first_declared_is_named(storage: Storage) -> None:
-    """The use case decides by the name, so it must not depend on the database: the id, then as the catalogue has it."""
+    """Use cases decide by the rule's name, so it must not depend on the database: the id first, then the catalogue's
+    order."""
     await put(storage, Tally(id="t1", owner="a", label="x"))
     with pytest.raises(Conflict, match="kit_tallies_id"):
         await put(storage, Tally(id="t1", owner="a", label="x"))
@@ -80,7 +81,7 @@ async def test_nulls_do_not_clash(storage: Storage) -> None:
 
 
 async def test_a_conflict_does_not_quote_values(storage: Storage) -> None:
-    """Brief: no secret in errors. Postgres' own message repeats the key that was taken."""
+    """Errors must not contain secrets. Postgres' own message repeats the duplicate key."""
     await put(storage, payment("pay_1", description="тайна"))
     with pytest.raises(Conflict) as refused:
         await put(storage, payment("pay_1", description="тайна"))

@@ -1,4 +1,4 @@
-"""Reads of several statements that agree with one another, and reads of everything (ports/storage.py)."""
+"""Contract of consistent reads over several statements, and of scans (ports/storage.py)."""
 
 import msgspec
 import pytest
@@ -45,7 +45,7 @@ async def test_a_snapshot_refuses_writes(storage: Storage) -> None:
 
 
 async def test_snapshots_do_not_hold_up_writes(storage: Storage) -> None:
-    """More snapshots than the databases have connections to spare would be another matter; three are not."""
+    """Three snapshots are fewer than the spare connections of any database; more than that could block writes."""
     await put(storage, payment("pay_1"))
     async with storage.snapshot() as one, storage.snapshot() as two, storage.snapshot() as three:
         for snapshot in (one, two, three):
@@ -72,7 +72,8 @@ async def test_scan_of_nothing_gives_nothing(storage: Storage) -> None:
 
 
 async def test_records_may_be_written_while_they_are_scanned(storage: Storage) -> None:
-    """ "Not one consistent view": what is removed before its batch is not seen, what is changed is seen changed."""
+    """ports/storage.py: "Not one consistent view". A record removed before its batch is not seen, and a changed one is
+    seen changed."""
     await put(storage, *(payment(f"pay_{n}") for n in range(6)))
     seen: list[Payment] = []
     async for batch in storage.scan(Payment, batch=2):

@@ -1,8 +1,8 @@
-"""What every storage must do (ports/storage.py): `pytest --pyargs cambist.conformance.storage`.
+"""Contract of a storage (ports/storage.py): `pytest --pyargs cambist.conformance.storage`.
 
-Your conftest.py gives a fixture `place`: an empty StoragePlace (kit.py), which opens storages on one database, several
-at a time where the storage can; `storage` is one of them. Tables are made of KIT_CATALOGUE, which declares two records
-beside the real ones (docs/adapters.md "A storage").
+Your conftest.py provides a fixture `place`: an empty StoragePlace (kit.py) that opens storages on one database, several
+at a time if the storage allows it. `storage` is one of them. Its tables are those of KIT_CATALOGUE, which declares two
+records beside the real ones (docs/adapters.md "A storage").
 """
 
 from collections.abc import AsyncIterator
@@ -29,14 +29,14 @@ from .values import *  # noqa: F403
 
 @pytest.fixture
 async def storage(place: StoragePlace) -> AsyncIterator[Storage]:
-    """A storage, empty."""
+    """Yield an empty storage."""
     yield await place.open()
     await place.close()
 
 
 @pytest.fixture
 async def shared_place(place: StoragePlace) -> AsyncIterator[StoragePlace]:
-    """A place that several storages may be open on."""
+    """Yield a place that allows several open storages. Skips if it does not."""
     if not place.is_shared:
         pytest.skip("this place takes one storage at a time")
     yield place

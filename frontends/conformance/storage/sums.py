@@ -1,4 +1,4 @@
-"""Contract of `increase` (ports/storage.py): sums that every request moves commute, and so never go stale."""
+"""Contract of `increase` (ports/storage.py): sums that every request changes commute, and so never go stale."""
 
 import msgspec
 import pytest
@@ -26,7 +26,7 @@ async def test_increase_of_what_is_not_there_is_stale(storage: Storage) -> None:
 
 
 async def test_save_leaves_sums_as_they_stand(storage: Storage) -> None:
-    """A save carries the sums of when the record was read; it must not take back what was added since."""
+    """The record carries the sums at the time it was read. Saving it must not undo later increases."""
     await put(storage, Tally(id="t1", owner="a", count=1))
     async with storage.unit() as unit:
         record = await unit[Tally].get("t1")

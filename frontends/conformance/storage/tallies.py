@@ -1,5 +1,5 @@
-"""Contract of sums that come into being on the way (ports/storage.py): `accrue`, and reading them by `sums`; and of
-reading from the middle of an order (`offset`)."""
+"""Contract of sums whose record is created on first use (ports/storage.py): `accrue`, reads by `sums`, and reads that
+start in the middle of an order (`offset`)."""
 
 import asyncio
 
@@ -65,7 +65,7 @@ async def test_accrue_moves_every_sum_of_a_record(storage: Storage) -> None:
 
 
 async def test_one_unit_may_accrue_many_rows_of_several_tables(storage: Storage) -> None:
-    """More rows than one statement takes."""
+    """Uses more rows than fit into one statement."""
     names = [f"t{n:03}" for n in range(150)]
     for _ in range(2):
         await accrue(storage, *(tally(name, 1) for name in names), turnover("t000", 1, Rub(1)), tally("t000", 1))
@@ -111,7 +111,7 @@ async def test_a_sum_beyond_64_bits_is_refused_whole(storage: Storage) -> None:
 
 
 async def test_accrue_is_for_tables_of_sums_without_unique_rules(storage: Storage) -> None:
-    """Nothing may refuse an accrual."""
+    """No unique rule may refuse an accrual."""
     async with storage.unit() as unit:
         with pytest.raises(TypeError):
             unit[Payment].accrue(payment("pay_1"))
@@ -131,7 +131,7 @@ async def test_a_unit_that_is_over_and_a_snapshot_accrue_nothing(storage: Storag
 
 
 async def test_100_units_that_accrue_the_same_rows_crosswise_lose_nothing(place: StoragePlace) -> None:
-    """The rows do not exist yet, and every unit names them in another order; no unit fails, and none is lost."""
+    """The rows do not exist yet, and every unit names them in another order. No unit fails and no amount is lost."""
     storage = await place.open()
     names = ["t1", "t2", "t3", "t4"]
 

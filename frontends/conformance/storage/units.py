@@ -1,4 +1,4 @@
-"""Contract of units (ports/storage.py): reads of what is committed, writes all at once, guarded."""
+"""Contract of units (ports/storage.py): they read committed data, and write everything at once or nothing."""
 
 import msgspec
 import pytest
@@ -196,12 +196,12 @@ async def test_all_writes_of_a_unit_apply_or_none(storage: Storage, last: str) -
     assert await read(storage, IdempotencyKey, "k1") is None
     assert await read(storage, Job, "watch:1") == job("watch:1")
     assert (await must_read(storage, Tally, "t1")).count == 3
-    # What was taken back clashes with nothing.
+    # The rolled-back records cause no conflict.
     await put(storage, payment("pay_2"), key("k1"))
 
 
 async def test_writes_apply_in_the_order_made(storage: Storage) -> None:
-    """A name given up earlier in a unit can be taken later in it; the other way round it cannot."""
+    """A name released earlier in a unit can be reused later in it, but not the other way round."""
     await put(storage, shop("s1", "A"), job("watch:1"))
     async with storage.unit() as unit:
         freed = unit[Shop].save(shop("s1", "B"))

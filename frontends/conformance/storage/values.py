@@ -1,5 +1,4 @@
-"""Contract of values (ports/storage.py): what is written comes back the same, and what one
-database refuses all refuse."""
+"""Contract of values (ports/storage.py): a value is read as it was written, and all storages refuse the same values."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -42,12 +41,12 @@ _EDGES: dict[str, tuple[Any, ...]] = {
     "listed": ([], ["", "ё", "🧾"]),
     "pair": (None, (_LEAST, "a"), (0, "")),
 }
-"""Of every type of field what is easily lost: the ends, nothing, null, and what needs quoting."""
+"""Values of each field type that are easily lost: extremes, empty values, null, and text that needs quoting."""
 
 
 @pytest.mark.parametrize("field", _EDGES)
 async def test_every_value_of_a_field_comes_back_the_same(storage: Storage, field: str) -> None:
-    """Added and then saved; read by id, by list, and by value where fields of this type can be asked for."""
+    """Add and save each value, then read it by id, in a list, and by value if the field type can be a criterion."""
     samples = [Sample(id=f"s{place:02}", **{field: value}) for place, value in enumerate(_EDGES[field])]
     async with storage.unit() as unit:
         for sample in samples:
@@ -64,7 +63,7 @@ async def test_every_value_of_a_field_comes_back_the_same(storage: Storage, fiel
 
 
 def test_every_field_is_tried() -> None:
-    """A new type of field needs its row."""
+    """A new field type needs a row in _EDGES."""
     assert set(_EDGES) == set(Sample.__struct_fields__) - {"id", "version"}
 
 
@@ -92,7 +91,7 @@ IMPOSSIBLE: dict[str, dict[str, Any]] = {
 
 
 async def test_values_that_a_database_refuses_are_refused_by_all(storage: Storage) -> None:
-    """The second wall: ValueError at add and at save, before anything is written."""
+    """The storage raises ValueError at add and at save, before it writes anything."""
     await put(storage, Sample(id="s"))
     for why, fields in {**IMPOSSIBLE, "NUL in the id": {"id": "s\x00"}}.items():
         async with storage.unit() as unit:
@@ -105,7 +104,7 @@ async def test_values_that_a_database_refuses_are_refused_by_all(storage: Storag
 
 
 async def test_values_of_another_type_are_refused_by_all(storage: Storage) -> None:
-    """SQLite would keep anything anywhere; a record with a wrong type is a slip of ours and must show in every test."""
+    """SQLite would store a value of any type. A wrong type is a bug of ours and must show in every test."""
     wrong: tuple[dict[str, Any], ...] = (
         {"text": 5},
         {"text": None},
@@ -149,7 +148,8 @@ async def test_a_nested_settings_record_comes_back(storage: Storage) -> None:
 
 
 async def test_a_long_value_is_kept_or_refused_without_being_quoted(storage: Storage) -> None:
-    """An index of Postgres takes no value of that length; then it is a ValueError that does not repeat it."""
+    """A Postgres index cannot hold a value of that length. The storage then raises a ValueError that does not quote
+    it."""
     long = "".join(chr(0x400 + n * 7919 % 9000) for n in range(20_000))
     try:
         await put(storage, payment("pay_1", external_id=long))

@@ -1,1 +1,1 @@
-"""The kinds of objects of the console, told as data: columns, details, acts."""
+"""Kinds of objects in the console, described as data: columns, details, actions."""

@@ -1,4 +1,4 @@
-"""Merchants' accounts: settings, and what is made for them: keys, shops, terminals, payouts."""
+"""Merchant accounts: settings, and creating their keys, shops, terminals and payouts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +54,7 @@ def _facts(account: Account) -> list[tuple[str, Any]]:
 
 
 async def _balances(ports: Ports, account: Account) -> Told:
-    """What the merchant has, of each mode."""
+    """Return the merchant's balances in both modes."""
     async with ports.storage.unit() as unit:
         held = {mode: await purses(unit, account.id, mode) for mode in Mode}
     return [
@@ -150,7 +150,7 @@ _SETTINGS = tuple(name for name in ACCOUNT_SETTINGS if name != WEBHOOK_SECRET)
 
 
 def _guarded(account: Account, given: Mapping[str, str]) -> Guarded | None:
-    """Which guarded effect the entered setting would have."""
+    """Return the guarded effect of the entered setting, or None."""
     try:
         values = read_settings({given["name"]: given["value"].strip()})
     except (KeyError, Refusal):

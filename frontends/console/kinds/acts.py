@@ -1,4 +1,4 @@
-"""Acts that wait for a second operator: who asked for what, and what it changes; confirmed or rejected here."""
+"""Operator actions that wait for a second operator, who confirms or rejects them here."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ from .stakes import whose
 
 _BESIDE = 40
 _ROWS = 100
-"""Of the audit log, the newest about the object."""
+"""Newest audit entries about the object that are read."""
 
 
 def _seen(ports: Ports, act: PendingAct) -> PendingAct:
-    """The act with the status that time has given it."""
+    """Return the act with its status at the current time: it may have expired."""
     return msgspec.structs.replace(act, status=status_at(act, ports.clock.now()))
 
 
@@ -55,12 +55,12 @@ def _facts(act: PendingAct) -> list[tuple[str, Any]]:
 
 
 def _told(line: Line) -> list[tuple[str, Any]]:
-    """What it changes, one value on each line."""
+    """Return the lines of a change, one value on each."""
     return [(line.field, line.before)] + ([] if line.before == line.after else [("→", line.after)])
 
 
 async def _timeline(ports: Ports, act: PendingAct) -> list[Moment]:
-    """What it is done to, to be opened, and what operators said of it."""
+    """Return a link to the object and the audit entries about this act."""
     rows = await list_audit(ports, object_id=act.object_id, limit=_ROWS)
     said = [
         Moment(at=row.at, source="operator", text=f"{row.operator}: {row.act}", detail=row.reason)
@@ -87,14 +87,14 @@ async def _reject(doing: Doing) -> str:
 
 
 def _change(line: Line) -> list[Change]:
-    """Addresses are read whole: two that do not fit beside each other stand on lines of their own."""
+    """Return the change in one line, or in two if both values are long: addresses must be readable in full."""
     if line.before == line.after or len(line.before) + len(line.after) <= _BESIDE:
         return [Change(line.field, line.before, line.after)]
     return [Change(line.field, "is", line.before), Change(line.field, "becomes", line.after)]
 
 
 def _first(act: PendingAct) -> str | None:
-    """What it changes, in a word."""
+    """Return the first change in short form."""
     changed = next((line for line in act.shown if line.before != line.after), None)
     return None if changed is None else f"{changed.field}: {changed.after}"
 

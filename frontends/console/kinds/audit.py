@@ -1,4 +1,4 @@
-"""The audit log: what operators did. Nobody changes it."""
+"""The audit log of operator actions, which nobody can change."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def _facts(entry: AuditEntry) -> list[tuple[str, Any]]:
 
 
 async def _timeline(_ports: Ports, entry: AuditEntry) -> list[Moment]:
-    """One line, which opens what it was done to."""
+    """Return one line that opens the object of the entry."""
     text = f"{entry.operator}: {entry.act}"
     if entry.object_id is None:
         return [Moment(at=entry.at, source="operator", text=text, detail=entry.reason)]
@@ -50,7 +50,7 @@ async def _timeline(_ports: Ports, entry: AuditEntry) -> list[Moment]:
 
 
 _BY_ACT = {each: each for each in ("shop", "terminal", "client", "gateway")} | {"settle": "batch"}
-"""Of objects whose ids do not say what they are."""
+"""Kinds of objects whose ids do not name their kind."""
 
 AUDIT = Kind(
     name="audit",

@@ -1,4 +1,4 @@
-"""End clients of merchants: how far their verification got, and blocking them. Phones are shown when asked for."""
+"""End clients of merchants: verification status, and blocking. Phone numbers are shown only on request."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Differences between banks' own lists and ours, and settling them."""
+"""Differences between the banks' lists and our records, and marking them settled."""
 
 from datetime import datetime
 from typing import Any

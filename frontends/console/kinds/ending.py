@@ -1,4 +1,4 @@
-"""The operator's word on an operation that its bank has forgotten: of a refund, a return, a payout
+"""Lets an operator decide the outcome of an operation that its bank no longer knows: a refund, a return, or a payout
 (docs/operations.md "What needs a person")."""
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ _MEANS = {"done": "it went: the money is where it was sent", "failed": "it never
 
 
 def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAct:
-    """The act, for records of which `operation_of` names an operation that the bank may have; None: it has none. While
-    the service still brings it to its end, or the bank knows of it, nothing is done."""
+    """Return the action. `operation_of` returns the operation that may be at the bank, or None. The service refuses the
+    action while it still works on the operation or the bank knows it."""
 
     async def run(doing: Doing) -> str:
         operation, outcome = operation_of(doing.record) or "", doing.given["outcome"]

@@ -1,4 +1,4 @@
-"""Webhook events: how each delivery stands, its attempts, its body, and sending it again."""
+"""Webhook events: delivery state, attempts, body, and resending."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
 from .wishes import wanted
 
 PERSONAL = ("payer_name", "client_phone", "phone", "metadata")
-"""Fields of bodies that name a person, or may: a merchant puts whatever it likes into its metadata."""
+"""Body fields with personal data. Metadata counts too, because a merchant may put anything there."""
 
 _KINDS = {
     "payment": "payment",
@@ -32,20 +32,20 @@ _KINDS = {
     "kyc": "client",
     "gateway": "gateway",
 }
-"""What an event is about, by the first word of its type."""
+"""Kind of an event's object, by the first word of the event type."""
 
 _WAITS = DeliveryStatus.PENDING
 
 
 class _Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with its receiver's breaker."""
+    """An event with the breaker of its receiver."""
 
     id: str
     version: int
     account_id: str
     event: Event
     body: bytes
-    """The payload in clear."""
+    """The payload in plain text."""
     tracked: TrackedEvent
     breaker: Breaker | None
 
@@ -80,7 +80,7 @@ async def _get(ports: Ports, event_id: str) -> _Shown | None:
 
 
 def _endpoint(tracked: TrackedEvent) -> str | None:
-    """The further endpoint that it goes to; None: the account's own."""
+    """Return the id of the additional endpoint, or None for the account's own."""
     return tracked.id.partition("/")[2] or None
 
 
@@ -117,7 +117,7 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
 
 
 def receiver_state(breaker: Breaker | None) -> str:
-    """How a receiver does, in a line."""
+    """Return the state of a receiver in one line."""
     if breaker is None or not breaker.failures:
         return "answers"
     if not breaker.is_open:
@@ -126,7 +126,7 @@ def receiver_state(breaker: Breaker | None) -> str:
 
 
 def next_probe(breaker: Breaker) -> str:
-    """When a receiver is asked next whose breaker is open."""
+    """Return when a receiver with an open breaker is probed next."""
     return "-" if breaker.next_probe_at is None else moment(breaker.next_probe_at)
 
 
@@ -145,7 +145,7 @@ def _private(_ports: Ports, shown: _Shown) -> dict[str, str]:
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
-    """Its object first, to be opened; then every webhook, and what operators did."""
+    """Return the timeline: a link to the object, then every webhook and all operator actions."""
     event = shown.event
     async with ports.storage.snapshot() as seen:
         told = await event_moments(seen, ports.vault, event)

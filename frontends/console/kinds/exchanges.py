@@ -1,4 +1,4 @@
-"""Exchanges of end clients, both directions: their money, and the acts on them."""
+"""Exchanges of end clients in both directions: money and operator actions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ _ARROWS = {Direction.USDT_TO_RUB: "USDT→RUB", Direction.RUB_TO_USDT: "RUB→US
 
 
 class _Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """An exchange and all that came for it."""
+    """An exchange with all its received transfers."""
 
     id: str
     version: int
@@ -38,7 +38,7 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """What can be sent back now, in the smallest part of its currency."""
+        """Amount that can be sent back now, in the smallest unit of its currency."""
         return sum(map(returnable, self.transfers)) if self.exchange.is_final else 0
 
     @property
@@ -103,7 +103,7 @@ def _private(ports: Ports, shown: _Shown) -> dict[str, str]:
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
-    """Its own story, each transfer that came, with its ledger entries, and the parts of the payout."""
+    """Return the timeline of the exchange, each received transfer with its ledger entries, and the payout parts."""
     found = await read_timeline(ports, shown.exchange)
     for row in shown.transfers:
         text = f"{amount(row.amount, row.currency)} came"
@@ -111,7 +111,7 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
         came = Moment(
             at=row.received_at, source="transfer", text=f"{text}{kept}", detail=row.id, of="suspense", object_id=row.id
         )
-        # Its own moments are those of its money.
+        # The transfer's own events are its ledger entries.
         told = [each for each in await read_timeline(ports, row) if each.source != "object"]
         found += [came, *told]
     found += [
@@ -148,7 +148,7 @@ async def _returning(ports: Ports, shown: _Shown, _given: Mapping[str, str]) -> 
 
 
 def _operation(shown: _Shown) -> str | None:
-    """The part of its payout that a bank may have now."""
+    """Return the payout part that a bank may be processing now."""
     part = next_part(shown.exchange.parts)
     is_sent = (
         shown.exchange.status is ExchangeStatus.RUB_SENDING and part is not None and part.status is PartStatus.SENT

@@ -1,4 +1,4 @@
-"""Gateways: how each is, what its bank answered of late, and setting it by hand."""
+"""Gateways: status, recent answers of the bank, and setting the status by hand."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ _MINUTE = 60
 
 
 async def _read(ports: Ports, wish: Wish, after: KnownGateway | None, limit: int) -> list[KnownGateway]:
-    """There are a few: all of them are the first page."""
+    """Return all gateways as the first page, because there are few."""
     mode = wish.of("mode")
     return [] if after is not None else (await known_gateways(ports, None if mode is None else Mode(mode)))[:limit]
 
@@ -28,7 +28,7 @@ async def _get(ports: Ports, gateway_id: str) -> KnownGateway | None:
 
 
 def _health(each: KnownGateway) -> str:
-    """Of the minutes that are kept: faults are, and what came beside them."""
+    """Return the number of faults and calls in the recorded minutes."""
     faults = sum(minute.errors + minute.timeouts for minute in each.health)
     return f"{faults} faults of {sum(minute.calls for minute in each.health)} calls" if faults else "no faults"
 
@@ -74,7 +74,7 @@ def _minute(each: Minute) -> Moment:
 
 
 async def _timeline(ports: Ports, each: KnownGateway) -> list[Moment]:
-    """The last minutes with faults, when it last changed, and what operators did."""
+    """Return the recent minutes with faults, the last status change, and operator actions."""
     async with ports.storage.snapshot() as seen:
         found = [*map(_minute, each.health), *await read_acts(seen, each.id)]
     if each.gateway.since is not None:

@@ -1,4 +1,4 @@
-"""API keys of an account, and their rotation. Secrets are kept nowhere: a new one is shown once."""
+"""API keys of an account and their rotation. Secrets are not stored: a new one is shown once."""
 
 from collections.abc import Mapping
 from datetime import timedelta

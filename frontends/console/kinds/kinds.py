@@ -1,5 +1,5 @@
-"""What a screen of the console is made of: a kind of object, told in data. Lists, details, filters and dialogs are the
-same for all kinds (listing.py, detail.py, dialogs); a new kind is one file with one `Kind`, named in catalogue.py."""
+"""Description of a kind of object as data. Lists, details, filters and dialogs are the same for all kinds (listing.py,
+detail.py, dialogs); a new kind is one file with one `Kind`, named in catalogue.py."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -15,31 +15,31 @@ from ....ports.storage import R
 from ..columns import Column
 
 Tell = Callable[[str], None]
-"""Says how far an act is."""
+"""Reports the progress of an action."""
 Told = list[tuple[str, str]]
-"""Lines of a name and a value."""
+"""Pairs of a name and a value."""
 Tells = Callable[[Ports, Any, Mapping[str, str]], Awaitable[Told]]
-"""Reads what is at stake, of a record and what was entered so far."""
+"""Reads the effects of an action from the record and the values entered so far."""
 
 ANY = ""
-"""The choice of a filter that asks for everything."""
+"""Filter value for no restriction."""
 
 
 Offered = list[tuple[str, str]]
-"""Values to choose from, each with how it is shown."""
+"""Values to choose from, each with its display text."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to ask for less: by one of the `choices`, of what is `offered`, or, with a `hint`, by any text."""
+    """A filter by one of the `choices`, by a value from `offered`, or, with a `hint`, by any text."""
 
     name: str
     choices: tuple[str, ...] = ()
     hint: str = ""
-    """What a text may be."""
+    """Describes the expected text."""
     offered: Callable[[Ports, "Wish"], Awaitable[Offered]] | None = None
-    """Reads the values that there are, by what is asked for already."""
+    """Reads the available values, which may depend on the other filters."""
     is_walked: bool = False
-    """No index has it: so many records as one page may cost are looked at one by one."""
+    """No index supports this filter, so a page scans a limited number of records."""
 
 
 MODE = Filter(name="mode", choices=("live", "test"))
@@ -53,19 +53,19 @@ ACCOUNT = Filter(name="account", offered=_accounts)
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list is asked for."""
+    """Filters and order of a list."""
 
     filters: Mapping[str, str] = {}
     order: str = ""
     """One of the kind's `orders`."""
 
     def of(self, name: str) -> str | None:
-        """What the filter asks for; None: everything."""
+        """Return the value of a filter, or None if it is not set."""
         return self.filters.get(name) or None
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One line of an act's confirmation: what stands before, and after."""
+    """One line of a confirmation: the value before and after the action."""
 
     field: str
     before: str
@@ -81,23 +81,23 @@ def _by_one(_record: Any, _given: Mapping[str, str]) -> Guarded | None:
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One value that an act asks for. With `choices` it is one of them."""
+    """One value that the operator enters for an action. With `choices` it is one of them."""
 
     name: str
     label: str
     default: str = ""
     choices: tuple[str, ...] = ()
     accounts: bool = False
-    """It is one of the accounts, chosen by name; the value is its id."""
+    """The value is the id of an account, chosen by name."""
     needed: bool = False
     wanted: Callable[[Any], bool] = _always
-    """Whether the act on this record asks for it; where it does not, the value is empty."""
+    """Returns whether the action needs this entry for the record. Otherwise its value is empty."""
     is_secret: bool = False
-    """It is not seen while it is typed."""
+    """The text is hidden while it is typed."""
 
 
 class Once(msgspec.Struct, frozen=True, kw_only=True):
-    """An outcome with secrets that are shown this one time, each with a button that copies it. Its repr hides them."""
+    """An outcome with secrets, shown this one time with a copy button each. Its repr hides them."""
 
     text: str
     secrets: tuple[tuple[str, str], ...]
@@ -107,96 +107,97 @@ class Once(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Doing(msgspec.Struct, frozen=True, kw_only=True):
-    """What an act has when it is done."""
+    """Input of a running action."""
 
     ports: Ports
-    """They write the audit row with whatever the act writes."""
+    """Ports that write the audit entry together with the action's changes."""
     record: Any
-    """As the operator saw it; None for an act of the list."""
+    """The record as the operator saw it, or None for an action of the list."""
     given: Mapping[str, str]
-    """The entries' values and `reason`."""
+    """Values of the entries, and `reason`."""
     tell: Tell
 
 
 class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
-    """Something an operator can do, behind one confirmation."""
+    """An operator action with its confirmation."""
 
     name: str
-    """The audit log's word, as on the command line: `refund.approve`."""
+    """Name in the audit log, as on the command line: `refund.approve`."""
     title: str
     key: str
-    """The letter that begins it on the detail or list screen."""
+    """Letter that starts it on the detail or list screen."""
     run: Callable[[Doing], Awaitable[str | Once]]
-    """Does it; returns the outcome in words. Raises: Refusal, which the dialog shows."""
+    """Runs the action and returns the outcome as text. Raises: Refusal, which the dialog shows."""
     changes: Callable[[Any], list[Change]]
     follows: Callable[[Any, Mapping[str, str]], list[Change]] | None = None
-    """The same by what was entered so far, where that says what changes."""
+    """Returns the changes for the values entered so far, if they depend on those."""
     allowed: Callable[[Any], bool] = _always
     tells: Tells | None = None
-    """What stands in the dialog of an act that moves money: how much, whose, and what will be left; read when it opens,
-    and again by what was entered. (kinds/stakes.py)"""
+    """Reads the facts shown for an action that moves money: amount, merchant, and remaining balance. Read when the
+    dialog opens and again after each entry (kinds/stakes.py)."""
     entries: tuple[Entry, ...] = ()
     reason_needed: bool = True
     reads: bool = False
-    """It changes nothing, and is audited before it is done: showing personal data."""
+    """The action changes nothing and is audited before it runs, such as showing personal data."""
     by_two: Callable[[Any, Mapping[str, str]], Guarded | None] = _by_one
-    """What of it an installation may have confirmed by a second operator, by what was entered so far."""
+    """Returns the guarded effect for the values entered so far, which an installation may require a second operator
+    for."""
     guarded: bool = True
-    """It is refused when the object was changed since the operator saw it."""
+    """Refuse the action if the object changed since the operator saw it."""
     ends: bool = False
-    """It takes something away from somebody, or cannot be taken back: it stands apart, after the others."""
+    """The action takes something away or cannot be undone. It is shown apart, after the others."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A list that belongs to an object: the shops of an account, the items of a statement."""
+    """A list that belongs to an object, such as the shops of an account or the items of a statement."""
 
     title: str
     key: str
-    """The letter that opens it on the detail screen."""
+    """Letter that opens it on the detail screen."""
     of: str
-    """The kind that is listed."""
+    """Name of the listed kind."""
     by: str
-    """The filter that asks for the object's id."""
+    """Name of the filter that takes the object's id."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of object."""
 
     name: str
-    """As `ActionItem.of` and `Hit.kind` say."""
+    """The same name as in `ActionItem.of` and `Hit.kind`."""
     title: str
     key: str
-    """Opens its list from everywhere; empty: it is opened as a part of other objects only."""
+    """Key that opens its list from everywhere. If empty, the list opens only as a part of other objects."""
     columns: tuple[Column, ...]
     read: Callable[[Ports, Wish, Any, int], Awaitable[list[Any]]]
-    """The records that follow one (None: the first), at most so many."""
+    """Reads the records after a given one (None: from the start), up to a limit."""
     get: Callable[[Ports, str], Awaitable[Any]]
-    """The record of an id, or None."""
+    """Returns the record with this id, or None."""
     facts: Callable[[Any], list[tuple[str, Any]]]
-    """What the detail shows, by name. No personal data: see `private`."""
+    """Returns the names and values of the detail, without personal data: see `private`."""
     figures: Callable[[Ports, Any], Awaitable[Told]] | None = None
-    """Lines that stand above the facts and are read with them, as an account's balance."""
+    """Reads lines shown above the facts, such as an account's balance."""
     body: Callable[[Any], str] | None = None
-    """Text of several lines that stands below the facts, as a webhook's JSON. No personal data."""
+    """Returns a text of several lines shown below the facts, such as a webhook's JSON. No personal data."""
     filters: tuple[Filter, ...] = (MODE, ACCOUNT)
     orders: tuple[str, ...] = ("newest", "oldest")
     acts: tuple[ConsoleAct, ...] = ()
     list_acts: tuple[ConsoleAct, ...] = ()
-    """Acts on no object: making one, settling."""
+    """Actions without an object, such as creating one or settling."""
     parts: tuple[Part, ...] = ()
     headline: Callable[[Ports], Awaitable[str]] | None = None
-    """What stands above the list, and is read with it."""
+    """Reads the line above the list."""
     private: Callable[[Ports, Any], dict[str, str]] | None = None
-    """The personal data in plain; shown when asked for, and audited."""
+    """Returns the personal data in plain text. Showing it is a separate, audited action."""
     timeline: Callable[[Ports, Any], Awaitable[list[Moment]]] = read_timeline
 
 
 Link = Callable[[Any], tuple[datetime | None, str, str, str | None]]
-"""Of a record: since when, what another object is to it, that object's kind, and its id or None."""
+"""Returns a link to another object: time, description, kind, and id or None."""
 
 
 def story(*links: Link) -> Callable[[Ports, Any], Awaitable[list[Moment]]]:
-    """The usual timeline, and lines that open the objects that a record names."""
+    """Return the usual timeline extended by links to the objects that a record names."""
 
     async def timeline(ports: Ports, record: Any) -> list[Moment]:
         found = await read_timeline(ports, record)
@@ -210,7 +211,7 @@ def story(*links: Link) -> Callable[[Ports, Any], Awaitable[list[Moment]]]:
 
 
 def by_id(kind: type[R]) -> Callable[[Ports, str], Awaitable[R | None]]:
-    """How a list reads the one record of an id; what cannot be an id is nobody's."""
+    """Return a reader of one record by id. It returns None for a text that cannot be an id."""
 
     async def get(ports: Ports, record_id: str) -> R | None:
         return await ports.storage.get(kind, record_id) if storable(record_id) else None
@@ -225,7 +226,7 @@ def switches(
     *,
     ends: str,
 ) -> tuple[ConsoleAct, ConsoleAct]:
-    """The acts `name.disable` and `name.enable` of what is on or off; `ends` says what there is no more while off."""
+    """Return the actions `name.disable` and `name.enable`. `ends` names what stops while the object is disabled."""
 
     async def off(doing: Doing) -> str:
         await disable(doing.ports, doing.record.id)

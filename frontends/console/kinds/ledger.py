@@ -1,4 +1,4 @@
-"""The ledger: purses with their balances, the journal, whether the books hold, and the check of all of them."""
+"""The ledger: accounts with balances, the journal, the state of the books, and their verification."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish
 from .wishes import wanted
 
 _TOLD = 20
-"""Balances that are off, as far as they are listed."""
+"""Maximum number of wrong balances listed."""
 
 
 async def _read(ports: Ports, wish: Wish, after: PurseView | None, limit: int) -> list[PurseView]:
@@ -29,7 +29,7 @@ async def _read(ports: Ports, wish: Wish, after: PurseView | None, limit: int) -
 
 
 async def _get(ports: Ports, object_id: str) -> PurseView | LedgerState | None:
-    """A purse, or, without an id, the books as a whole, of which alarms are."""
+    """Return a ledger account, or without an id the state of all books, which alarms refer to."""
     return await get_purse(ports, object_id) if object_id else await ledger_state(ports)
 
 
@@ -141,7 +141,7 @@ def _entry_facts(each: JournalEntry) -> list[tuple[str, Any]]:
 
 
 async def _entry_timeline(_ports: Ports, each: JournalEntry) -> list[Moment]:
-    """What moved the money."""
+    """Return the object that caused the entry."""
     of = kind_of_id(each.object_id)
     text = f"{each.kind}: {postings(each)}"
     return [Moment(at=each.at, source="ledger", text=text, detail=each.object_id, of=of, object_id=each.object_id)]

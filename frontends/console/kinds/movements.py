@@ -1,4 +1,4 @@
-"""What moved an account's balance, with the balance after it (docs/settlement.md "Movements")."""
+"""Movements of an account's balance, with the balance after each (docs/settlement.md "Movements")."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def _facts(each: Movement) -> list[tuple[str, Any]]:
 
 
 async def _timeline(ports: Ports, each: Movement) -> list[Moment]:
-    """What caused it, and the entry that booked it."""
+    """Return the cause of the movement and its journal entry."""
     entry = await ports.storage.get(JournalEntry, each.entry_id)
     found = [Moment(at=each.at, source="object", text="by", of=kind_of_id(each.object_id), object_id=each.object_id)]
     if entry is not None:

@@ -1,4 +1,4 @@
-"""Payments: their list, detail and acts."""
+"""Payments: list, detail and actions."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -39,7 +39,7 @@ async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> 
 
 
 async def _shops(ports: Ports, wish: Wish) -> Offered:
-    """Those of the merchant that is asked for, else of all merchants, as far as they can be leafed through."""
+    """Return the shops of the chosen merchant, or of all merchants, up to a limit."""
     of = wish.of("account")
     criteria: dict[str, Any] = {} if of is None else {"account_id": of}
     async with ports.storage.unit() as unit:
@@ -52,7 +52,7 @@ _SHOPS = 2000
 
 
 def _walked(wish: Wish) -> list[dict[str, Any]]:
-    """What no index has. Raises: Refusal VALIDATION_ERROR."""
+    """Return the criteria that no index supports. Raises: Refusal VALIDATION_ERROR."""
     method, text = wish.of("method"), wish.of("amount")
     asked: dict[str, Any] = {} if method is None else {"payment_method": method}
     if text is None:
@@ -114,7 +114,7 @@ def _private(ports: Ports, payment: Payment) -> dict[str, str]:
 
 
 async def _timeline(ports: Ports, payment: Payment) -> list[Moment]:
-    """Its own story, each refund of it, and what it belongs to, to be opened."""
+    """Return the payment's own events, its refunds, and links to its subscription and statement."""
     async with ports.storage.unit() as unit:
         refunds = await unit[Refund].find(payment_id=payment.id, order="id", limit=_REFUNDS)
     told = [
@@ -132,7 +132,7 @@ async def _timeline(ports: Ports, payment: Payment) -> list[Moment]:
 
 
 _REFUNDS = 100
-"""More than a payment may have."""
+"""More refunds than a payment may have."""
 _own_story = story(
     lambda each: (each.created_at, "its subscription", "subscription", each.subscription_id),
     lambda each: (each.settled_at, "its statement", "settlement", each.settlement_id),

@@ -1,4 +1,4 @@
-"""What a payout is made of, line by line (docs/settlement.md "What a payout is made of")."""
+"""Lines of a payout (docs/settlement.md "What a payout is made of")."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def _facts(each: PayoutLine) -> list[tuple[str, Any]]:
 
 
 async def _timeline(_ports: Ports, each: PayoutLine) -> list[Moment]:
-    """What caused it, its movement, and the payout."""
+    """Return the cause of the line, its movement, and the payout."""
     at, movement = each.item.at, each.item.movement
     told = [] if movement is None else [("by", kind_of_id(movement.object_id), movement.object_id)]
     told += [] if movement is None else [("its movement", "movement", movement.id)]

@@ -1,4 +1,4 @@
-"""Receivers of webhooks that answered badly: their breakers, what was given up for them, and sending that again."""
+"""Webhook receivers with failures: breakers, abandoned events, and resending them."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _LISTED = 100
 
 
 class _Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A receiver and what was given up for it, the oldest first."""
+    """A receiver and its abandoned deliveries, oldest first."""
 
     id: str
     version: int
@@ -43,7 +43,7 @@ async def _read(ports: Ports, wish: Wish, after: Breaker | None, limit: int) -> 
 
 
 async def _key(ports: Ports, receiver_id: str) -> EndpointKey | None:
-    """By its breaker's id, or a further endpoint's own."""
+    """Return the endpoint of a breaker's id or of an additional endpoint's id."""
     if ids.is_prefixed(ids.ENDPOINT, receiver_id):
         found = await ports.storage.get(WebhookEndpoint, receiver_id)
         return None if found is None else found.key
@@ -60,7 +60,7 @@ async def _get(ports: Ports, receiver_id: str) -> _Shown | None:
     breaker, endpoint = await ports.storage.get(Breaker, key.id), await track_endpoint(ports, key)
     if breaker is None and endpoint.url is None:
         return None
-    # One that nothing was sent to yet has none.
+    # A receiver has no breaker before its first webhook.
     breaker = breaker or new_breaker(key.account_id, key.mode, key.further)
     failed = await given_up(ports, key, _LISTED)
     return _Shown(
@@ -116,7 +116,7 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
-    """The events that were given up, to be opened, and what operators did."""
+    """Return links to the abandoned events, and operator actions."""
     failed = [
         Moment(
             at=each.created_at,

@@ -1,4 +1,4 @@
-"""Refunds: their list, detail and acts."""
+"""Refunds: list, detail and actions."""
 
 from typing import Any
 

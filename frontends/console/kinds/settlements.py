@@ -1,4 +1,4 @@
-"""Settlement batches: one run over a mode's payments each, and the operator's settlement with its progress."""
+"""Settlement batches, each a run over the payments of a mode, and settling by hand with progress."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -24,7 +24,7 @@ _DUE, _ALL = "what was due at the last 09:00 UTC", "all paid by now"
 
 
 async def _read(ports: Ports, wish: Wish, after: SettlementBatch | None, limit: int) -> list[SettlementBatch]:
-    """By when they started: ids of test accounts with a time of their own do not follow it."""
+    """Read batches by start time, because ids of test accounts on a test clock do not follow it."""
     mode = wish.of("mode")
     way = Way(SettlementBatch, {} if mode is None else {"mode": Mode(mode)})
     async with ports.storage.unit() as unit:
@@ -44,7 +44,7 @@ def _facts(batch: SettlementBatch) -> list[tuple[str, Any]]:
 
 
 async def _timeline(ports: Ports, batch: SettlementBatch) -> list[Moment]:
-    """The batch's own moments, and each merchant's statement."""
+    """Return the batch's own events and the statement of each merchant."""
     async with ports.storage.unit() as unit:
         statements = await unit[Settlement].find(batch_id=batch.id, order="id", limit=_STATEMENTS)
     told = [
@@ -70,7 +70,7 @@ async def _due(ports: Ports, _none: None, given: Mapping[str, str]) -> Told:
 
 
 async def _settle(doing: Doing) -> str:
-    # What was paid at this very moment was paid before it ends.
+    # One microsecond later, so that payments of this very moment are included.
     now = doing.ports.clock.now() + timedelta(microseconds=1)
     cutoff = now if doing.given["what"] == _ALL else None
     modes = _modes(doing.given)
@@ -80,7 +80,7 @@ async def _settle(doing: Doing) -> str:
         try:
             done += await settle_asked(doing.ports, mode, cutoff, lambda pace: doing.tell(_pace(pace)))
         except Refusal as refusal:
-            # The other mode is settled all the same.
+            # A refusal in one mode does not stop the other.
             refused.append(Refusal(refusal.code, f"{mode}: {refusal.message}"))
     told = [
         f"{each.id}: {many(each.payments, 'payment')}, {each.amount} RUB at {each.rate_market}: {each.credit} USDT."

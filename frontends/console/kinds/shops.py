@@ -17,7 +17,7 @@ from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Part, Wish, 
 
 
 class ListedShop(Shop, frozen=True, kw_only=True):
-    """A shop, and whether it is its account's default one, which cannot be disabled."""
+    """A shop, and whether it is the default shop of its account, which cannot be disabled."""
 
     is_default: bool
 

@@ -1,4 +1,4 @@
-"""What dialogs tell before money moves: how much, whose, and what will be left."""
+"""Facts that dialogs show before money moves: amount, merchant, and remaining balance."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -31,13 +31,13 @@ _HELD: Mapping[Purse, str] = {
 
 
 async def whose(ports: Ports, account_id: str | None, mode: Mode | None) -> Told:
-    """The merchant, by name."""
+    """Return the merchant's name."""
     name = (await account_names(ports, [account_id])).get(account_id, account_id) if account_id else "all"
     return [("merchant", f"{name} · {mode or 'both modes'}")]
 
 
 async def of_record(ports: Ports, record: Any, _given: Mapping[str, str]) -> Told:
-    """Whose a record is, and its amount where it has one."""
+    """Return the merchant of a record, and its amount if it has one."""
     much = getattr(record, "amount", None)
     coin = Currency.USDT if isinstance(much, Usdt) else Currency.RUB
     told: Told = [] if much is None else [("amount", f"{much} {coin}")]
@@ -45,7 +45,7 @@ async def of_record(ports: Ports, record: Any, _given: Mapping[str, str]) -> Tol
 
 
 async def left_in(ports: Ports, account_id: str, mode: Mode, purse: Purse, adds: int) -> Told:
-    """What the purse holds before, and after so much is added."""
+    """Return the balance of a ledger account before and after this amount is added."""
     return _left(await foresee_purse(ports, account_id, mode, purse, adds))
 
 
@@ -59,7 +59,7 @@ def _left(held: Held) -> Told:
 
 
 async def of_refund(ports: Ports, refund: Refund, given: Mapping[str, str]) -> Told:
-    """A refund that is to be sent, the payment that it is of, and what it takes from the merchant."""
+    """Return the facts of a refund to be sent: its payment, and its effect on the merchant's balance."""
     payment, held = await foresee_refund(ports, refund)
     told = await of_record(ports, refund, given)
     if payment is None or held is None:
@@ -71,7 +71,7 @@ async def of_refund(ports: Ports, refund: Refund, given: Mapping[str, str]) -> T
 
 
 async def of_payout(ports: Ports, account_id: str, mode: Mode) -> Told:
-    """What a payout asked for now would take."""
+    """Return what a payout requested now would send."""
     due = await foresee_payout(ports, account_id, mode)
     kept = f" ({due.kept} kept for refunds)" if due.kept.units > 0 else ""
     return [
@@ -83,7 +83,8 @@ async def of_payout(ports: Ports, account_id: str, mode: Mode) -> Told:
 
 
 async def of_settlement(ports: Ports, modes: tuple[Mode, ...], *, whole: bool) -> Told:
-    """What a settlement asked for now would take of each mode: all paid by now, or what was due."""
+    """Return what a settlement requested now would include in each mode: all paid payments (`whole`), or those already
+    due."""
     told: Told = []
     for mode in modes:
         due = await foresee_settlement(ports, mode, ports.clock.now() + timedelta(microseconds=1) if whole else None)

@@ -1,4 +1,4 @@
-"""Merchants' statements: what a settlement brought each of them, line by line; and corrections."""
+"""Merchants' settlement statements, line by line, and corrections."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ TOTALS = (
     Column(title="credit USDT", cell=lambda each: each.credit, width=17, right=True),
     Column(title="merchant", cell=lambda each: each.account_id or "all", width=8, broad=16, names=True),
 )
-"""Of what sums up a settlement: a batch, and one merchant's statement."""
+"""Columns that batches and statements share."""
 
 
 def totals(each: Settlement | SettlementBatch) -> list[tuple[str, Any]]:
-    """The facts that batches and statements share."""
+    """Return the facts that batches and statements share."""
     return [
         ("paid before", each.cutoff),
         ("market rate", each.rate_market),
@@ -59,7 +59,7 @@ def _facts(each: Settlement) -> list[tuple[str, Any]]:
 
 
 async def _timeline(ports: Ports, each: Settlement) -> list[Moment]:
-    """Also the batch that it is of, and the payout that followed."""
+    """Return the usual timeline with links to the batch and the payout."""
     found = await read_timeline(ports, each)
     found.append(Moment(at=each.started_at, source="object", text="its batch", of="batch", object_id=each.batch_id))
     if each.withdrawal_id is not None:
@@ -107,7 +107,7 @@ def _line_facts(each: SettlementItem) -> list[tuple[str, Any]]:
 
 
 async def _line_timeline(ports: Ports, each: SettlementItem) -> list[Moment]:
-    """Its statement, and its payment."""
+    """Return links to the statement and the payment of the line."""
     statement = await _get(ports, each.settlement_id)
     if statement is None:
         return []
@@ -161,7 +161,7 @@ def _correction_facts(each: Correction) -> list[tuple[str, Any]]:
 
 
 async def _correction_timeline(_ports: Ports, each: Correction) -> list[Moment]:
-    """What it is about."""
+    """Return links to the refund, the payment, and the statement of the correction."""
     about = [("its refund", "refund", each.id), ("its payment", "payment", each.payment_id)]
     if each.settlement_id is not None:
         about.append(("its statement", "settlement", each.settlement_id))

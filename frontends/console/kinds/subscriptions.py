@@ -1,4 +1,4 @@
-"""Subscriptions: their list, and their detail with the charges."""
+"""Subscriptions: list, and detail with the charges."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ from .kinds import ACCOUNT, MODE, Filter, Kind, Wish
 from .wishes import DATES, ORDER, by_status, wanted
 
 _CHARGES = 200
-"""The newest ones that a detail lists."""
+"""Maximum number of charges in a detail, newest first."""
 
 
 class _Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription and when it may be charged, by the time in which it lives."""
+    """A subscription and its charge window, on its account's clock."""
 
     id: str
     version: int
@@ -92,7 +92,7 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
-    """Its own story, and each payment that charged or bound it, to be opened."""
+    """Return the subscription's own events and each payment that bound or charged it."""
     each = shown.subscription
     async with ports.storage.unit() as unit:
         payments = await unit[Payment].find(

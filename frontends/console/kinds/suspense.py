@@ -1,4 +1,4 @@
-"""Money in suspense: what came for payments and exchanges and could move nothing, and sending it back."""
+"""Suspense: money received for payments and exchanges that could not be applied, and sending it back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,7 +66,7 @@ def _facts(each: Suspended) -> list[tuple[str, Any]]:
 
 
 async def _timeline(ports: Ports, each: Suspended) -> list[Moment]:
-    """What it came for, to be opened, and its own story."""
+    """Return a link to the payment or exchange, and the entry's own events."""
     kind = "payment" if isinstance(each, Suspense) else "exchange"
     came = Moment(
         at=each.received_at, source=kind, text="what it came for", detail=_of(each), of=kind, object_id=_of(each)
@@ -83,7 +83,7 @@ def _takes_address(each: Suspended) -> bool:
 
 
 def _operation(each: Suspended) -> str | None:
-    """What a bank may have of it now."""
+    """Return the operation of the return that a bank may be processing now."""
     if isinstance(each, Suspense):
         is_sent = each.sending_since is not None and each.resolved_at is None and each.reason not in RETURN_ENDED
         return present_operation(each) if is_sent else None

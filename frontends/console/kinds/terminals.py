@@ -1,4 +1,5 @@
-"""Terminals of an account: ways of paying with rules of their own. They never change but for being switched."""
+"""Terminals of an account: payment methods with their own rules. After creation they can only be enabled and
+disabled."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What lists are asked for: the filters that most kinds have, and what they mean (docs/console.md "Filters")."""
+"""Filters that most kinds share, and their translation into queries (docs/console.md "Filters")."""
 
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -20,7 +20,7 @@ ORDER = Filter(name="order", hint="the merchant's own id")
 
 
 def wanted(wish: Wish) -> Wanted:
-    """A wish by the filters that most kinds have. Raises: Refusal VALIDATION_ERROR."""
+    """Return the shared filters of a wish as a query. Raises: Refusal VALIDATION_ERROR."""
     mode = wish.of("mode")
     return Wanted(
         account_id=wish.of("account"),
@@ -34,17 +34,17 @@ def wanted(wish: Wish) -> Wanted:
 
 
 def by_status(asked: Wanted, statuses: type[Enum]) -> dict[str, Any]:
-    """The criterion of a status, where one was asked for."""
+    """Return the status criterion, if the filter is set."""
     return {} if asked.status is None else {"status": statuses(asked.status)}
 
 
 def moment_from(wish: Wish) -> datetime | None:
-    """From when on. Raises: Refusal VALIDATION_ERROR."""
+    """Return the start of the period. Raises: Refusal VALIDATION_ERROR."""
     return _moment("from", wish)
 
 
 def moment_to(wish: Wish) -> datetime | None:
-    """Until when; a day alone is included. Raises: Refusal VALIDATION_ERROR."""
+    """Return the end of the period; a day without a time is included. Raises: Refusal VALIDATION_ERROR."""
     return _moment("to", wish, timedelta(days=len(wish.of("to") or "") == _DAY))
 
 

@@ -1,4 +1,4 @@
-"""Payouts to merchants: their list, detail and acts."""
+"""Payouts to merchants: list, detail and actions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from .wishes import DATES, by_status, wanted
 
 _LOOKS = 8
 _PAUSE = 1.0
-"""How often, and in how many seconds, it is looked how a payout goes on."""
+"""Number of polls of a payout's status, and seconds between them."""
 
 
 async def _read(ports: Ports, wish: Wish, after: Withdrawal | None, limit: int) -> list[Withdrawal]:
@@ -54,7 +54,7 @@ async def _cancel(doing: Doing) -> str:
 
 
 async def _follow(doing: Doing, withdrawal_id: str, since: WithdrawalStatus) -> str:
-    """Tell how the payout goes on, while there is somebody to wait for it; the service does it."""
+    """Report the payout's progress for a few seconds. The service continues it in any case."""
     for _ in range(_LOOKS):
         present = await _get(doing.ports, withdrawal_id)
         if present is None:
@@ -67,7 +67,7 @@ async def _follow(doing: Doing, withdrawal_id: str, since: WithdrawalStatus) -> 
 
 
 async def pay_out_and_follow(doing: Doing, account_id: str, mode: Mode) -> str:
-    """Pay out what an account has available, and tell what becomes of it."""
+    """Pay out the available balance of an account, and report its progress."""
     made = await pay_out_now(doing.ports, account_id, mode)
     return f"{made.amount} USDT. {await _follow(doing, made.id, made.status)}"
 
