@@ -1,18 +1,20 @@
-"""Group commit for SQLite: the writes of many units in one transaction, and so in one fsync.
+"""Group commit for SQLite: the writes of many units share one transaction, and so one fsync.
 
-Whoever waits while a commit is under way joins the next one. A batch is carried out in one go; when a unit of it is
-refused (it lost a race, or broke a rule) all of it is taken back and carried out again, now with a savepoint for each
-unit, so that the refused one takes back its own writes only. Refusals are rare, and savepoints are nearly half of all
-statements. Nobody hears of success before COMMIT returned, nor once the file is not where its path leads
-(open_file.py). Other processes that wait have their turn between two batches (turnstile.py).
+Units that arrive during a commit join the next batch. A batch is first written without savepoints. When a unit in
+it is refused (it lost a race, or broke a rule), the committer rolls the batch back and writes it again with a
+savepoint for each unit, so that a refused unit loses only its own writes. Refusals are rare, and savepoints are
+nearly half of all statements.
 
-Units that need not be on disk (ports/storage.py: Unit.commit) have transactions of their own, before the others: they
-wait for no fsync, and are on disk with the next one, because the log is one sequence.
+A caller learns of success only after COMMIT returned, and only while the file is still where its path leads
+(open_file.py). Other processes get their turn between two batches (turnstile.py).
 
-Statements run on the event loop and only what may block runs in the one thread: COMMIT with its fsync, and BEGIN
-IMMEDIATE, but that only once it was refused because another process writes. Measured beside a busy HTTP loop this
-gives a third more commits, at a sixth less CPU, than a thread that runs all statements: a statement takes some
-microseconds, less than handing it over. After some units the loop has a turn, so that a large batch does not hold up
+Units that need not be on disk (ports/storage.py: Unit.commit) run in their own transactions, before the others.
+They wait for no fsync, and reach the disk with the next one, because the log is one sequence.
+
+Statements run on the event loop. Only calls that may block run in the one thread: COMMIT with its fsync, and BEGIN
+IMMEDIATE after a first try failed because another process writes. Measured beside a busy HTTP loop, this gives a
+third more commits at a sixth less CPU than running all statements in a thread: a statement takes some microseconds,
+less than the handover. The committer yields to the loop after every few units, so that a large batch does not delay
 requests. While the thread works, nothing else touches the connection.
 """
 
@@ -33,24 +35,27 @@ from .waiting import Doubtful, WaitingUnit
 T = TypeVar("T")
 
 BATCH = 256
-"""Units in one transaction at most, so that the first of them need not wait for ever more."""
+"""Units in one transaction at most, to limit how long the first of them waits."""
 QUEUE = 10_000
-"""Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
+"""Units that may wait. Beyond that the storage counts as stuck and refuses new ones."""
 _IN_A_ROW = 8
-"""Batches that wait for no fsync, one after the other, until one does whatever waits: so nobody who needs the disk is
-kept from it, and no more than this is ever lost."""
+"""Batches without fsync in a row.
+
+The next batch then writes every waiting unit durably. This keeps durable units from starving, and limits how much a
+crash can lose.
+"""
 _AGAIN = 0.002
-"""Seconds between two tries to begin while another process writes."""
+"""Seconds between two attempts to begin while another process writes."""
 _UNITS_A_TICK = 16
-"""Units after which the loop has a turn: about a millisecond."""
+"""Units between two yields to the event loop: about a millisecond of work."""
 
 
 class Committer:
-    """Owns the one connection that writes. For one event loop.
+    """Owner of the only connection that writes. For one event loop.
 
-    `begin` is called before the quick ways of a batch, and `end` after them: what they leave for all of them together
-    is written there. It raises Doubtful where that is refused, and then each unit does its own work. Another process
-    that writes is waited for `busy` seconds.
+    The committer calls `begin` before the quick functions of a batch, and `end` after them. `end` writes what the
+    quick functions left for the whole batch. It raises Doubtful when that is refused, and then each unit runs its
+    own `work`. The committer waits `busy` seconds for another process that writes.
     """
 
     def __init__(
@@ -64,7 +69,8 @@ class Committer:
         busy: float = BUSY,
     ) -> None:
         self._connection = connection
-        # One for all statements: to make one costs as much as a small one, and the connection keeps a trace of 200.
+        # One cursor for all statements: creating one costs as much as a small statement, and the connection tracks up
+        # to 200.
         self._cursor = connection.cursor()
         self._turnstile = turnstile
         self._opened_file = open_file
@@ -73,10 +79,10 @@ class Committer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
         self._waiting: deque[WaitingUnit] = deque()
         self._light: deque[WaitingUnit] = deque()
-        """Those that need not be on disk."""
+        """Units that need not be on disk."""
         self._in_a_row = 0
         self._is_durable = True
-        """How the connection commits."""
+        """Whether the connection waits for the disk at COMMIT."""
         self._flushing: asyncio.Task[None] | None = None
         self._closed = False
         self._begun: int | None = None
@@ -91,12 +97,13 @@ class Committer:
         late: Callable[[], None] | None = None,
         durable: bool = True,
     ) -> "asyncio.Future[T]":
-        """Do the work in the next transaction, and return what it returned once that is on disk, or, where it need not
-        be `durable`, committed.
+        """Run `work` in the next transaction, and return its result once that is on disk, or only committed if not
+        `durable`.
 
-        `quick` does the same where nothing is refused; it raises Doubtful elsewhere, and then `work` is done.
-        When the caller is cancelled before its transaction began, the work is not done; later, it is, and `late` is
-        called in the caller's stead. Raises what `work` raised; Unavailable when the file could not be written.
+        `quick` does the same as `work` for the case that nothing is refused. It raises Doubtful otherwise, and then
+        `work` runs. If the caller is cancelled before its transaction began, the work is skipped. If it is
+        cancelled later, the work is done, and `late` is called because no caller is left to get the result. Raises
+        what `work` raised; Unavailable when the file could not be written.
         """
         if self._closed:
             raise Unavailable("the storage is closed")
@@ -112,8 +119,9 @@ class Committer:
         return future
 
     def others_wrote(self) -> int | None:
-        """A number that stands still for as long as nobody but this committer writes to the file; None where it
-        cannot be told just now. While our transaction is open nobody else can."""
+        """Return a number that changes only when another connection writes to the file; None when it cannot be read
+        now. While our transaction is open no other process can write.
+        """
         if self._begun is not None:
             return self._begun
         if self._away:
@@ -128,12 +136,12 @@ class Committer:
         return int(number)
 
     def _let_go(self) -> None:
-        """A cursor that is left open keeps the file open behind a connection that is closed."""
+        """Close the cursor first: an open cursor keeps the file open behind a closed connection."""
         self._cursor.close()
         self._connection.close()
 
     async def close(self) -> None:
-        """Write what waits, then close the connection."""
+        """Write the waiting units, then close the connection."""
         self._closed = True
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
@@ -143,6 +151,7 @@ class Committer:
 
     async def _flush(self) -> None:
         try:
+            # Up to _IN_A_ROW batches skip the fsync; the next one takes both queues and waits for the disk.
             while self._waiting or self._light:
                 if self._light and self._in_a_row < _IN_A_ROW:
                     self._in_a_row += 1
@@ -152,7 +161,7 @@ class Committer:
                     await self._write(_taken(self._waiting, self._light), durable=True)
         finally:
             self._flushing = None
-            # Only when this task was cancelled (the loop is being closed) somebody still waits.
+            # Units still wait only if this task was cancelled (the loop is closing).
             for waiting in (*self._light, *self._waiting):
                 waiting.fail(Unavailable("the event loop was closed"))
             self._light.clear()
@@ -160,6 +169,7 @@ class Committer:
 
     async def _write(self, batch: list[WaitingUnit], *, durable: bool) -> None:
         try:
+            # Step 1: begin. Step 2: write every unit. Step 3: commit, in the thread if the commit waits for the disk.
             self._commit_as(durable=durable)
             await self._begin()
             taken = await self._carry_out(batch)
@@ -167,6 +177,7 @@ class Committer:
                 await self._in_thread(self._cursor.execute, "COMMIT")
             else:
                 self._cursor.execute("COMMIT")
+            # Step 4: a file that was deleted or replaced meanwhile lost this commit, so check before reporting success.
             self._opened_file.look()
             self._opened_file.require()
         except Unavailable as lost:
@@ -186,23 +197,27 @@ class Committer:
             raise
         else:
             self._begun = None
+            # Step 5: only now let the callers know.
             for waiting in taken:
                 waiting.succeed()
 
     def _commit_as(self, *, durable: bool) -> None:
-        """Have transactions that begin from now on wait for the disk, or not. As a script, because a statement that is
-        kept prepared would set nothing the second time."""
+        """Make transactions that begin from now on wait for the disk, or not.
+
+        This uses a script because a cached prepared statement would have no effect the second time.
+        """
         if durable is not self._is_durable:
             self._cursor.executescript(DURABLE if durable else NOT_DURABLE)
             self._is_durable = durable
 
     async def _begin(self) -> None:
         if not (self._turnstile.is_free() and self._begun_at_once()):
+            # Another process writes or waits for its turn, so begin in the thread, which may block.
             await self._in_thread(self._begin_patiently)
         self._begun = self._data_version()
 
     def _begun_at_once(self) -> bool:
-        """Begin; False where another process writes."""
+        """Begin a transaction. Return False if another process writes."""
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as fault:
@@ -223,9 +238,11 @@ class Committer:
     async def _carry_out(self, batch: list[WaitingUnit]) -> list[WaitingUnit]:
         self._begin_batch()
         try:
+            # First pass: the quick functions, without savepoints. `end` then writes what they share.
             taken = await self._each(batch, self._hope)
             self._end_batch(self._cursor)
         except Doubtful:
+            # Something was refused. Start over with a savepoint for each unit, to find out which unit it was.
             await self._roll_back()
             await self._begin()
             return await self._each(batch, self._attempt)
@@ -234,7 +251,7 @@ class Committer:
     async def _each(self, batch: list[WaitingUnit], carry_out: Callable[[WaitingUnit], None]) -> list[WaitingUnit]:
         taken = []
         for number, waiting in enumerate(batch, start=1):
-            if not waiting.future.done():  # cancelled while it waited: nobody asks for it any more
+            if not waiting.future.done():  # the caller was cancelled while the unit waited
                 carry_out(waiting)
                 taken.append(waiting)
             if number % _UNITS_A_TICK == 0:
@@ -242,7 +259,7 @@ class Committer:
         return taken
 
     def _hope(self, waiting: WaitingUnit) -> None:
-        """Raises: Doubtful, and with it goes the batch."""
+        """Run the quick function of a unit. Raises: Doubtful, which sends the whole batch to the second pass."""
         try:
             waiting.outcome = waiting.quick(self._cursor)
         except sqlite3.Error:
@@ -257,18 +274,20 @@ class Committer:
             waiting.outcome = waiting.work(self._cursor)
         except sqlite3.Error:
             raise
-        except Exception as fault:  # noqa: BLE001 - handed to the one who waits for this unit
+        except Exception as fault:  # noqa: BLE001 - passed to the caller of this unit
             execute("ROLLBACK TO unit")
             waiting.outcome = fault
         execute("RELEASE unit")
 
     async def _roll_back(self) -> None:
         self._begun = None
-        if self._connection.in_transaction:  # a full disk ends it by itself
+        if self._connection.in_transaction:  # SQLite has rolled back by itself when the disk is full
             await self._in_thread(self._connection.rollback)
 
     async def _in_thread(self, call: Callable[..., object], *arguments: object) -> None:
-        """Run a call in the thread, and stay until it is over even when cancelled: the connection is in its hands."""
+        """Run a call in the thread, and wait until it ends even when cancelled, because the thread uses the
+        connection.
+        """
         future = asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
         self._away = True
         cancelled: asyncio.CancelledError | None = None
@@ -284,7 +303,7 @@ class Committer:
 
 
 def _taken(*queues: deque[WaitingUnit]) -> list[WaitingUnit]:
-    """The next batch of these queues, the first before the second."""
+    """Return the next batch of these queues, taking from the first queue first."""
     batch: list[WaitingUnit] = []
     for queue in queues:
         while queue and len(batch) < BATCH:

@@ -1,4 +1,4 @@
-"""A copy of the SQLite file beside a working service: SQLite's own online backup, from one read snapshot."""
+"""Copy of the SQLite file beside a working service: SQLite's own online backup, from one read snapshot."""
 
 import asyncio
 import sqlite3
@@ -11,15 +11,15 @@ from ....ports.faults import Unavailable
 from . import file as sqlite_file
 
 _PAGES = 1024
-"""Copied at a time: 4 MiB with SQLite's usual pages."""
+"""Pages copied in one step: 4 MiB with SQLite's usual page size."""
 
 
 class _Cancelled(Exception):
-    """Nobody waits for the copy any more."""
+    """The caller of the copy was cancelled."""
 
 
 async def copy(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Make `target`, which must not exist: what was committed when the copying began, whole and checked.
+    """Create `target`, which must not exist, with everything committed before the copy began, and check it.
 
     Raises: Unavailable.
     """
@@ -57,17 +57,17 @@ def _copy(source: Path, target: Path, step: Callable[[int, int, int], object]) -
         closing(sqlite_file.connect_to_read(source, wait=True)) as reading,
         closing(sqlite3.connect(target)) as writing,
     ):
-        # A read transaction that stays open: every page is of one moment. Without it the copying begins anew at every
-        # commit of the service, and under load would never end. The log grows by what is committed meanwhile.
+        # Keep a read transaction open, so that all pages come from one moment. Without it the backup restarts at every
+        # commit of the service, and under load would never end. The log grows by the commits made meanwhile.
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
         reading.backup(writing, pages=_PAGES, progress=step, sleep=0)
-        # One file, without a log beside it, until something opens it.
+        # Leave one file without a log beside it, until a process opens it.
         writing.execute("PRAGMA journal_mode=DELETE")
 
 
 def _fault_of(path: Path) -> str | None:
-    """What SQLite finds wrong with a file that nobody uses."""
+    """Return what SQLite finds wrong with a file that no process uses."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     return None if found == "ok" else str(found).replace("\n", " ")

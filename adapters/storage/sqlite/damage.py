@@ -1,4 +1,7 @@
-"""Reading a whole SQLite file, to find what is damaged where nobody looked yet. May run beside a working service."""
+"""Full read of a SQLite file, to find damage in parts that no query has read yet.
+
+It may run beside a working service.
+"""
 
 import asyncio
 import sqlite3
@@ -14,14 +17,16 @@ from . import file as sqlite_file
 T = TypeVar("T")
 
 _PER_TABLE = 3
-"""Faults of one table that are told: what is damaged is often damaged in many ways."""
+"""Faults reported for one table at most: a damaged table often has many."""
 
 Progress = Callable[[str], None]
 
 
 async def sqlite_damage(path: Path, progress: Progress) -> tuple[list[str], str]:
-    """What is wrong with a file, table by table and then with what belongs to none, and what was looked at. Every page
-    in use is read, and every index beside its table. Raises: Unavailable."""
+    """Return what is wrong with a file, first by table and then for the rest, and a summary of what was checked.
+
+    Every page in use is read, and every index is compared with its table. Raises: Unavailable.
+    """
     try:
         connection = sqlite_file.connect_to_read(path, wait=True)
     except (sqlite3.Error, OSError) as fault:
@@ -29,7 +34,7 @@ async def sqlite_damage(path: Path, progress: Progress) -> tuple[list[str], str]
     try:
         return await _in_a_daemon(lambda: _damage(connection, progress))
     except asyncio.CancelledError:
-        # Nobody waits for its end.
+        # The caller was cancelled, so stop the read.
         with suppress(sqlite3.ProgrammingError):  # closed by now
             connection.interrupt()
         raise
@@ -51,20 +56,20 @@ def _damage(connection: sqlite3.Connection, progress: Progress) -> tuple[list[st
 
 
 def _faults(connection: sqlite3.Connection, pragma: str) -> list[str]:
-    """Raises: sqlite3.OperationalError where it was interrupted."""
+    """Return the faults that a check reports. Raises: sqlite3.OperationalError when it was interrupted."""
     try:
         rows = connection.execute(pragma).fetchmany(_PER_TABLE)
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError as fault:
         return [str(fault)]
-    # SQLite's lines begin with which database it is, on a line of its own.
+    # SQLite's texts begin with a line that names the database.
     texts = [str(text).replace("*** in database main ***\n", "") for (text,) in rows]
     return [line for text in texts for line in text.splitlines()[:_PER_TABLE] if line != "ok"]
 
 
 async def _in_a_daemon(work: Callable[[], T]) -> T:
-    """In a thread that the end of the program does not wait for."""
+    """Run `work` in a thread that does not delay the end of the program."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -72,7 +77,7 @@ async def _in_a_daemon(work: Callable[[], T]) -> T:
         if done.done():
             return
         if fault is None:
-            done.set_result(result)  # type: ignore[arg-type]  # there is one where there is no fault
+            done.set_result(result)  # type: ignore[arg-type] # without a fault there is a result
         else:
             done.set_exception(fault)
 
@@ -83,9 +88,9 @@ async def _in_a_daemon(work: Callable[[], T]) -> T:
             result = work()
         except sqlite3.Error as error:
             fault = Unavailable(f"it cannot be read: {error}")
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised in the coroutine that awaits it
             fault = error
-        with suppress(RuntimeError):  # nobody waits any more, and the loop is closed
+        with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
             loop.call_soon_threadsafe(tell, result, fault)
 
     threading.Thread(target=run, daemon=True, name="cambist-pages").start()

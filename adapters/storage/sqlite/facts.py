@@ -1,4 +1,4 @@
-"""What can be asked of a SQLite file before anything opens it: for whoever looks why it does not open."""
+"""Facts about a SQLite file that can be read before the storage opens it, to find out why it does not open."""
 
 import asyncio
 import sqlite3
@@ -12,7 +12,7 @@ from .migrate import sqlite_current
 
 
 async def sqlite_facts(path: Path) -> tuple[str, str | None, Mapping[str, str]]:
-    """The version of SQLite, the schema's revision, and how the file is set. Raises: Unavailable."""
+    """Return SQLite's version, the schema's revision, and the file's settings. Raises: Unavailable."""
 
     def ask() -> tuple[str, str | None, Mapping[str, str]]:
         if not path.exists():

@@ -1,4 +1,4 @@
-"""The marks of a SQLite database: a small file beside it, and the number that the file system gave the database."""
+"""Fingerprint of a SQLite database: a small file beside it, and the number the file system gave the database."""
 
 import asyncio
 import os
@@ -12,30 +12,32 @@ from ...durable import sync
 
 
 def marks_path(database: Path) -> Path:
-    """The file in which a database's marks are kept."""
+    """Return the file that holds the fingerprint of a database."""
     return database.with_name(f"{database.name}.mark")
 
 
 class FileMarks:
-    """Fills the port Beside."""
+    """Implementation of the port Beside."""
 
     keeps = True
 
     def __init__(self, database: Path) -> None:
-        """Nothing is opened yet."""
+        """Remember the paths. No file is opened yet."""
         self._database = database.absolute()
         self._path = marks_path(self._database)
 
     async def place(self) -> str | None:
-        """The inode: a file that was copied has another one, one that was renamed or whose folder was moved has not.
-        The device's number is left out: it may change from one start of the machine to the next."""
+        """Return the inode. Copying the file changes it; renaming the file or moving its folder does not.
+
+        The device's number is left out, because it may change when the machine restarts.
+        """
         try:
             return f"inode {self._database.stat().st_ino}"
         except OSError as error:
             raise Unavailable(f"{self._database} cannot be looked at: {error.strerror}") from error
 
     async def read(self) -> Marks | None:
-        """What is there and cannot be read is no mark. Raises: Unavailable."""
+        """Return the stored fingerprint; None if there is none or it cannot be decoded. Raises: Unavailable."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=Marks)
         except (FileNotFoundError, msgspec.DecodeError):
@@ -44,14 +46,14 @@ class FileMarks:
             raise Unavailable(f"{self._path} cannot be read: {error.strerror}") from error
 
     async def write(self, marks: Marks) -> None:
-        """Raises: Unavailable."""
+        """Store the fingerprint. Raises: Unavailable."""
         try:
             await asyncio.to_thread(self._write, msgspec.json.encode(marks) + b"\n")
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}") from error
 
     def _write(self, content: bytes) -> None:
-        """Whole or not at all, whenever it is broken off."""
+        """Write the file atomically, so that an interruption leaves the old or the new content."""
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

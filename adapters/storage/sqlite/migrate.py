@@ -1,5 +1,8 @@
-"""A SQLite file's schema: where it stands, and bringing it up. Two processes at once are safe: each takes BEGIN
-IMMEDIATE before Alembic looks at the version, so the second finds nothing to do."""
+"""Schema of a SQLite file: read its revision and migrate it.
+
+Two processes may migrate at once: each runs BEGIN IMMEDIATE before Alembic reads the version, so the second finds
+nothing to do.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -14,11 +17,11 @@ from ..sql.room import free_bytes
 from . import file as sqlite_file
 
 _NEEDED = 0.8
-"""Room that a migration takes besides, as a part of the file: it copies each table that it alters."""
+"""Free disk space that a migration needs, as a fraction of the file: it copies each table that it alters."""
 
 
 def sqlite_current(path: Path) -> str | None:
-    """The revision of a SQLite file; None when it was never migrated, or is not there."""
+    """Return the revision of a SQLite file; None if it was never migrated or does not exist."""
     if not path.exists():
         return None
     with closing(sqlite_file.connect_to_read(path, wait=True)) as connection:
@@ -32,9 +35,9 @@ def sqlite_current(path: Path) -> str | None:
 
 
 def migrate_sqlite(path: Path) -> None:
-    """Bring a SQLite file to the head, making it first where there is none. Blocks.
+    """Migrate a SQLite file to the head, and create it if it does not exist. Blocks.
 
-    Raises: SchemaMismatch; Unavailable where the disk has too little room; sqlite3.Error.
+    Raises: SchemaMismatch; Unavailable when the disk has too little room; sqlite3.Error.
     """
     found = sqlite_current(path)
     revisions.refuse_newer(found)
@@ -46,7 +49,7 @@ def migrate_sqlite(path: Path) -> None:
 
     def connect() -> sqlite3.Connection:
         connection = sqlite_file.connect(path)
-        # A table that is altered is copied and dropped; its references must not follow it.
+        # Alembic copies and drops a table that it alters. Foreign keys must not follow the dropped one.
         connection.execute("PRAGMA foreign_keys=OFF")
         connection.execute(f"PRAGMA busy_timeout={revisions.LOCK_SECONDS * 1000}")
         return connection
@@ -62,7 +65,7 @@ def migrate_sqlite(path: Path) -> None:
 
 
 def _begin(path: Path, found: str) -> None:
-    """Raises: Unavailable."""
+    """Log that the migration begins. Raises: Unavailable if the disk has too little room."""
     size = path.stat().st_size
     needed, free = int(size * _NEEDED), free_bytes(path)
     if free < needed:
@@ -74,7 +77,7 @@ def _begin(path: Path, found: str) -> None:
 
 
 def _first(fault: BaseException) -> BaseException:
-    """Return the first error of SQLite in a chain: Alembic cleans up after a fault, and that may fail as well."""
+    """Return SQLite's first error in a chain. Alembic cleans up after a fault, and the cleanup may fail as well."""
     first = fault
     present: BaseException | None = fault
     while present is not None:

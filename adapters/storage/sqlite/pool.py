@@ -1,5 +1,8 @@
-"""Connections for the longer reads of a SQLite file: few, made when they are first needed, each with a thread of its
-own (aiosqlite), so that no list holds up the event loop."""
+"""Connections for the longer reads of a SQLite file.
+
+There are few, created when first needed, and each has its own thread (aiosqlite), so that no list query blocks the
+event loop.
+"""
 
 import asyncio
 import sqlite3
@@ -17,16 +20,16 @@ from . import file as sqlite_file
 
 _CONNECTIONS = 4
 _PATIENCE = 10.0
-"""Seconds that a read waits for a connection."""
+"""Seconds that a read waits for a free connection."""
 _AGAIN = 0.05
 _NO_TEXT = "Could not decode to UTF-8"
-"""How sqlite3 says that bytes which are no text lie where text belongs. It fails the whole statement."""
+"""Start of sqlite3's error for a text column with bytes that are not UTF-8. The error fails the whole statement."""
 _GRACE = 5.0
-"""Seconds that closing waits for reads under way."""
+"""Seconds that `close` waits for reads under way."""
 
 
 class ReadingPool:
-    """The connections of one file. For one event loop."""
+    """Reading connections of one file. For one event loop."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,14 +39,16 @@ class ReadingPool:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
-        """All rows of a statement. Raises: Unavailable."""
+        """Return all rows of a statement. Raises: Unavailable."""
         async with self.connection() as connection:
             return await ask_on(connection, text, parameters)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[aiosqlite.Connection]:
-        """A connection for the time of a block. After a fault, or when the block was broken off, it is not used again:
-        its thread may still be reading. Raises: Unavailable."""
+        """Lend a connection for a block. Raises: Unavailable.
+
+        After a fault or a cancellation the connection is not reused, because its thread may still be reading.
+        """
         try:
             async with asyncio.timeout(_PATIENCE):
                 await self._places.acquire()
@@ -64,7 +69,7 @@ class ReadingPool:
             self._places.release()
 
     async def close(self) -> None:
-        """Let go of the file, once whoever is reading has ended; not much later, however long he reads."""
+        """Close the file once the reads under way have ended, or after _GRACE seconds."""
         if self._closed:
             return
         self._closed = True
@@ -101,13 +106,13 @@ class ReadingPool:
 
 
 async def ask_on(connection: aiosqlite.Connection, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
-    """All rows of a statement. Raises: Unavailable; sqlite3.ProgrammingError for what is a bug of ours."""
+    """Return all rows of a statement. Raises: Unavailable; sqlite3.ProgrammingError for a bug in our code."""
     try:
         return await _rows(connection, text, parameters)
     except sqlite3.OperationalError as fault:
         if not str(fault).startswith(_NO_TEXT):
             raise _unread(fault) from fault
-    # A row holds text that is none: whoever reads the row tells of it, and the others are read.
+    # A row holds bytes that are not text. Read again without decoding: the codec reports that row, and the others load.
     connection.text_factory = tolerant
     try:
         return await _rows(connection, text, parameters)
@@ -127,11 +132,13 @@ async def _rows(connection: aiosqlite.Connection, text: str, parameters: Sequenc
 
 
 async def _end(connection: aiosqlite.Connection) -> None:
-    """Close it after the read that may be under way, which is broken off: again and again, because one that is about to
-    begin would not hear of it."""
+    """Close a connection and interrupt its read.
+
+    The interrupt is repeated, because a read that has not started yet misses it.
+    """
     closing = asyncio.ensure_future(connection.close())
     while not closing.done():
-        with suppress(ValueError, sqlite3.Error):  # closed meanwhile
+        with suppress(ValueError, sqlite3.Error):  # the connection closed meanwhile
             await connection.interrupt()
         await asyncio.wait([closing], timeout=_AGAIN)
     await closing

@@ -1,5 +1,8 @@
-"""Quick reads of the SQLite file, on the event loop: one by primary key takes 10 microseconds, a hop to a thread
-several times that. All longer reads run in threads."""
+"""Quick reads of the SQLite file, on the event loop.
+
+A read by primary key takes 10 microseconds, and a hop to a thread several times that. All longer reads run in
+threads.
+"""
 
 import asyncio
 import sqlite3
@@ -19,23 +22,25 @@ from .open_file import OpenFile
 
 
 class Reading:
-    """A connection that only reads."""
+    """Connection that only reads."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, open_file: OpenFile) -> None:
         self._path = path
         self._opened_file = open_file
         self._connection = connection
-        self._cursor = connection.cursor()  # one for all: to make one costs as much as a small read
+        self._cursor = connection.cursor()  # one for all reads: creating a cursor costs as much as a small read
         self._closed = False
 
     async def all(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
-        """The rows of a quick statement, whatever it takes. Raises Unavailable."""
+        """Return the rows of a quick statement; if the file is locked, read them in a thread. Raises Unavailable."""
         rows = self.at_once(statement, parameters)
         return await self.patiently(statement, parameters) if rows is None else rows
 
     def at_once(self, statement: str, parameters: Sequence[Any]) -> list[Row] | None:
-        """The rows of a quick statement; None when the file is locked (another process is opening or closing it).
-        Raises Unavailable."""
+        """Return the rows of a quick statement; None if the file is locked (another process opens or closes it).
+
+        Raises Unavailable.
+        """
         if self._closed:
             raise Unavailable("the storage is closed")
         self._opened_file.require()
@@ -46,16 +51,16 @@ class Reading:
         return rows
 
     async def patiently(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
-        """The rows of a statement, read in a thread. Raises Unavailable."""
+        """Return the rows of a statement, read in a thread. Raises Unavailable."""
         try:
             return await asyncio.to_thread(self._in_thread, statement, parameters)
         except sqlite3.Error as fault:
             raise Unavailable(f"SQLite could not read: {fault}") from fault
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._closed = True
-        # A cursor that is left open keeps the file open behind a connection that is closed.
+        # An open cursor keeps the file open behind a closed connection.
         self._cursor.close()
         self._connection.close()
 
@@ -70,7 +75,7 @@ class Reading:
 
 
 class HotReader(SqlReader):
-    """Reads of units: `get` and what is quick on the event loop, all else as everywhere."""
+    """Reader of units. `get` and quick queries run on the event loop, all others in threads."""
 
     def __init__(self, tables: Tables, ask: Ask, reading: Reading, met: Met) -> None:
         super().__init__(tables, ask, met)
@@ -84,7 +89,7 @@ class HotReader(SqlReader):
         return rows[0] if rows else None
 
     async def _rows(self, mapped: TableMap[Any], asked: Query) -> Sequence[Row]:
-        # In a thread every row would be a hand-over of the interpreter: both sides wait for it, one after the other.
+        # In a thread, every row costs a handover of the interpreter lock, for which both threads wait in turn.
         if not asked.quick:
             return await super()._rows(mapped, asked)
         return await self._reading.all(*self.tables.found(mapped, asked))

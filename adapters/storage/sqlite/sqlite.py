@@ -1,4 +1,4 @@
-"""The storage in a SQLite file: one process that serves, and others (command line, console) beside it."""
+"""Storage in a SQLite file, for one serving process and others (command line, console) beside it."""
 
 import asyncio
 import sqlite3
@@ -40,12 +40,15 @@ from .units import Units, Work
 
 
 def _absolute(path: Path | str) -> Path:
-    """So that a later change of folder does not matter."""
+    """Return an absolute path, so that a later change of the working directory has no effect."""
     return Path(path).absolute()
 
 
 def _open_file(path: Path, *, migrate: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """The connections that write and that read. The writing one first: reading alone cannot set up a log."""
+    """Open the connection that writes and the one that reads.
+
+    The writer comes first: a reader cannot create the log.
+    """
     if migrate:
         migrate_sqlite(path)
     else:
@@ -64,10 +67,10 @@ def _is_full(fault: BaseException | None) -> bool:
 
 
 class SqliteStorage(SqlStorage):
-    """A Storage (ports/storage.py) in one file. Leases and due times are judged by `clock`.
+    """Storage (ports/storage.py) in one file. `clock` decides leases and due times.
 
-    Units go through the group commit (committer.py). `get` runs on the event loop, on a connection of its own: a read
-    by primary key takes 10 microseconds, a hop to a thread several times that. All longer reads run in threads.
+    Units go through the group commit (committer.py). `get` runs on the event loop, on its own connection: a read by
+    primary key takes 10 microseconds, and a hop to a thread several times that. All longer reads run in threads.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class SqliteStorage(SqlStorage):
 
     @property
     def by_own_clock(self) -> bool:
-        """As the port Clocked has it."""
+        """Return True, as the port Clocked defines it."""
         return True
 
     @classmethod
@@ -115,10 +118,10 @@ class SqliteStorage(SqlStorage):
         catalogue: Sequence[Table] = CATALOGUE,
         patient: bool = False,
     ) -> Self:
-        """Open the file; with `migrate`, make it where there is none, and bring its schema up. Who is `patient` waits
-        longer for other processes that write.
+        """Open the file. With `migrate`, create it if it does not exist and migrate its schema.
 
-        Raises SchemaMismatch when the schema does not fit; Unavailable when the file cannot be opened.
+        With `patient`, writes wait longer for other processes. Raises SchemaMismatch when the schema does not fit;
+        Unavailable when the file cannot be opened.
         """
         where = _absolute(path)
         try:
@@ -146,7 +149,7 @@ class SqliteStorage(SqlStorage):
             await ask_on(connection, "ROLLBACK", ())
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
-        """The record as it stands: the file tells whether another process wrote since it was read."""
+        """Return the current record. The file shows whether another process wrote since the cached read."""
         if not self._looked and not self._look():
             return await self.get(kind, record_id)
         known = self._recent.known(kind, record_id, inf)
@@ -155,14 +158,14 @@ class SqliteStorage(SqlStorage):
         return await self._recent.read(table_map_of(self._table_maps, kind), record_id, self._hot.get)
 
     def _look(self) -> bool:
-        """Forget what was read when another process wrote since. False: that cannot be told just now."""
+        """Clear the cache if another process wrote since. Return False if that cannot be determined now."""
         seen = self._committer.others_wrote()
         if seen is None:
             return False
         if seen != self._seen:
             self._recent.forget_all()
             self._seen = seen
-        # One look is enough for all that runs in this turn of the loop.
+        # One check is enough for everything that runs in this iteration of the loop.
         self._looked = True
         asyncio.get_running_loop().call_soon(self._look_again)
         return True
@@ -173,7 +176,7 @@ class SqliteStorage(SqlStorage):
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:
-        """Take due jobs. Where none is due nothing is written, so that a worker may ask often."""
+        """Claim due jobs. Nothing is written when none is due, so that a worker may poll often."""
         span = lease_microseconds(lease)
         refuse_both(kind, but_kind)
         due = await self.next_due()
@@ -185,7 +188,7 @@ class SqliteStorage(SqlStorage):
         def work(cursor: sqlite3.Cursor) -> list[Row]:
             now = microseconds(self._clock.now())
             claim = self._job_statements.claim(limit=limit, lease=span, now=now, kind=kind, but_kind=but_kind)
-            # A row that cannot be fetched would fail the whole transaction, and all units in it.
+            # A row that cannot be decoded would fail the whole transaction, with all units in it.
             cursor.connection.text_factory = tolerant
             try:
                 rows: list[Row] = cursor.execute(*claim).fetchall()
@@ -203,7 +206,7 @@ class SqliteStorage(SqlStorage):
         return bool(await self._reading.all(*self._job_statements.any_due(now=now, kind=kind, but_kind=but_kind)))
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        """Make leases last longer, in one transaction."""
+        """Extend leases, in one transaction."""
         span = lease_microseconds(lease)
         if not jobs:
             return
@@ -218,21 +221,24 @@ class SqliteStorage(SqlStorage):
         await self._committer.run(work)
 
     async def next_due(self) -> datetime | None:
-        """When the earliest job without a living lease is due."""
+        """Return when the earliest job without a live lease is due."""
         now = microseconds(self._clock.now())
         rows = await self._reading.all(*self._job_statements.next_due.with_values(now=now))
         return nearest_moment(rows[0][0]) if rows else None
 
     async def now(self) -> datetime:
-        """The clock given."""
+        """Return the time of the injected clock."""
         return self._clock.now()
 
     def lost(self) -> str | None:
-        """As the port Losable has it: the file is compared with what its path leads to."""
+        """Return why writes are lost, as the port Losable defines it.
+
+        Compares the open file with the file at its path.
+        """
         return self._opened_file.look()
 
     async def check(self) -> None:
-        """Write and read the heartbeat, and see that there is room for more. Many checks at once are one commit."""
+        """Write and read the heartbeat, and check free disk space. Concurrent checks share one commit."""
         self._refuse_when_closed()
         self._room.check()
         try:
@@ -244,7 +250,7 @@ class SqliteStorage(SqlStorage):
         await self._ask(f"SELECT beaten_at FROM {HEARTBEAT}", ())  # noqa: S608 - nothing from outside
 
     async def close(self) -> None:
-        """Write what waits, then let go of the file."""
+        """Write the waiting units, then close the file."""
         if self._closed:
             return
         await self._notes.again()

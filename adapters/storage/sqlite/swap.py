@@ -1,4 +1,4 @@
-"""Putting a SQLite file in the place of another one, in one step, with the former one kept."""
+"""Replacement of a SQLite file by another in one step. The former file is kept."""
 
 import os
 import sqlite3
@@ -9,23 +9,27 @@ from ....ports.faults import Refused, Unavailable
 from ...durable import sync
 
 LOGS = ("-wal", "-shm")
-"""What SQLite keeps beside a file. A log of the former one must not lie beside the new one, which would take it for its
-own."""
+"""Suffixes of the files that SQLite puts beside a database.
+
+The new file must not lie beside a log of the former one, because SQLite would apply that log to it.
+"""
 
 
 def close_log(path: Path) -> None:
-    """Leave one file, with all that its log holds and nothing beside it. Raises: sqlite3.Error, also while another
-    process has the file open."""
+    """Merge the log into the file, so that nothing is left beside it.
+
+    Raises: sqlite3.Error, also while another process has the file open.
+    """
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
 
 
 def put_in_place(draft: Path, target: Path, former: Path) -> Path | None:
-    """Let `draft`, which nobody has open, stand as `target`; what stood there is `former` from then on.
+    """Move `draft`, which no process has open, to `target`, and the file at `target` to `former`.
 
-    Whenever it is broken off, the one or the other stands there whole. Only the log of a file that SQLite cannot read
-    any more is put aside before it. Returns where the former file is; None: there was none.
-    Raises: Refused while another process has the former file open; Unavailable.
+    An interruption leaves either file whole at `target`. Only the log of a file that SQLite can no longer read is
+    moved away first. Returns the path of the former file; None if there was none. Raises: Refused while another
+    process has the former file open; Unavailable.
     """
     try:
         return _put(draft, target, former)
@@ -43,7 +47,7 @@ def _put(draft: Path, target: Path, former: Path) -> Path | None:
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
-            # It is damaged, so its log is kept as it is, with it.
+            # The file is damaged, so keep its log with it unchanged.
             pass
     for suffix in LOGS:
         log = target.with_name(target.name + suffix)
@@ -58,9 +62,9 @@ def _put(draft: Path, target: Path, former: Path) -> Path | None:
 
 
 def _keep(target: Path, former: Path) -> None:
-    """Give the file the other name, too, so that there is no moment without one."""
+    """Give the former file a second name, so that `target` exists at every moment."""
     try:
         os.link(target, former)
     except OSError:
-        # A file system without links: for an instant there is none.
+        # The file system has no hard links, so `target` is missing for an instant.
         target.rename(former)

@@ -1,9 +1,9 @@
-"""Turns of the processes that write one SQLite file.
+"""Fair turns for the processes that write one SQLite file.
 
-SQLite has no queue: who finds the file locked asks again after a pause, and a service under load, which begins its next
-transaction as soon as one ended, leaves no moment for it. So whoever waits holds the lock of a file beside the database
-meanwhile, and nobody begins while another holds it. It is a courtesy, and nothing rests on it: where it cannot be had,
-SQLite's own lock decides as ever.
+SQLite has no queue. A process that finds the file locked retries after a pause, and a service under load, which
+begins its next transaction as soon as one ends, leaves no gap for it. So a waiting process holds the lock of a file
+beside the database, and no process begins a transaction while another holds that lock. Correctness does not depend
+on it: where this lock is not available, only SQLite's own lock decides.
 """
 
 import os
@@ -17,14 +17,17 @@ if sys.platform != "win32":
     import fcntl
 
 COURTESY = 2.0
-"""Seconds for which another's turn is respected: a process that was stopped in it must not stop all."""
+"""Seconds to respect the turn of another process.
+
+A process that was stopped during its turn must not stop all others.
+"""
 _SPURNED = 10.0
-"""Seconds for which nobody's turn is respected after that."""
+"""Seconds for which turns are ignored after that."""
 _AGAIN = 0.002
 
 
 class Turnstile:
-    """The lock beside one database, for one process. Its file is made by the first that waits, and stays."""
+    """Lock beside one database, for one process. The first process that waits creates the lock file, which stays."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -33,7 +36,7 @@ class Turnstile:
         self._spurned_until = 0.0
 
     def is_free(self) -> bool:
-        """Whether no other process waits for its turn. Two calls of the system: some microseconds."""
+        """Return whether no other process waits for its turn. Makes two system calls: some microseconds."""
         descriptor = self._opened(os.O_RDWR)
         if descriptor is None:
             return True
@@ -61,14 +64,16 @@ class Turnstile:
             _let_go(descriptor)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the lock file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def _opened(self, flags: int) -> int | None:
-        """The file's descriptor; None where there can be none, as on Windows, which has no flock. What root makes
-        belongs to the database's owner, who must be able to open it."""
+        """Return the file's descriptor; None if it cannot be opened, as on Windows, which has no flock.
+
+        A file that root creates gets the database's owner, who must be able to open it.
+        """
         if self._descriptor is not None or sys.platform == "win32":
             return self._descriptor
         with suppress(OSError):

@@ -1,7 +1,8 @@
-"""How units are carried out on the one connection that writes a SQLite file.
+"""Execution of units on the connection that writes a SQLite file.
 
-Each in two ways: the quick one hopes that nothing is refused, and leaves sums to the end of the batch, where one upsert
-adds up each row of them however many units moved it (sql/plan.py). The thorough one says what was refused, and to whom.
+There are two modes. The quick one assumes that nothing is refused, and leaves sums to the end of the batch, where
+one upsert writes each row of sums, however many units changed it (sql/plan.py). The thorough one finds out which
+unit was refused, and why.
 """
 
 import sqlite3
@@ -19,7 +20,7 @@ from .waiting import Doubtful
 
 
 class Units:
-    """The units of the transaction that is under way."""
+    """Units of the transaction under way."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -27,11 +28,11 @@ class Units:
         self._sums = Plan(self._nulls)
 
     def begin(self) -> None:
-        """Another transaction begins."""
+        """Start another transaction."""
         self._sums.clear()
 
     def hope(self, cursor: sqlite3.Cursor, pending: Pending) -> None:
-        """Carry a unit out, but for its sums. Raises: Doubtful where something is refused."""
+        """Write a unit without its sums. Raises: Doubtful when a write is refused."""
         try:
             for write in pending.writes:
                 if not cursor.execute(*self._quick(write)).rowcount:
@@ -41,8 +42,10 @@ class Units:
         self._sums.put(pending.accruals.values())
 
     def _quick(self, write: Write) -> Statement:
-        """The statement of a write; of a new row without the fields that are null, each of which SQLite takes 1300
-        instructions to be told."""
+        """Return the statement of a write.
+
+        An insert leaves out null fields, because each costs SQLite 1300 instructions.
+        """
         statements = self._tables.statements(write.mapped)
         if type(write) is not Add:
             return statements.of(write)
@@ -50,7 +53,10 @@ class Units:
         return statements.insert(names), values
 
     def end(self, cursor: sqlite3.Cursor) -> None:
-        """Write the sums. Raises: Doubtful where one is refused: whose it is shows when each unit writes its own."""
+        """Write the sums.
+
+        Raises: Doubtful when one is refused. Each unit then writes its own, which shows whose it was.
+        """
         try:
             for part in self._sums.sums():
                 cursor.executemany(self._tables.statements(part.mapped).upsert(1), part.by_row())
@@ -58,7 +64,7 @@ class Units:
             raise Doubtful from refused
 
     def carry_out(self, cursor: sqlite3.Cursor, pending: Pending) -> None:
-        """Carry out all of a unit. Raises: Conflict, Stale, ValueError for what is refused."""
+        """Write a whole unit. Raises: Conflict, Stale or ValueError when a write is refused."""
         for write, (text, parameters) in self._tables.of_unit(pending.all_writes()):
             try:
                 changed = cursor.execute(text, parameters).rowcount
@@ -68,7 +74,9 @@ class Units:
                 raise Stale(f"{write.mapped.name} {write.id} changed since it was read, or is gone")
 
     def _refusal(self, cursor: sqlite3.Cursor, write: Write) -> Exception:
-        """What a constraint refused: a unique rule, or, having made a null of the sum, one beyond 64 bits."""
+        """Return the error for a violated constraint: a unique rule, or a sum beyond 64 bits, which SQLite turned into
+        null.
+        """
         for rule, statement in self._tables.statements(write.mapped).clashes(write):
             if cursor.execute(*statement).fetchall():
                 return Conflict(rule)
@@ -76,20 +84,20 @@ class Units:
 
 
 class Work(msgspec.Struct, eq=False):
-    """A unit as the committer is given it. Functions made for each would take longer than this."""
+    """A unit in the form that the committer takes. Creating closures for each unit would take longer."""
 
     units: Units
     pending: Pending
     late: Callable[[Pending], None]
 
     def hope(self, cursor: sqlite3.Cursor) -> None:
-        """As Units has it."""
+        """Write the unit in the quick mode of Units."""
         self.units.hope(cursor, self.pending)
 
     def carry_out(self, cursor: sqlite3.Cursor) -> None:
-        """As Units has it."""
+        """Write the unit in the thorough mode of Units."""
         self.units.carry_out(cursor, self.pending)
 
     def tell_late(self) -> None:
-        """It was written after who committed it was cancelled."""
+        """Report a unit that was written after its caller was cancelled."""
         self.late(self.pending)

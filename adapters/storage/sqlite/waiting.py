@@ -1,4 +1,4 @@
-"""Units that wait for their commit (committer.py)."""
+"""Units waiting for their commit (committer.py)."""
 
 import asyncio
 import sqlite3
@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 
 Work = Callable[[sqlite3.Cursor], Any]
-"""Statements of one unit, which may be carried out twice, the first time in vain. sqlite3.Error out of it fails the
-whole batch; anything else only this unit. It leaves no row of an answer unread: that would keep the connection in the
-past."""
+"""Statements of one unit. They may run twice, the first time in vain.
+
+A sqlite3.Error fails the whole batch; any other exception fails only this unit. The function must fetch all rows of
+a result, because an unread one would pin the connection to an old snapshot.
+"""
 
 
 class WaitingUnit(msgspec.Struct, eq=False):
-    """A unit in the queue, and the future of whoever waits for it."""
+    """Unit in the queue, with the future that its caller awaits."""
 
     work: Work
     quick: Work
@@ -22,10 +24,10 @@ class WaitingUnit(msgspec.Struct, eq=False):
     late: Callable[[], None] | None
     outcome: Any = None
 
-    __repr__ = object.__repr__  # a struct's own would show what is written
+    __repr__ = object.__repr__  # the default of a struct would show the written values
 
     def succeed(self) -> None:
-        """The transaction is on disk: tell what came of this unit in it."""
+        """Report the outcome of this unit to its caller. The transaction is on disk."""
         if isinstance(self.outcome, Exception):
             self.fail(self.outcome)
         elif not self.future.done():
@@ -39,4 +41,4 @@ class WaitingUnit(msgspec.Struct, eq=False):
 
 
 class Doubtful(Exception):
-    """The quick way of a unit, or the end of a batch's, was refused; whose refusal it is and which, their work says."""
+    """The quick mode of a unit or the end of its batch was refused. The thorough mode finds out which unit and why."""
