@@ -1,7 +1,7 @@
-"""Arrays as Postgres reads them from text (its manual, 8.15.2).
+"""Arrays in the text format of Postgres (its manual, 8.15.2).
 
-The driver asks of every element of an array whether it is an array itself, by two abstract classes: half of what
-sending a group of units costs, and a twentieth of what a new payment costs.
+The driver tests every array element against two abstract classes, to see whether the element is an array itself.
+That is half of the cost of sending a group of units, and a twentieth of the cost of a new payment.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TYPES = {
     Storing.BOOLEAN: "text::boolean[]",
     Storing.BYTES: "bytea[]",
 }
-"""What a parameter is cast to that holds an array of these."""
+"""Type cast of a parameter that holds an array of such values."""
 
 
 _BYTES = Storing.BYTES
@@ -24,7 +24,7 @@ _AS_TEXT = (Storing.TEXT, Storing.JSON)
 
 
 def array(storing: Storing, values: Sequence[Any]) -> Any:
-    """The parameter for one array; that of bytes is left to the driver."""
+    """Return the parameter for one array. The driver formats arrays of bytes."""
     if storing in _AS_TEXT:
         return _texts(values)
     if storing is _BYTES:
@@ -36,8 +36,8 @@ def array(storing: Storing, values: Sequence[Any]) -> Any:
 
 def _texts(values: Sequence[str | None]) -> str:
     if None not in values:
-        joined = '","'.join(values)  # type: ignore[arg-type]  # none of them is null
-        # Nothing to be escaped: no other quotation marks than those between two.
+        joined = '","'.join(values)  # type: ignore[arg-type] # no element is null
+        # Nothing needs escaping: the only quotation marks are the two between each pair of elements.
         if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
             return f'{{"{joined}"}}'
     return f"{{{','.join('NULL' if value is None else _quoted(value) for value in values)}}}"

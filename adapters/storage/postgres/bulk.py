@@ -1,7 +1,7 @@
-"""Many writes as one statement for Postgres: the rows of one table go as arrays, whatever units they are from, so there
-are few forms of such a statement, and Postgres plans each of them once.
+"""Many writes in one statement for Postgres.
 
-With a round trip for each write, one after the other, a settlement takes four times as long.
+The rows of one table go as arrays, whichever units they belong to. So there are few forms of such a statement, and
+Postgres plans each of them once. With one round trip per write, a settlement takes four times as long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ from .arrays import TYPES, array
 from .joined import all_or_nothing
 
 _FORMS = 256
-"""Statements that are remembered: what is written together by chance makes forms without end."""
+"""Statements that are cached. The cache has a limit, because chance combinations of writes make endless forms."""
 
 _Form = tuple[What, str, tuple[str, ...]]
-"""What is done, to which table, and the fields that are written."""
+"""Kind of write, table, and the written fields."""
 
 
 class Bulk:
-    """Makes such statements. What it remembers serves all units."""
+    """Builder of such statements. All units share its cache."""
 
     def __init__(self) -> None:
         self._texts: dict[tuple[_Form, ...], str] = {}
@@ -30,14 +30,15 @@ class Bulk:
         self._nulls = Nulls()
 
     def statement(self, writes: Iterable[Write]) -> tuple[str, list[Any]]:
-        """The one statement of writes that never meet in one row, sums apart, which are added up; it makes all of them
-        or none (joined.py: TAKEN_BACK). An array for each column, and the number of rows of each part.
+        """Return one statement for writes that touch different rows, except for sums, which are added up.
 
-        Raises: ValueError for sums that only together are beyond 64 bits; TypeError for any other kind of write.
+        The statement makes all of the writes or none (joined.py: TAKEN_BACK). Its parameters are an array for each
+        column, and the number of rows of each part. Raises: ValueError for sums that only together are beyond 64
+        bits; TypeError for any other kind of write.
         """
         plan = Plan(self._nulls)
         plan.put(writes)
-        # In one order, whatever came first: else the same writes would make more forms.
+        # Sort the parts: otherwise the same writes in another order would make another form.
         parts = [*sorted(plan.rows(), key=_form_as_text), *plan.sums()]
         arrays, counts = list[Any](), list[int]()
         for part in parts:
@@ -63,8 +64,11 @@ def _form_as_text(part: Part) -> tuple[str, str, tuple[str, ...]]:
 
 
 def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
-    """What of a unit can go together and first: new rows, and changed ones of tables without unique rules, which may be
-    broken by one order and not by another; each named once. And the rest, in order, sums last as ever."""
+    """Split a unit into the writes that can go together first, and the rest in order, with sums last.
+
+    New rows can go together, and so can changed rows of tables without unique rules (the order of changes may
+    decide whether a unique rule is broken). A row that the unit writes twice belongs to the rest.
+    """
     named: dict[tuple[str, str], int] = {}
     for write in writes:
         if not isinstance(write, Accrue):
@@ -81,7 +85,7 @@ def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
 
 
 def _text(parts: Sequence[Part]) -> str:
-    # Nothing from outside is in a text: names are the catalogue's.
+    # The text contains no user input: all names come from the catalogue.
     changes, first = list[str](), 1
     for number, part in enumerate(parts):
         changes.append(f"w{number} AS ({_change(part, first)} RETURNING 1)")
@@ -91,7 +95,7 @@ def _text(parts: Sequence[Part]) -> str:
 
 
 def _change(part: Part, first: int) -> str:
-    """One part, whose parameters are counted from `first` on."""
+    """Return the statement of one part, with parameters numbered from `first`."""
     mapped, table = part.mapped, part.mapped.name
     types = [TYPES[storing] for storing in _stored_as(part)]
     arrays = ", ".join(f"${first + index}::{of}" for index, of in enumerate(types))
@@ -110,7 +114,7 @@ def _change(part: Part, first: int) -> str:
 
 
 def _names(part: Part) -> tuple[str, ...]:
-    """What the columns of a part are called there."""
+    """Return the column names of a part in the statement."""
     return (*part.fields, "id_", "version_") if part.what is What.SAVE else part.fields
 
 

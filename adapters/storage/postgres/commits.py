@@ -1,8 +1,8 @@
-"""Commits on Postgres: a unit's statements in one transaction, made once even where the connection breaks off.
+"""Commits on Postgres: each unit takes effect once, even if the connection breaks.
 
-When a server dies or a connection breaks under a commit, nobody knows whether it was made. The unit is then carried
-out again on another connection. That is safe, because its guards (the ids of what it adds, the versions of what it
-changes) refuse it where it was made already; then what it wrote stands as it wrote it, and the commit is a success.
+When a server dies or a connection breaks during a commit, its outcome is unknown. The unit is then written again on
+another connection. That is safe, because its guards (the ids of new rows, the versions of changed rows) refuse a
+unit that was committed before. If its rows then stand as it wrote them, the commit succeeded.
 """
 
 import asyncio
@@ -22,37 +22,50 @@ from .pool import Connections
 from .standby import CONFIRM
 
 _TRIES = 20
-"""How often a unit is tried that the server breaks off in favour of another (a deadlock). Each lost try means that
-another unit won; one that is queued can still lose to many new ones, one after the other."""
+"""Attempts for a unit that the server aborts in favour of another (a deadlock).
+
+Each lost attempt means that another unit won. A queued unit can still lose to many new ones in a row.
+"""
 _QUEUE_LOCK = "SELECT pg_advisory_xact_lock(7161111)"
-"""Units that were broken off wait for each other before they touch a row again: writes are made in the order that the
-use case gave them, so two that met once would meet again and again."""
+"""Lock that aborted units take before they touch a row again.
+
+Writes keep the order of the use case, so without the lock two units that met once would meet again and again.
+"""
 
 _LONG = 16
-"""Writes of a unit beyond which its rows go as arrays: work in the background, by the hundred."""
+"""Number of writes above which the rows of a unit go as arrays.
+
+Such units come from background work that writes hundreds of rows.
+"""
 
 _PATIENCE = 10.0
-"""Seconds that a unit whose connection broke waits for the server to come back; a crashed Postgres takes one or so.
-Merchants' clients wait longer. Whoever comes while it is away hears so at once, because units read first."""
+"""Seconds that a unit whose connection broke waits for the server to return.
+
+A crashed Postgres takes about one second, and merchants' clients wait longer than this. New requests during the
+outage fail at once, because units read first.
+"""
 _PAUSES = (0.02, 0.05, 0.1, 0.2)
-"""Seconds between two attempts; the last one stays."""
+"""Seconds between two attempts; the last value repeats."""
 
 _BROKEN = (
     asyncpg.PostgresConnectionError,
-    # What asyncpg raises when the server's farewell came between two statements of a transaction.
+    # asyncpg raises this when the server closed the connection between two statements of a transaction.
     asyncpg.InternalClientError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     ConnectionError,
 )
-"""The connection is gone, or about to be. Not a server that does not answer in time: it would be waited for twice."""
+"""Errors of a lost or closing connection.
+
+A server that answers too slowly is not among them: it would be waited for twice.
+"""
 _NOT_THERE = (*_BROKEN, asyncpg.InterfaceError, asyncpg.CannotConnectNowError, OSError)
 
 Fetch = Callable[[str, Sequence[Any]], Awaitable[Sequence[Any]]]
 
 
 class _Clash(Exception):
-    """A write broke a unique rule, which is `rule` or one that the catalogue has before it."""
+    """A write broke a unique rule: `rule`, or one that comes before it in the catalogue."""
 
     def __init__(self, write: Write, rule: str) -> None:
         super().__init__(rule)
@@ -61,7 +74,7 @@ class _Clash(Exception):
 
 
 class Broken(Exception):
-    """There is no connection any more; `fault` says why. Whether the transaction was committed is unknown."""
+    """The connection is lost; `fault` says why. The outcome of the transaction is unknown."""
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(str(fault))
@@ -69,7 +82,7 @@ class Broken(Exception):
 
 
 class Commits:
-    """Carries out units on the connections of a pool. `fetch` runs a quick statement."""
+    """Writer of units on the connections of a pool. `fetch` runs a quick statement."""
 
     def __init__(self, pool: Connections, tables: Tables, bulk: Bulk, fetch: Fetch) -> None:
         self._pool = pool
@@ -78,19 +91,21 @@ class Commits:
         self._fetch = fetch
 
     async def carry_out(self, writes: Sequence[Write], *, durable: bool = True) -> None:
-        """All writes of a unit or none. One that need not be `durable` waits for no disk where it is one statement.
+        """Make all writes of a unit or none.
 
-        Raises: Stale, Conflict; the driver's faults. After those that mean a broken connection the outcome is unknown.
+        A unit that need not be `durable` does not wait for the disk if it is one statement. Raises: Stale,
+        Conflict; the driver's faults. After a fault of a broken connection the outcome is unknown.
         """
         try:
+            # Step 1: write the unit. Only if the connection breaks under it, step 2 finds out whether it was committed.
             await self._commit(writes, durable=durable)
         except Broken as broken:
             await self.recover(writes, broken)
 
     async def recover(self, writes: Sequence[Write], broken: Broken) -> None:
-        """A unit of which it is unknown whether it was committed: make it, or find it made.
+        """Commit a unit whose outcome is unknown, or find that it was committed.
 
-        Raises: Stale, Conflict; what broke it where that stays unknown.
+        Raises: Stale, Conflict; the original fault when the outcome stays unknown.
         """
         if not _is_guarded(writes):
             raise broken.fault from None
@@ -110,19 +125,24 @@ class Commits:
         raise broken.fault
 
     async def _is_made(self, writes: Sequence[Write]) -> bool:
-        """Make it now, or find it made. False: somebody else's writes are there, perhaps over ours."""
+        """Commit the unit now, or find that it was committed.
+
+        Return False if another process's writes are there, perhaps over ours.
+        """
         try:
             await self._commit(writes)
         except (Stale, Conflict):
             if not await self._stands(writes):
                 return False
-            # The server may have shown it before a standby had it.
+            # The server may have shown the commit before a standby had it.
             await self._fetch(CONFIRM, ())
         return True
 
     async def _stands(self, writes: Sequence[Write]) -> bool:
-        """Whether every row is as these writes leave it; sums apart, which others move. One transaction wrote all of
-        them, so where they stand, it was committed."""
+        """Return whether every row stands as these writes leave it. Sums are ignored, because other units change them.
+
+        One transaction wrote all of the rows, so if they stand, it was committed.
+        """
         for write in writes:
             if not isinstance(write, Add | Save | Remove):
                 continue
@@ -133,7 +153,7 @@ class Commits:
         return True
 
     async def _commit(self, writes: Sequence[Write], *, durable: bool = True) -> None:
-        """Raises: Stale, Conflict; Broken; the driver's faults."""
+        """Run the transaction, again after a deadlock. Raises: Stale, Conflict; Broken; the driver's faults."""
         for tried in range(_TRIES):
             try:
                 async with self.connection() as connection:
@@ -148,7 +168,7 @@ class Commits:
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
-        """A connection of the pool. Raises Broken when it breaks, or cannot be made."""
+        """Lend a connection of the pool. Raises Broken when it breaks, or cannot be made."""
         try:
             connection = await self._pool.take()
         except TimeoutError:
@@ -170,19 +190,25 @@ class Commits:
             await (self._pool.give if went_well else self._pool.drop)(connection)
 
     async def _transact(self, connection: Any, writes: Sequence[Write], *, queued: bool, durable: bool) -> None:
-        """Raises: Stale, _Clash; the driver's faults."""
+        """Write a unit in one transaction, by the first of three ways that works.
+
+        Raises: Stale, _Clash; the driver's faults.
+        """
         if len(writes) > _LONG and not queued:
-            # What is refused is found out by one after the other, in the order of the unit.
+            # First way, for long units: rows as arrays. If a part is refused, go on with single statements in the
+            # unit's order, which find out what was refused.
             with contextlib.suppress(*TAKEN_BACK, _Clash, Stale):
                 await self._in_bulk(connection, writes)
                 return
+        # Second way, for short units: all statements joined into one, which saves round trips.
         statements = self._tables.of_unit(writes)
         one = None if queued else joined(statements, durable=durable)
         if one is not None:
             with contextlib.suppress(*TAKEN_BACK):
                 await connection.fetchval(one[0], *one[1])
                 return
-        # A lone statement is a transaction already, in one round trip instead of three.
+        # Third way: the statements one after the other. A single statement is a transaction already, in one round trip
+        # instead of three.
         async with connection.transaction() if len(statements) > 1 else contextlib.nullcontext():
             if queued:
                 await connection.execute(_QUEUE_LOCK)
@@ -190,7 +216,7 @@ class Commits:
                 await _write(connection, write, statement)
 
     async def _in_bulk(self, connection: Any, writes: Sequence[Write]) -> None:
-        """A long unit, in few statements. Raises: as `_transact`; TAKEN_BACK, too."""
+        """Write a long unit in few statements. Raises: as `_transact`, and TAKEN_BACK."""
         together, rest = parted(writes)
         statements = self._tables.of_unit(rest)
         async with connection.transaction() if statements else contextlib.nullcontext():
@@ -201,7 +227,7 @@ class Commits:
                 await _write(connection, write, statement)
 
     async def _conflict(self, clash: _Clash) -> Conflict:
-        """The first broken rule of the catalogue; Postgres named any of them."""
+        """Return a conflict that names the first broken rule of the catalogue. Postgres may have named a later one."""
         for rule, statement in self._tables.statements(clash.write.mapped).clashes(clash.write):
             if rule == clash.rule or await self._fetch(*statement):
                 return Conflict(rule)
@@ -209,8 +235,10 @@ class Commits:
 
 
 def _is_guarded(writes: Sequence[Write]) -> bool:
-    """Whether these writes cannot take effect twice: sums alone could. A removal alone would leave nothing to tell
-    ours by."""
+    """Return whether these writes cannot take effect twice.
+
+    Sums alone could. A removal alone would leave no trace that shows who made it.
+    """
     return any(isinstance(write, Add | Save) for write in writes)
 
 
@@ -221,12 +249,12 @@ def _without_sums(write: Write, row: Sequence[Any]) -> list[Any]:
 def _is_gone(connection: Any) -> bool:
     try:
         return bool(connection.is_closed())
-    except asyncpg.InterfaceError:  # so gone that the pool has taken it out
+    except asyncpg.InterfaceError:  # the pool has already removed it
         return True
 
 
 async def _write(connection: Any, write: Write, statement: Statement) -> None:
-    """One write of a unit. Raises _Clash and Stale; both break off its transaction."""
+    """Run one write of a unit. Raises _Clash and Stale; both abort its transaction."""
     text, parameters = statement
     try:
         status = await connection.execute(text, *parameters)

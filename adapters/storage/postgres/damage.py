@@ -1,5 +1,7 @@
-"""Reading a whole Postgres database, to find what is damaged where nobody looked yet. May run beside a working
-service."""
+"""Full read of a Postgres database, to find damage in parts that no query has read yet.
+
+It may run beside a working service.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +14,11 @@ Progress = Callable[[str], None]
 
 
 async def postgres_damage(url: str, progress: Progress) -> tuple[list[str], str]:
-    """Return the damage of this program's tables, and a line about what was read. Every value of every row is read, and
-    every index is checked where the extension `amcheck` is installed. Raises: Unavailable."""
+    """Return the damage of this program's tables, and a line about the extent of the check.
+
+    Every value of every row is read, and every index is checked if the extension `amcheck` is installed. Raises:
+    Unavailable.
+    """
     async with asking(url, command_timeout=None) as connection:
         return await _postgres_damage(connection, progress)
 
@@ -23,7 +28,7 @@ async def _postgres_damage(connection: Any, progress: Progress) -> tuple[list[st
         try:
             await connection.fetchval(question, *parameters)
         except (asyncpg.DataError, asyncpg.PostgresSystemError, asyncpg.InternalServerError) as fault:
-            # Its text alone: a detail may quote a row.
+            # Use only the error's main text: its detail may quote a row.
             return [f"{name}: {fault.args[0] if fault.args else type(fault).__name__}"]
         return []
 
@@ -34,7 +39,7 @@ async def _postgres_damage(connection: Any, progress: Progress) -> tuple[list[st
     for number, (oid, name) in enumerate(tables, start=1):
         progress(f"table {number} of {len(tables)}: {name}")
         quoted = await connection.fetchval("SELECT $1::oid::regclass::text", oid)
-        # As text: what is kept apart from its row (TOAST) is read, too.
+        # Reading rows as text also reads the values that Postgres stores apart from them (TOAST).
         found += await faults(name, f"SELECT count(t::text) FROM {quoted} AS t")  # noqa: S608 - its own name, quoted
     indexes = await connection.fetch(
         "SELECT i.indexrelid, c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid "

@@ -1,4 +1,4 @@
-"""A Postgres database into a file and back, by Postgres' own programs: one snapshot, one transaction."""
+"""Dump and restore of a Postgres database by Postgres' own programs: one snapshot, one transaction."""
 
 import asyncio
 import os
@@ -11,11 +11,11 @@ from ....ports.faults import NotConfigured, Unavailable
 from ...postgres_sessions import asking
 
 _LOCK_WAIT = "30s"
-"""How long pg_dump waits for a table that a migration has locked."""
+"""Time that pg_dump waits for a table that a migration has locked."""
 _GRACE = 10.0
-"""Seconds that a program has to end after it was told to."""
+"""Seconds that a program has to end after SIGTERM."""
 _TOLD = 5
-"""Lines of a program that failed that its fault repeats: the last ones say why."""
+"""Lines of a failed program's output in our error message. The last lines say why it failed."""
 _TABLES = """
 SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relkind IN ('r', 'p') AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg_toast%'
@@ -25,24 +25,24 @@ Tell = Callable[[str], None]
 
 
 async def dump(url: str, target: Path, tell: Tell) -> None:
-    """Write the database, as of one moment, into the new file `target`, beside whoever works on it.
+    """Write the database, as of one moment, into the new file `target`, while others use it.
 
-    Raises: NotConfigured without pg_dump; Unavailable with what it said.
+    Raises: NotConfigured without pg_dump; Unavailable with the program's output.
     """
     given = ("--format=custom", "--no-owner", "--no-privileges", "--verbose", f"--lock-wait-timeout={_LOCK_WAIT}")
     await _run("pg_dump", (*given, f"--file={target}"), url, tell)
 
 
 async def check(source: Path) -> None:
-    """See that a dump is one, and whole as far as its contents tell. Raises: NotConfigured; Unavailable."""
+    """Check that a file is a dump with a readable table of contents. Raises: NotConfigured; Unavailable."""
     await _run("pg_restore", ("--list", "--file=/dev/null", str(source)), None, lambda _: None)
 
 
 async def load(url: str, source: Path, tell: Tell, *, replace: bool) -> None:
-    """Fill the database from a dump, in one transaction: it is broken off without a trace. `replace`: what the dump has
-    is dropped there first, in the same transaction.
+    """Fill the database from a dump, in one transaction, which leaves nothing behind when it is interrupted.
 
-    Raises: NotConfigured without pg_restore; Unavailable with what it said.
+    With `replace`, the same transaction first drops the tables that the dump contains. Raises: NotConfigured
+    without pg_restore; Unavailable with the program's output.
     """
     given = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", "--verbose"]
     given += ["--clean", "--if-exists"] if replace else []
@@ -50,14 +50,14 @@ async def load(url: str, source: Path, tell: Tell, *, replace: bool) -> None:
 
 
 async def is_empty(url: str) -> bool:
-    """Whether there is no table in the database. Raises: Unavailable."""
+    """Return whether the database has no table. Raises: Unavailable."""
     async with asking(url) as connection:
         count: int = await connection.fetchval(_TABLES)
     return count == 0
 
 
 async def _run(program: str, arguments: Sequence[str], url: str | None, tell: Tell) -> None:
-    """Run it to its end, however long that takes; what it says goes to `tell`."""
+    """Run a program to its end, without a time limit, and pass its output to `tell`."""
     environ = dict(os.environ)
     if url is not None:
         shown, password = _without_password(url)
@@ -110,7 +110,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _without_password(url: str) -> tuple[str, str | None]:
-    """Return the URL as everybody on the machine may see it, in the list of processes, and the password."""
+    """Return the URL without its password, and the password.
+
+    Every user of the machine can see the URL in the process list.
+    """
     parts = urlsplit(url)
     before, at, host = parts.netloc.rpartition("@")
     user, colon, password = before.partition(":")

@@ -1,4 +1,4 @@
-"""Questions to a Postgres that `cambist doctor` asks before anything opens the database."""
+"""Facts about a Postgres server that `cambist doctor` reads before anything opens the database."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,16 +21,15 @@ _SETTINGS = """
 SELECT name, CASE name WHEN 'transaction_read_only' THEN setting ELSE reset_val END
 FROM pg_settings WHERE name = ANY($1)
 """
-"""`reset_val` is the value that a new session begins with."""
+"""`reset_val` is the initial value in a new session."""
 
 
 async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
-    """Return the server's version, the schema's revision, and how the server is set.
+    """Return the server's version, the schema's revision, and the server's settings.
 
-    Beside the server's settings the answer has `lost_settings`, the settings that our session set and did not keep;
-    `waiting_for_standby`, the number of sessions whose commit waits for a standby;
-    `shared_sessions`, whether two connections are one session; `connections`, how many are open.
-    Raises: Unavailable.
+    The settings have four more entries. `lost_settings` names the settings of our session that did not persist.
+    `waiting_for_standby` is the number of sessions whose commit waits for a standby. `shared_sessions` says whether
+    two connections share one session. `connections` is the number of open connections. Raises: Unavailable.
     """
     async with asking(url, UNITS) as connection:
         version: str = await connection.fetchval("SHOW server_version")

@@ -1,4 +1,4 @@
-"""What asyncpg raises, in the words of ports/faults.py."""
+"""Translation of asyncpg's errors to those of ports/faults.py."""
 
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -11,7 +11,7 @@ from ...postgres_away import away
 _AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    # What asyncpg raises when the server's farewell came between two statements of a transaction.
+    # asyncpg raises this when the server closed the connection between two statements of a transaction.
     asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
@@ -29,7 +29,7 @@ _AWAY = (
 def _translate(fault: Exception) -> Exception | None:
     match fault:
         case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.IntegrityConstraintViolationError():
-            # Without the server's words, which quote the value, or the whole row.
+            # Leave out the server's message, which quotes the value or the whole row.
             return ValueError(f"Postgres refused a value: {type(fault).__name__}")
         case _ if isinstance(fault, _AWAY):
             return away(fault)
@@ -38,7 +38,10 @@ def _translate(fault: Exception) -> Exception | None:
 
 
 class _Translated:
-    """Every question to the database passes here, so it is no generator, and one for all: it remembers nothing."""
+    """Context manager shared by all statements.
+
+    It is stateless, and no generator, because every statement passes through it.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -46,8 +49,8 @@ class _Translated:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         known = _translate(fault) if isinstance(fault, Exception) else None
         if known is not None:
-            # A cause's own text may quote values of the row (Postgres' DETAIL); only an outage's cause says nothing
-            # of it.
+            # The text of a cause may quote values of the row (Postgres' DETAIL). Only the cause of an outage never
+            # does.
             raise known from (fault if isinstance(known, Unavailable) else None)
 
 
@@ -55,5 +58,5 @@ _TRANSLATED = _Translated()
 
 
 def translated() -> AbstractContextManager[None]:
-    """Raise what happens inside in the words of ports/faults.py."""
+    """Return a context that translates errors inside it to those of ports/faults.py."""
     return _TRANSLATED

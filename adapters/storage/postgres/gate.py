@@ -1,4 +1,4 @@
-"""The gate before the connections: shut while the server is known not to do what it is asked."""
+"""Gate before the connections: shut while the server is known not to work."""
 
 import logging
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ log = logging.getLogger("cambist.storage")
 
 
 class Waited(Protocol):
-    """Something in which requests wait for the server."""
+    """Connections for whose server requests may be waiting."""
 
     @property
     def is_waited_for(self) -> bool:
@@ -23,12 +23,12 @@ class Waited(Protocol):
         ...
 
     async def break_off(self) -> None:
-        """Fail all requests that wait: their connection is gone."""
+        """Fail all waiting requests, because their connection is gone."""
         ...
 
 
 class Gate:
-    """Refuses requests at once instead of letting them wait, for as long as there is a reason."""
+    """Switch that makes requests fail at once instead of waiting, while there is a reason."""
 
     def __init__(self) -> None:
         self.pools: Sequence[Waited] = ()
@@ -40,7 +40,7 @@ class Gate:
         return bool(self._reasons)
 
     def refuse(self) -> None:
-        """Raises Unavailable while the gate is shut: nothing was sent to the server."""
+        """Raise Unavailable while the gate is shut. Nothing was sent to the server."""
         if self._reasons:
             raise Unavailable(self._reasons[0])
 
@@ -52,7 +52,7 @@ class Gate:
             await pool.break_off()
 
     def open(self, reason: str) -> None:
-        """This reason is over, if there was one."""
+        """Remove this reason. The gate opens when none is left."""
         if reason in self._reasons:
             self._reasons.remove(reason)
             log.warning("%s: this is over", reason)

@@ -1,10 +1,9 @@
-"""Group commit for Postgres: the writes of units that wait together in one statement, and so in one fsync.
+"""Group commit for Postgres: the writes of waiting units share one statement, and so one fsync.
 
-Rows of one table go as arrays (bulk.py). Who commits while nobody else does goes alone, at once.
-
-No unit of a group may stand in the way of another: those that write one row go one after the other, and when a part
-is refused (a row that is stale, a rule that is broken, a deadlock with another process) nothing of the group is
-written, and each of its units goes alone, to hear what is the matter with it.
+Rows of one table go as arrays (bulk.py). A unit commits alone, at once, while few commits are under way. Units of a
+group must not affect each other. Units that write the same row go in separate groups. When a part is refused (a
+stale row, a broken rule, a deadlock with another process), nothing of the group is written, and each of its units
+is committed alone, which finds out what is wrong with it.
 """
 
 import asyncio
@@ -22,17 +21,23 @@ from .commits import Broken, Commits
 from .joined import Targets, targets_of, unawaited
 
 QUEUE = 10_000
-"""Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
+"""Units that may wait. Beyond that the storage counts as stuck and refuses new ones."""
 _AT_ONCE = 2
-"""Commits under way; what comes meanwhile gathers for the next one."""
+"""Commits under way. Units that arrive meanwhile form the next group."""
 _MOST_UNITS = 64
 _MOST_WRITES = 16
-"""Longer units go alone: work in the background, which shall not keep requests waiting."""
+"""Writes of a unit that may join a group.
+
+Longer units go alone: they are background work, which must not delay requests.
+"""
 _USUAL = frozenset({Add, Save, Accrue})
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """A unit, and the future of whoever waits for it; `late` is called when it was written and nobody waits."""
+    """Unit in the queue, and the future that its caller awaits.
+
+    `late` is called when it was written after the caller was cancelled.
+    """
 
     writes: Sequence[Write]
     targets: Targets
@@ -40,7 +45,7 @@ class _Waiting(msgspec.Struct, eq=False):
     late: Callable[[], None]
     durable: bool
 
-    __repr__ = object.__repr__  # a struct's own would show what is written
+    __repr__ = object.__repr__  # the default of a struct would show the written values
 
     def succeed(self) -> None:
         if self.done.done():
@@ -54,7 +59,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
 
 class Groups:
-    """Carries out units, together where several wait. For one event loop."""
+    """Writer of units, which groups those that wait. For one event loop."""
 
     def __init__(self, commits: Commits, bulk: Bulk) -> None:
         self._commits = commits
@@ -65,14 +70,18 @@ class Groups:
         self._rest: asyncio.Future[None] | None = None
 
     async def carry_out(self, writes: Sequence[Write], late: Callable[[], None], *, durable: bool = True) -> None:
-        """All writes of a unit or none; on disk, or, where it need not be `durable` and comes to one statement,
-        committed. Where the caller is cancelled while others write his unit, `late` is called in
-        his stead. Raises: what Commits raises; Unavailable when too many wait.
+        """Make all writes of a unit or none, and return once they are on disk.
+
+        A unit that need not be `durable` and is one statement is only committed by then. If the caller is cancelled
+        while others write the unit, `late` is called. Raises: the errors of Commits; Unavailable when too many
+        units wait.
         """
         targets = targets_of(writes)
+        # Case 1: the unit cannot be grouped, so it goes alone.
         if not (targets.apart and _may_be_grouped(writes)):
             await self._commits.carry_out(writes)
         elif self._under_way < _AT_ONCE:
+            # Case 2: a commit slot is free, so the unit goes alone, at once.
             self._under_way += 1
             try:
                 await self._commits.carry_out(writes, durable=durable)
@@ -80,6 +89,7 @@ class Groups:
                 self._under_way -= 1
                 self._go_on()
         else:
+            # Case 3: all slots are busy. Queue the unit; `_go_on` puts it into a group when a slot becomes free.
             if len(self._waiting) >= QUEUE:
                 raise Unavailable("too many units wait to be written")
             waiting = _Waiting(writes, targets, asyncio.get_running_loop().create_future(), late, durable)
@@ -87,7 +97,7 @@ class Groups:
             await waiting.done
 
     async def close(self) -> None:
-        """Let what is under way and what waits be written."""
+        """Wait until the commits under way and all waiting units are written."""
         while self._under_way:
             self._rest = asyncio.get_running_loop().create_future()
             await self._rest
@@ -98,7 +108,7 @@ class Groups:
             if not group:
                 continue
             self._under_way += 1
-            # In a context of its own: a group is nobody's request.
+            # Run the group in a new context, because it belongs to no single request.
             task = asyncio.get_running_loop().create_task(self._carry_out(group), context=Context())
             self._tasks.add(task)
             task.add_done_callback(self._end)
@@ -111,16 +121,19 @@ class Groups:
         self._go_on()
 
     def _take(self) -> list[_Waiting]:
-        """Those that go next: the first, and all that meet none of those before them in a row."""
+        """Return the next group: the first waiting unit, and every later one that shares no row with a unit before it
+        in the group.
+        """
         group, left = list[_Waiting](), list[_Waiting]()
         written, accrued, by_id = set[tuple[str, str]](), set[str](), set[str]()
         for number, waiting in enumerate(self._waiting):
             if len(group) == _MOST_UNITS:
                 left += self._waiting[number:]
                 break
-            if waiting.done.done():  # cancelled while it waited: nobody asks for it any more
+            if waiting.done.done():  # the caller was cancelled while the unit waited
                 continue
             at = waiting.targets
+            # The unit shares a row with the group, or may do so, so it waits for the next group.
             if not (written.isdisjoint(at.rows) and accrued.isdisjoint(at.tables) and by_id.isdisjoint(at.sums)):
                 left.append(waiting)
                 continue
@@ -133,6 +146,7 @@ class Groups:
 
     async def _carry_out(self, group: Sequence[_Waiting]) -> None:
         try:
+            # Write the whole group in one statement. If that is refused, nothing was written, and each unit goes alone.
             if len(group) > 1 and await self._together(group):
                 return
             await asyncio.gather(*(self._alone(waiting) for waiting in group))
@@ -143,17 +157,22 @@ class Groups:
                 raise
 
     async def _together(self, group: Sequence[_Waiting]) -> bool:
-        """Whether all of it was written; else nothing was. Raises: the driver's faults, after which it is unknown."""
+        """Write a group in one statement. Return False if it was refused and nothing was written.
+
+        Raises: the driver's faults, after which the outcome is unknown.
+        """
         try:
             text, parameters = self._bulk.statement(write for waiting in group for write in waiting.writes)
         except ValueError:  # sums that only together are beyond 64 bits
             return False
+        # If no unit of the group needs the disk, the commit does not wait for it.
         if not any(waiting.durable for waiting in group):
             text = unawaited(text)
         try:
             async with self._commits.connection() as connection:
                 await connection.fetchval(text, *parameters)
         except Broken as broken:
+            # The outcome is unknown. Each unit finds out for itself whether it was committed.
             await asyncio.gather(*(self._find_out(waiting, broken) for waiting in group))
         except asyncpg.PostgresError:
             return False
@@ -175,10 +194,10 @@ def _may_be_grouped(writes: Sequence[Write]) -> bool:
 
 
 async def _told(waiting: _Waiting, work: Coroutine[Any, Any, None]) -> None:
-    """Tell the waiter what comes of the work."""
+    """Pass the outcome of the work to the waiting caller."""
     try:
         await work
-    except Exception as fault:  # noqa: BLE001 - it is the waiter's
+    except Exception as fault:  # noqa: BLE001 - passed to the waiting caller
         waiting.fail(fault)
     else:
         waiting.succeed()

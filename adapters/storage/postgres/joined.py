@@ -1,8 +1,9 @@
-"""A unit's statements as one: one round trip to Postgres instead of one for each, and two for the transaction.
+"""Join of a unit's statements into one: one round trip to Postgres instead of one for each and two for the
+transaction.
 
-Each becomes a part of one `WITH`, and what is selected from it counts, in the order in which the unit wrote, the rows
-that each part changed; a count of nothing divides by zero, which takes back all of it. That is nearly never, and says
-no more than that something was refused: what, the unit finds out by its statements one after the other.
+Each statement becomes a part of one `WITH`. The final SELECT counts the rows that each part changed, in the unit's
+order. A count of zero divides by zero, which rolls everything back. That is rare, and says only that something was
+refused. The unit finds out what by running its statements one after the other.
 """
 
 import re
@@ -16,18 +17,20 @@ from ..sql.statements import Statement
 from ..table.writes import Accrue, Write
 
 TAKEN_BACK = (asyncpg.UniqueViolationError, asyncpg.DivisionByZeroError)
-"""What a joined statement raises when one of its parts is refused."""
+"""Errors of a joined statement when one of its parts is refused."""
 
 _MOST = 8
-"""Statements that are joined at most: of longer units hardly two are alike, and each form is planned anew."""
+"""Statements that are joined at most. Longer units are hardly ever alike, and Postgres plans each new form again."""
 _FORMS = 256
 
 _PARAMETER = re.compile(r"\$(\d+)")
 
 
 def joined(statements: Sequence[tuple[Write, Statement]], *, durable: bool = True) -> Statement | None:
-    """The one statement; None where there is nothing to join, or where parts could meet in one row: all parts of a
-    statement see the table as it was before any of them."""
+    """Return the joined statement; None if there is nothing to join, or if two parts could touch the same row.
+
+    All parts of a statement see the table as it was before any of them.
+    """
     fewest = 2 if durable else 1
     if not fewest <= len(statements) <= _MOST or not targets_of([write for write, _ in statements]).apart:
         return None
@@ -36,20 +39,20 @@ def joined(statements: Sequence[tuple[Write, Statement]], *, durable: bool = Tru
 
 
 class Targets(msgspec.Struct, frozen=True):
-    """Where a unit takes effect."""
+    """Rows and tables that a unit changes."""
 
     rows: set[tuple[str, str]]
-    """What it names: table and id."""
+    """Table and id of each row that the unit names."""
     tables: set[str]
-    """Of these rows."""
+    """Tables of these rows."""
     sums: set[str]
-    """Tables in which it accrues; what a unit accrues in one row is summed up beforehand."""
+    """Tables with sums that the unit changes. Its changes to one row of sums are added up beforehand."""
     apart: bool
-    """No two of its writes can meet in one row."""
+    """Whether all its writes touch different rows."""
 
 
 def targets_of(writes: Sequence[Write]) -> Targets:
-    """Where these writes take effect."""
+    """Return the rows and tables that these writes change."""
     rows, tables, sums, named = set[tuple[str, str]](), set[str](), set[str](), 0
     for write in writes:
         name = write.mapped.name
@@ -63,18 +66,21 @@ def targets_of(writes: Sequence[Write]) -> Targets:
 
 
 def all_or_nothing(changes: Sequence[str], conditions: Sequence[str]) -> str:
-    """One statement of these parts of a `WITH`, which makes all changes where every condition holds, else none."""
+    """Return one statement from these parts of a `WITH`. It makes all changes if every condition holds, else none."""
     return f"WITH {', '.join(changes)} SELECT 1 / CASE WHEN {' AND '.join(conditions)} THEN 1 ELSE 0 END"
 
 
 def unawaited(text: str) -> str:
-    """The same statement, whose commit does not wait for the disk: Postgres looks at this setting when it commits."""
+    """Return the same statement with a commit that does not wait for the disk.
+
+    Postgres reads this setting when it commits.
+    """
     return f"{text}, set_config('synchronous_commit', 'off', true)"
 
 
 @lru_cache(maxsize=_FORMS)
 def _text(parts: tuple[tuple[str, int], ...]) -> str:
-    """Of the parts' texts, each with the number of its parameters."""
+    """Join the texts of the parts, each with the number of its parameters."""
     changes, counts, before = list[str](), list[str](), 0
     for number, (text, parameters) in enumerate(parts):
         changes.append(f"w{number} AS ({_moved(text, before)} RETURNING 1)")
@@ -84,5 +90,5 @@ def _text(parts: tuple[tuple[str, int], ...]) -> str:
 
 
 def _moved(text: str, by: int) -> str:
-    """The text with its parameters counted from `by` on."""
+    """Return the text with its parameter numbers raised by `by`."""
     return _PARAMETER.sub(lambda found: f"${int(found[1]) + by}", text)

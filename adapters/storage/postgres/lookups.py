@@ -1,7 +1,7 @@
-"""Reads by id that are asked for together, as one question to Postgres.
+"""Batching of concurrent reads by id into one query to Postgres.
 
-Under load many units read at once, and a round trip of its own costs each of them more CPU than all the rest of its
-read: asked together, a tenth of that. Whoever asks alone is answered alone, at once.
+Under load many units read at once, and a round trip of its own costs each of them more CPU than the rest of its
+read. A batch costs a tenth of that. A single read runs alone, at once.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from ..table.table_map import TableMap
 from .arrays import array
 
 _AT_ONCE = 4
-"""Questions under way; what is asked meanwhile gathers for the next one."""
+"""Queries under way. Reads that arrive meanwhile form the next batch."""
 _MOST = 256
-"""Ids in one question."""
+"""Ids in one query."""
 
 _Asked = tuple[str, "asyncio.Future[Row | None]"]
 
 
 class Lookups:
-    """Gathers what is asked for in one turn of the event loop. `fetch` runs a quick statement."""
+    """Collector of the reads made in one iteration of the event loop. `fetch` runs a quick statement."""
 
     def __init__(self, tables: Tables, fetch: Ask) -> None:
         self._tables = tables
@@ -41,7 +41,7 @@ class Lookups:
         self._is_planned = False
 
     async def row(self, mapped: TableMap[Any], record_id: str) -> Row | None:
-        """The row of this id as it stands now or later. Raises Unavailable."""
+        """Return the row of this id, as of now or later. Raises Unavailable."""
         if not self._under_way and not self._alone and not self._waiting:
             return await self._at_once(mapped, record_id)
         answer: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
@@ -50,7 +50,7 @@ class Lookups:
         return await answer
 
     async def _at_once(self, mapped: TableMap[Any], record_id: str) -> Row | None:
-        """Without a task, which costs half of what the question does."""
+        """Read without a task, which costs half as much as the query."""
         self._alone += 1
         try:
             rows = await self._rows(mapped, [record_id])
@@ -70,13 +70,13 @@ class Lookups:
     def _plan(self) -> None:
         if self._waiting and not self._is_planned and len(self._under_way) + self._alone < _AT_ONCE:
             self._is_planned = True
-            # After all that runs in this turn of the loop has asked.
+            # Run the query after all code of this loop iteration has added its reads.
             asyncio.get_running_loop().call_soon(self._ask)
 
     def _ask(self) -> None:
         self._is_planned = False
         mapped, asked = self._waiting.pop(0)
-        # In a context of its own: the question is not one request's.
+        # Run the query in a new context, because it belongs to no single request.
         task = asyncio.get_running_loop().create_task(self._answer(mapped, asked), context=Context())
         self._under_way.add(task)
         task.add_done_callback(self._answered)
@@ -117,7 +117,7 @@ class Lookups:
 
 
 class HotReader(SqlReader):
-    """Reads of units: `get` together with others, all else as everywhere."""
+    """Reader of units. It batches `get`; all other reads work as in SqlReader."""
 
     def __init__(self, tables: Tables, ask: Ask, fetch: Ask, met: Met) -> None:
         super().__init__(tables, ask, met)
@@ -128,7 +128,7 @@ class HotReader(SqlReader):
 
 
 def _for_one(fault: BaseException) -> BaseException:
-    """Each waiter raises an exception of his own: one that many raise would gather all their tracebacks."""
+    """Return a separate exception for each waiter: a shared one would collect all their tracebacks."""
     if isinstance(fault, Unavailable):
         return Unavailable(str(fault)).with_traceback(fault.__traceback__)
     return fault if isinstance(fault, Exception) else Unavailable("the storage was broken off")

@@ -1,4 +1,4 @@
-"""Where a Postgres database lies, as far as that tells a copy of it: which cluster, which timeline, which table."""
+"""Location of a Postgres database, which tells a copy from the original: cluster, timeline and table."""
 
 import asyncpg
 
@@ -11,23 +11,23 @@ CASE WHEN pg_is_in_recovery() THEN NULL ELSE left(pg_walfile_name(pg_current_wal
 to_regclass('installations')::oid
 """
 _UNTOLD = (asyncpg.InsufficientPrivilegeError, asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFunctionError)
-"""What services say that keep the inside of the server to themselves."""
+"""Errors of hosted services that hide the inside of the server."""
 
 
 class PostgresMarks:
-    """Fills the port Beside. Nothing is kept beside the database: its place alone tells."""
+    """Implementation of the port Beside. Nothing is stored beside the database: its location alone identifies it."""
 
     keeps = False
 
     def __init__(self, url: str) -> None:
-        """Connects for each look."""
+        """Remember the URL. Each read makes its own connection."""
         self._url = url
 
     async def place(self) -> str | None:
-        """A dump that is restored makes the table anew, another cluster has another identifier, and a base backup or a
-        replica that is promoted begins a timeline. None where the server does not tell, or is a replica.
+        """Return the location; None if the server hides it or is a replica.
 
-        Raises: Unavailable.
+        Restoring a dump creates the table again, another cluster has another identifier, and a base backup or a
+        promoted replica starts a timeline. Raises: Unavailable.
         """
         async with asking(self._url) as connection:
             try:
@@ -37,8 +37,8 @@ class PostgresMarks:
         return None if timeline is None else f"system {system} timeline {timeline} table {table}"
 
     async def read(self) -> Marks | None:
-        """None."""
+        """Return None, because nothing is stored."""
         return None
 
     async def write(self, marks: Marks) -> None:
-        """Keeps nothing."""
+        """Do nothing."""

@@ -1,5 +1,8 @@
-"""A Postgres database's schema: where it stands, and bringing it up. Two processes at once are safe: each takes an
-advisory lock before Alembic looks at the version, so the second finds nothing to do."""
+"""Schema of a Postgres database: read its revision and migrate it.
+
+Two processes may migrate at once: each takes an advisory lock before Alembic reads the version, so the second finds
+nothing to do.
+"""
 
 from typing import Any
 
@@ -16,7 +19,7 @@ _BESIDE = "SELECT obj_description(to_regclass('alembic_version'), 'pg_class')"
 
 
 async def postgres_current(connection: Any) -> str | None:
-    """The revision that an asyncpg connection finds; None when the database was never migrated."""
+    """Return the revision of the database; None if it was never migrated."""
     if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
         return None
     found: str | None = await connection.fetchval(revisions.VERSION)
@@ -24,13 +27,13 @@ async def postgres_current(connection: Any) -> str | None:
 
 
 async def postgres_beside(connection: Any) -> str | None:
-    """The oldest revision whose programs may run on this schema, as it says itself; None: it does not say."""
+    """Return the oldest revision whose programs may run on this schema, as the schema records it; None if it does not."""
     said: str | None = await connection.fetchval(_BESIDE)
     return said.removeprefix("beside ") if said is not None and said.startswith("beside ") else None
 
 
 async def migrate_postgres(url: str) -> None:
-    """Bring a Postgres database to the head. Raises: SchemaMismatch, Unavailable."""
+    """Migrate a Postgres database to the head. Raises: SchemaMismatch, Unavailable."""
     import asyncpg  # here: SQLite alone needs no Postgres driver
 
     from ...postgres_sessions import asking

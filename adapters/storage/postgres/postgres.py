@@ -1,7 +1,7 @@
-"""The storage in Postgres: for several processes, on several machines.
+"""Storage in Postgres, for several processes on several machines.
 
-Units, `get` and claims run on connections of their own pool; longer reads on a second one, whose connections are
-read-only, so that a slow list never keeps a payment from being written.
+Units, `get` and claims run on connections of their own pool. Longer reads use a second pool with read-only
+connections, so that a slow list never delays the write of a payment.
 """
 
 import asyncio
@@ -48,7 +48,10 @@ from .standby import CONFIRM, REASON, Standby, commit_apart, waiting_for_standby
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
 _STATEMENTS = 512
-"""Kept prepared on each connection: units have some hundred forms, and one that was dropped is planned anew."""
+"""Prepared statements cached on each connection.
+
+Units have some hundred forms, and Postgres plans an evicted one again.
+"""
 _DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
 
 _RENEW = """
@@ -69,10 +72,10 @@ def _is_full(fault: BaseException | None) -> bool:
 
 
 class PostgresStorage(SqlStorage):
-    """A Storage (ports/storage.py) in Postgres.
+    """Storage (ports/storage.py) in Postgres.
 
-    Leases and due times are judged by the database's clock, so that a machine with a wrong clock neither stalls nor
-    doubles work; by `clock` where one is given (tests, simulations).
+    The database's clock decides leases and due times, so that a machine with a wrong clock neither stalls nor
+    doubles work. With `clock` (tests, simulations), that clock decides.
     """
 
     def __init__(
@@ -108,11 +111,11 @@ class PostgresStorage(SqlStorage):
         connections: int = 10,
         catalogue: Sequence[Table] = CATALOGUE,
     ) -> Self:
-        """Connect to `postgresql://…`. Units have `connections` at most, longer reads as many besides.
+        """Connect to `postgresql://…`. Units use at most `connections`, and longer reads as many again.
 
         Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
-        only `cambist migrate` changes it); NotConfigured for a database that does not keep every text, for a pooler by
-        transaction, and for a URL that cannot be read; Unavailable when the server does not answer.
+        only `cambist migrate` changes it); NotConfigured for a database that cannot store every text, for a
+        transaction pooler, and for a URL that cannot be parsed; Unavailable when the server does not answer.
         """
         try:
             pool = await cls._units(url, connections)
@@ -129,7 +132,7 @@ class PostgresStorage(SqlStorage):
             require_utf8(encoding)
             require_own_session(shared=shared)
             require_head(found, beside)
-            # Its connections are made when they are first needed.
+            # The pool makes its connections when they are first needed.
             with translated():
                 reading = await create_pool(
                     url,
@@ -159,13 +162,14 @@ class PostgresStorage(SqlStorage):
 
     @staticmethod
     async def _units(url: str, connections: int) -> Any:
-        """Make the pool in which units are carried out. Raises: NotConfigured; Unavailable."""
+        """Make the pool for units. Raises: NotConfigured; Unavailable."""
         with translated():
             pool: Any = await create_pool(
                 url,
                 UNITS,
                 within=ACQUIRE_SECONDS,
-                # A new connection may be to a server that crashed, or to another: what is read there must be confirmed.
+                # A new connection may reach a server that has crashed, or another server, so reads on it must be
+                # confirmed.
                 then=CONFIRM,
                 min_size=1,
                 max_size=connections,
@@ -207,7 +211,7 @@ class PostgresStorage(SqlStorage):
             await self._long.drop(connection)
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
-        """The record as it was read at most `within` seconds ago."""
+        """Return the record from a read at most `within` seconds old, or read it now."""
         known = self._recent.known(kind, record_id, within)
         if known is not None:
             return known[1]
@@ -216,7 +220,7 @@ class PostgresStorage(SqlStorage):
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:
-        """Take due jobs, skipping those that another worker is just taking."""
+        """Claim due jobs, and skip those that another worker is claiming."""
         span = lease_microseconds(lease)
         claim = self._job_statements.claim(limit=limit, lease=span, now=self._now(), kind=kind, but_kind=but_kind)
         if limit <= 0:
@@ -227,26 +231,28 @@ class PostgresStorage(SqlStorage):
         await self._fetch(*taken_out_of_postgres(self._jobs, row, note))
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        """Make leases last longer. Those that a unit is just writing are passed over, or the two could wait for each
-        other; they are renewed the next time."""
+        """Extend leases.
+
+        Jobs that a unit is writing are skipped, because the two could deadlock. The next renewal includes them.
+        """
         span = lease_microseconds(lease)
         if jobs:
             await self._fetch(_RENEW, ([job.id for job in jobs], [job.version for job in jobs], self._now(), span))
 
     async def next_due(self) -> datetime | None:
-        """When the earliest job without a living lease is due."""
+        """Return when the earliest job without a live lease is due."""
         rows = await self._fetch(*self._job_statements.next_due.with_values(now=self._now()))
         return nearest_moment(rows[0][0]) if rows else None
 
     async def now(self) -> datetime:
-        """The clock given, or the database's."""
+        """Return the time of the injected clock, or the database's time."""
         if self._clock is not None:
             return self._clock.now()
         found: datetime = (await self._fetch("SELECT clock_timestamp()"))[0][0]
         return found
 
     async def check(self) -> None:
-        """Write and read the heartbeat, over both pools; what does not fit is known from the last unit that did not."""
+        """Write and read the heartbeat, over both pools. A full disk is known from the last unit that failed on it."""
         self._room.check()
         now = microseconds(await self.now())
         await self._fetch(beat("$1"), (now,))
@@ -262,7 +268,7 @@ class PostgresStorage(SqlStorage):
         for watch in self._watches:
             await watch.end()
         try:
-            # A connection that hangs must not keep the process from ending.
+            # A hanging connection must not keep the process from ending.
             await asyncio.wait_for(self._end(), _COMMAND_SECONDS)
         except TimeoutError:
             self._pool.terminate()
@@ -276,11 +282,11 @@ class PostgresStorage(SqlStorage):
         self._recent.forget_all()
 
     def _now(self) -> int | None:
-        """What the statements take for the present; None lets the database judge."""
+        """Return the present time for the statements; None leaves it to the database."""
         return None if self._clock is None else microseconds(self._clock.now())
 
     async def _fetch(self, statement: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
-        """All rows of a quick statement, which is a transaction of its own. Raises Unavailable."""
+        """Return all rows of a quick statement, which is its own transaction. Raises Unavailable."""
         self._refuse_when_closed()
         with translated():
             return await self._pool.fetch(statement, parameters)

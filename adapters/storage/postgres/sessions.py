@@ -7,16 +7,16 @@ from ...postgres_away import SHARED
 from ...postgres_sessions import connect
 
 STALL_SECONDS = 5
-"""After which a server that hangs is asked anew whether it still does."""
+"""Seconds after which a hanging server is checked again."""
 UNITS = {
     "lock_timeout": "5s",
-    # A process that stops in the middle of a unit must not hold its rows for ever.
+    # A process that stops in the middle of a unit must not lock its rows forever.
     "idle_in_transaction_session_timeout": "10s",
-    # The client sets its own limits. One of the server's would end the wait for a synchronous standby, and Postgres
+    # The client sets its own limits. A limit of the server would end the wait for a synchronous standby, and Postgres
     # would then report the commit as done.
     "statement_timeout": "0",
-    # All that units do goes by an index and is planned once. Left to itself Postgres plans it for the small tables of
-    # its last ANALYZE, and then walks ones that have grown: by measurement, twice the work within a minute of a new
+    # All statements of units use an index and are planned once. By default Postgres plans them for the small tables of
+    # its last ANALYZE, and then scans tables that have grown: measured as twice the work within a minute of a new
     # database.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -24,29 +24,29 @@ UNITS = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-"""Of sessions that carry out units."""
+"""Settings of sessions that write units."""
 READS = {
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "10s",
     "default_transaction_read_only": "on",
 }
-"""Of sessions for longer reads."""
+"""Settings of sessions for longer reads."""
 
 
 def require_utf8(encoding: str) -> None:
-    """Raises NotConfigured for a database that would refuse some texts, or keep them unread."""
+    """Raise NotConfigured for a database encoding that cannot store or return every text."""
     if encoding != "UTF8":
         raise NotConfigured(f"the database's encoding must be UTF8, not {encoding}")
 
 
 def require_own_session(*, shared: bool) -> None:
-    """Raises NotConfigured where sessions are given to several clients: settings and prepared statements get lost."""
+    """Raise NotConfigured if several clients share a session, because settings and prepared statements would get lost."""
     if shared:
         raise NotConfigured(SHARED)
 
 
 async def ask_by_itself(url: str) -> None:
-    """Ask one question on a new connection. Raises: what asyncpg does; TimeoutError."""
+    """Run one query on a new connection. Raises: asyncpg's errors; TimeoutError."""
     connection = await connect(url, within=STALL_SECONDS, command_timeout=STALL_SECONDS)
     try:
         await connection.fetchval("SELECT 1")
@@ -55,5 +55,8 @@ async def ask_by_itself(url: str) -> None:
 
 
 async def leave(_: Any) -> None:
-    """Connections go back to their pool as they are: nothing here changes a session, and asyncpg itself ends
-    transactions. Its usual reset is one more round trip for every use."""
+    """Return a connection to its pool unchanged.
+
+    No code here changes a session, and asyncpg itself ends transactions. Its usual reset costs one more round trip
+    for every use.
+    """

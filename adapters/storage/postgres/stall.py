@@ -1,8 +1,8 @@
-"""Finding out that Postgres hangs: it takes connections and gives no answer, neither good nor bad.
+"""Detection of a Postgres that hangs: it accepts connections and never answers.
 
-Otherwise every request would wait for its own connection and statement, up to 25 s, and occupy its place for as long.
-So a task checks twice a second whether the server answered anything. If requests wait and nothing came back, the task
-asks a question on a connection of its own. If the server does not answer that either, the task shuts the gate (gate.py)
+Otherwise every request would wait for its own connection and statement, up to 25 s, and hold its place for as long.
+So a task checks twice a second whether the server answered anything. If requests wait and no answer came, the task
+sends a query on its own connection. If the server does not answer that either, the task shuts the gate (gate.py)
 until it does.
 """
 
@@ -15,21 +15,21 @@ from contextvars import Context
 from .gate import Gate
 
 LOOKS_EVERY = 0.5
-"""Seconds."""
+"""Seconds between two checks."""
 ANSWERS_WITHIN = 2.0
-"""Seconds that the question may take which is asked when nothing comes back."""
+"""Seconds that the server has to answer the query."""
 TRUSTED_FOR = 2.0
-"""Seconds after an answer in which it is not asked again: a long read alone brings nothing back for a while, too."""
+"""Seconds after an answer without another query. A single long read is silent for a while, too."""
 REASON = "Postgres gives no answer: it hangs"
 
 log = logging.getLogger("cambist.storage")
 
 
 class Stall:
-    """Shuts the gate while the server hangs.
+    """Watcher that shuts the gate while the server hangs.
 
-    `ask` is one question on a connection of its own, with a limit. Its TimeoutError means that the server hangs; any
-    other fault is an answer, because a server that is away refuses soon enough.
+    `ask` sends one query on its own connection, with a time limit. Its TimeoutError means that the server hangs.
+    Any other error counts as an answer, because a server that is down refuses quickly.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Stall:
         self._task: asyncio.Task[None] | None = None
 
     def watch(self) -> None:
-        """Begin. In a context of its own: the task belongs to no request."""
+        """Start watching, in a new context, because the task belongs to no request."""
         self._task = asyncio.get_running_loop().create_task(self._look(), context=Context())
 
     async def end(self) -> None:
@@ -94,7 +94,7 @@ class Stall:
                 await self._ask()
             except TimeoutError:
                 raise
-            except Exception as fault:  # noqa: BLE001 - whatever it says, it does not hang
+            except Exception as fault:  # noqa: BLE001 - any answer shows that it does not hang
                 log.info("Postgres answers with a fault: %s", type(fault).__name__)
             return True
         return False

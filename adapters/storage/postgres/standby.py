@@ -1,8 +1,8 @@
-"""Finding out that commits wait for a synchronous standby that is gone.
+"""Detection of commits that wait for a synchronous standby that is gone.
 
-The primary answers reads all the while. A commit that waits is on the primary only, and if the primary dies it is lost.
-So nothing is read or acknowledged then: requests are refused until a commit is confirmed again. As a standby receives
-the log in order, one confirmed commit confirms all before it.
+The primary still answers reads. A waiting commit is on the primary only, and is lost if the primary dies. So
+nothing may be read or acknowledged: requests are refused until a commit is confirmed again. A standby receives the
+log in order, so one confirmed commit confirms all before it.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ CONFIRM = """
 SELECT pg_logical_emit_message(true, 'cambist', '')
 WHERE current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 """
-"""A commit that changes no row and returns once the synchronous standbys have it. Without standbys it does nothing."""
+"""Commit that changes no row and returns once the synchronous standbys have it. Without standbys it does nothing."""
 EVERY = 1.0
 """Seconds between two such commits."""
 ANSWERS_WITHIN = 2.0
-"""Seconds that one may take before we look for its reason."""
+"""Seconds that a commit may take before we check its reason."""
 REASON = "commits wait for a synchronous standby that does not answer"
 
 _WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -36,10 +36,10 @@ Ask = Callable[[], Awaitable[None]]
 
 
 class Standby:
-    """Shuts the gate while commits wait for a standby.
+    """Watcher that shuts the gate while commits wait for a standby.
 
-    `commit` carries out CONFIRM on a connection of the pool, `commit_apart` on one of its own; `waiting` counts the
-    sessions that wait for a standby. A commit that is slow for another reason shuts nothing.
+    `commit` runs CONFIRM on a connection of the pool, and `commit_apart` on its own connection. `waiting` counts
+    the sessions that wait for a standby. A commit that is slow for another reason shuts nothing.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Standby:
         self._task: asyncio.Task[None] | None = None
 
     def watch(self) -> None:
-        """Begin. In a context of its own: the task belongs to no request."""
+        """Start watching, in a new context, because the task belongs to no request."""
         self._task = asyncio.get_running_loop().create_task(self._watch(), context=Context())
 
     async def end(self) -> None:
@@ -89,7 +89,7 @@ class Standby:
             self._gate.open(REASON)
 
     async def _is_confirmed(self, commit: Ask) -> bool:
-        # Only a server that takes its time is of interest here. All faults are somebody else's.
+        # Only a slow server matters here. All other faults are handled elsewhere.
         with contextlib.suppress(TimeoutError, Unavailable, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
             async with asyncio.timeout(self._within):
                 await commit()
@@ -98,7 +98,7 @@ class Standby:
 
 
 async def commit_apart(url: str) -> None:
-    """CONFIRM on a new connection. Raises: what asyncpg does; TimeoutError."""
+    """Run CONFIRM on a new connection. Raises: asyncpg's errors; TimeoutError."""
     connection = await connect(url, within=ANSWERS_WITHIN)
     try:
         await connection.execute(CONFIRM)
@@ -107,7 +107,7 @@ async def commit_apart(url: str) -> None:
 
 
 async def waiting_for_standby(url: str) -> int:
-    """How many sessions wait for a standby; 0 where the server gives no answer."""
+    """Return how many sessions wait for a standby; 0 if the server does not answer."""
     with contextlib.suppress(Unavailable):
         async with asking(url, command_timeout=ANSWERS_WITHIN) as connection:
             found: int = await connection.fetchval(_WAITING)

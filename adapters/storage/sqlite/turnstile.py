@@ -47,7 +47,7 @@ class Turnstile:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Have the turn inside, or, where another does not end its own, go without. Blocks."""
+        """Hold the turn inside the block, or go on without it if another process keeps its own too long. Blocks."""
         descriptor = self._opened(os.O_CREAT | os.O_RDWR)
         if descriptor is None:
             yield
