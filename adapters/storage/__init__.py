@@ -1,1 +1,1 @@
-"""The storage, two ways: in memory, and SQL (SQLite, Postgres). catalogue.py declares every record it keeps."""
+"""Storage in memory and in SQL (SQLite, Postgres). table/catalogue.py declares every record."""

@@ -1,6 +1,6 @@
-"""The storage as adapters of providers have it: what they note is encrypted, since a page of theirs may name a person.
+"""Storage for the adapters of providers, with encrypted notes, because a note may contain personal data.
 
-Notes of the core itself (how gateways do, which banks take part) name nobody and are written past this layer.
+The core's own notes (the health of gateways, the list of banks) contain no personal data, and bypass this layer.
 """
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -18,7 +18,10 @@ from ...ports.vault import Vault, VaultError
 
 
 class EncryptedNotes(ForwardingStorage):
-    """A Storage (ports/storage.py) over another one, with the bodies of notes encrypted there and in clear here."""
+    """Storage (ports/storage.py) over another one.
+
+    It encrypts the bodies of notes on write and decrypts them on read.
+    """
 
     def __init__(self, storage: Storage, vault: Vault) -> None:
         super().__init__(storage)
@@ -28,7 +31,7 @@ class EncryptedNotes(ForwardingStorage):
         return _Unit(self.inner.unit(), self._vault)
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """Return the record, a note decrypted."""
+        """Return the record, with a note decrypted."""
         if kind is ProviderNote:
             return cast("Coroutine[Any, Any, R | None]", self._note(record_id))
         return self.inner.get(kind, record_id)
@@ -40,7 +43,7 @@ class EncryptedNotes(ForwardingStorage):
     def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
-        """Yield the records, notes decrypted."""
+        """Yield the records, with notes decrypted."""
         found = self.inner.scan(kind, batch=batch, readable=readable, **criteria)
         if kind is ProviderNote:
             notes = cast("AsyncIterator[Sequence[ProviderNote]]", found)
@@ -53,11 +56,11 @@ class EncryptedNotes(ForwardingStorage):
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """Hands a unit on, but for its notes."""
+    """Unit that forwards everything but the repository of notes."""
 
     _opening: AbstractAsyncContextManager[Unit]
     _vault: Vault
-    _unit: Unit = msgspec.UNSET  # type: ignore[assignment]  # until it is entered
+    _unit: Unit = msgspec.UNSET  # type: ignore[assignment] # until it is entered
 
     async def __aenter__(self) -> Self:
         self._unit = await self._opening.__aenter__()
@@ -79,7 +82,7 @@ class _Unit(msgspec.Struct, eq=False):
 
 
 class _Notes(ForwardingShelf[ProviderNote], eq=False):
-    """The shelf of notes, in clear for its user."""
+    """Repository of notes, decrypted for its user."""
 
     _vault: Vault
 
@@ -110,7 +113,10 @@ def _encrypted(vault: Vault, note: ProviderNote) -> ProviderNote:
 
 
 def _opened(vault: Vault, note: ProviderNote) -> ProviderNote:
-    """Raises: Unavailable where the body does not decrypt: what the provider did is not known then."""
+    """Decrypt a note.
+
+    Raises: Unavailable if the body does not decrypt, because the provider's result is then unknown.
+    """
     if not note.body.startswith(ENCRYPTED):
         return note
     try:

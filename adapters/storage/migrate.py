@@ -1,7 +1,7 @@
-"""Brings the schema up, and says where it stands, by the URL of a database.
+"""Migration of a schema, and its present revision, by the URL of a database.
 
-Whether anything is to be done is found by one plain SELECT. A new database is made at once; only for an older one
-Alembic is imported, which takes half a second.
+One plain SELECT finds out whether there is anything to do. A new database is created at once. Only an older one
+needs Alembic, whose import takes half a second.
 """
 
 import asyncio
@@ -18,7 +18,8 @@ from .sqlite.migrate import migrate_sqlite, sqlite_current
 
 
 async def current(url: str) -> str | None:
-    """The revision of the database at `url` (`sqlite:///path` or `postgresql://…`); None: never migrated, or no file.
+    """Return the revision of the database at `url` (`sqlite:///path` or `postgresql://…`); None if it was never
+    migrated or has no file.
 
     Raises NotConfigured for a URL of another kind.
     """
@@ -32,7 +33,7 @@ async def current(url: str) -> str | None:
 
 
 async def migrate(url: str) -> str:
-    """Bring the database at `url` to `head()`, all of it or nothing, and return that.
+    """Migrate the database at `url` to `head()` atomically, and return that revision.
 
     Raises SchemaMismatch when the schema is newer than this program, NotConfigured for a URL of another kind,
     Unavailable when the database cannot be opened or refuses.
@@ -49,7 +50,7 @@ async def migrate(url: str) -> str:
 
 
 def _sqlite_path(url: str) -> Path | None:
-    """Where a SQLite URL points; None for a Postgres URL."""
+    """Return the path of a SQLite URL; None for a Postgres URL."""
     path = sqlite_path(url)
     if path is None and not is_postgres_url(url):
         scheme = url.partition("://")[0]

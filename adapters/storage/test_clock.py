@@ -1,9 +1,9 @@
-"""Shows the storage to use cases as it is at a test clock (ports/clock.py: TestClock; docs/sandbox.md "The clock"): the
-only room that converts between a test time and the storage's.
+"""View of the storage at a test clock (ports/clock.py: TestClock; docs/sandbox.md "The clock"): the only module that
+converts between test time and the storage's time.
 
-Inside a test time use cases read and write its times alone. A job is stored with two: `moment`, when it is due by its
-test clock, and `due`, the same by the storage's clock, which is all that claiming looks at. Outside of all test clocks
-records are as they are stored.
+At a test clock, use cases read and write only test times. A job is stored with two times: `moment`, when it is due
+by its test clock, and `due`, the same by the storage's clock, which alone decides claims. Outside all test clocks,
+records appear as they are stored.
 """
 
 import asyncio
@@ -22,23 +22,28 @@ from ...ports.jobs import Job
 from ...ports.storage import R, Shelf, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
-"""How far ahead of now a job is made due that is written while its test clock is advanced: no worker claims it
-meanwhile, and if the advance is lost, it is found after that."""
+"""Delay of a job that is written while its test clock is advanced.
+
+No worker claims it meanwhile, and if the advance is lost, the job is found after the delay.
+"""
 
 _PATIENCE = 10.0
-"""Seconds that a task waits for its turn: those before it may be waiting for a database that does not answer."""
+"""Seconds that a task waits for the lock. The tasks before it may be waiting for a database that does not answer."""
 
 
 class _Turn:
-    """A lock that is handed over in the order of asking. It is its own context manager, shared by all who wait."""
+    """Fair lock, granted in the order of requests. It is its own context manager, shared by all waiting tasks."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._whose: asyncio.Task[Any] | None = None
 
     async def __aenter__(self) -> None:
-        """Wait for the turn. Raises: Unavailable after `_PATIENCE` seconds; RuntimeError in the task that has the turn
-        already, and would wait for ever."""
+        """Wait for the lock.
+
+        Raises: Unavailable after `_PATIENCE` seconds; RuntimeError in the task that holds the lock, which would
+        deadlock.
+        """
         if self._whose is asyncio.current_task():
             raise RuntimeError("who has the turn asks for it again")
         try:
@@ -56,8 +61,10 @@ class _Turn:
 
 
 class TestClockStorage(ForwardingStorage):
-    """A Storage (ports/storage.py) over another one, at whichever test clock is entered when it is used. Workers claim
-    outside of all test time and enter that of each job; leases end by the storage's clock."""
+    """Storage (ports/storage.py) over another one, at the test clock that is entered when it is used.
+
+    Workers claim outside all test clocks and then enter the clock of each job. Leases end by the storage's clock.
+    """
 
     def __init__(self, storage: Storage, clock: TestTimeClock) -> None:
         super().__init__(storage)
@@ -65,15 +72,15 @@ class TestClockStorage(ForwardingStorage):
         self._turn = _Turn()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """The turn of this process, as the port Queueing has it."""
+        """Return the fair lock of this process, as the port Queueing defines it."""
         return self._turn
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A unit whose jobs are, at each use, as they are at the test clock that is entered then."""
+        """Return a unit that converts jobs at each use to the test clock that is entered then."""
         return _Unit(self.inner.unit(), self._clock)
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """The record; a job as it is at the test clock that is entered."""
+        """Return the record; a job is converted to the test clock that is entered."""
         if kind is Job:
             return cast("Coroutine[Any, Any, R | None]", self._job(record_id))
         return self.inner.get(kind, record_id)
@@ -83,15 +90,17 @@ class TestClockStorage(ForwardingStorage):
             return await unit[Job].get(record_id)
 
     async def now(self) -> datetime:
-        """The time of the storage's clock, plus the offset of the test clock that is entered."""
+        """Return the time of the storage's clock, plus the offset of the test clock that is entered."""
         test_clock = self._clock.test_clock
         now = await self.inner.now()
         return now if test_clock is None else now + test_clock.offset
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """Hands a unit on, but for its jobs. A struct whose `commit` returns the inner coroutine, because
-    every request pays for it."""
+    """Unit that forwards everything but its jobs.
+
+    It is a struct, and `commit` returns the inner coroutine, because every request pays for it.
+    """
 
     _opening: AbstractAsyncContextManager[Unit]
     _clock: TestTimeClock
@@ -117,8 +126,10 @@ class _Unit(msgspec.Struct, eq=False):
 
 
 class _JobsInTestTime(ForwardingShelf[Job], eq=False):
-    """The shelf of jobs at a test clock: its own jobs are converted, those of none or of another stay as they are. What
-    is added is of this test clock."""
+    """Repository of jobs at a test clock.
+
+    It converts this clock's jobs and leaves all others unchanged. A new job belongs to this test clock.
+    """
 
     _test_clock: TestClock
     _clock: TestTimeClock
@@ -139,7 +150,7 @@ class _JobsInTestTime(ForwardingShelf[Job], eq=False):
         return msgspec.structs.replace(mine, moment=mine.due)
 
     def save(self, record: Job, /) -> Job:
-        # Whoever added a job may save it without a read: it is then at version 0, and knows no test clock yet.
+        # A use case may save a job that it just added, without a read: it has version 0, and no test clock yet.
         mine = self._of_here(record) if record.world is None and record.version == 0 else record
         return self._seen(self.inner.save(self._kept(mine)))
 
@@ -161,8 +172,10 @@ class _JobsInTestTime(ForwardingShelf[Job], eq=False):
         return msgspec.structs.replace(job, due=due, leased_until=lease)
 
     def _kept(self, job: Job) -> Job:
-        """Convert a job to the times that are stored. While the clock is advanced `due` is far enough ahead that no
-        worker claims it (`ASIDE`)."""
+        """Convert a job to the times that are stored.
+
+        While the clock is advanced, `due` is so far ahead that no worker claims the job (`ASIDE`).
+        """
         if job.world != self._test_clock.id:
             return job
         due = job.due - self._test_clock.offset

@@ -1,1 +1,1 @@
-"""The storage in memory, of one process."""
+"""Storage in memory, for one process."""

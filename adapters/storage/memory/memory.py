@@ -1,7 +1,7 @@
-"""The storage in memory: for embedding without a database, for demos and for simulations.
+"""Storage in memory: for embedding without a database, for demos and for simulations.
 
-It holds the same rows as the databases do and judges them by the same plain values, so that what passes here passes
-there. All of it happens on one event loop; nothing is kept when the process ends.
+It holds the same rows as the databases and compares the same plain values, so that code that works here works
+there. It runs on one event loop, and loses everything when the process ends.
 """
 
 import asyncio
@@ -24,12 +24,15 @@ from ..table.writes import Pending
 from .rows import Reader, Rows, TableRows, matching
 
 _EVER = 2**63 - 1
-"""No job is due later, in microseconds."""
+"""Latest possible due time of a job, in microseconds."""
 
 
 class MemoryStorage:
-    """A Storage (ports/storage.py) in memory. Leases and due times are judged by `clock`. Each claim looks at all jobs,
-    which is little beside the work for some thousands of them."""
+    """Storage (ports/storage.py) in memory.
+
+    `clock` decides leases and due times. Each claim scans all jobs, which is fast enough for some thousands of
+    them.
+    """
 
     def __init__(self, clock: Clock, kick: Kick = no_kick, *, catalogue: Iterable[Table] = CATALOGUE) -> None:
         self._clock = clock
@@ -41,12 +44,15 @@ class MemoryStorage:
         self._closed = False
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A new unit of work."""
+        """Return a new unit of work."""
         return WorkUnit(self._table_maps, self._reader, Pending(), self._apply)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
-        """Reads as of the first one: the tables are shared then, and whoever writes to one copies it first."""
+        """Return reads as of the first one.
+
+        The tables are shared from then on, and a writer copies a table before changing it.
+        """
         seen: dict[str, Rows] = {}
 
         def rows_of(name: str) -> Rows:
@@ -60,22 +66,22 @@ class MemoryStorage:
         yield snapshot_over(self._table_maps, Reader(rows_of))
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """The record as it stands."""
+        """Return the current record."""
         return lone_read(self._table_maps, self._reader, kind, record_id)
 
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
-        """The record as it stands."""
+        """Return the current record."""
         return await self._reader.get(table_map_of(self._table_maps, kind), record_id)
 
     @property
     def by_own_clock(self) -> bool:
-        """As the port Clocked has it."""
+        """Return True, as the port Clocked defines it."""
         return True
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:
-        """Take due jobs, the oldest due first."""
+        """Claim due jobs, the oldest due first."""
         refuse_both(kind, but_kind)
         table, index = self._tables[self._jobs.name], self._jobs.codec.index
         self._refuse_when_closed()
@@ -91,7 +97,7 @@ class MemoryStorage:
         return claimed
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        """Make leases last longer."""
+        """Extend leases."""
         table, index = self._tables[self._jobs.name], self._jobs.codec.index
         self._refuse_when_closed()
         until = microseconds(self._clock.now()) + lease_microseconds(lease)
@@ -103,15 +109,18 @@ class MemoryStorage:
                 table.put(job.id, mapped)
 
     async def next_due(self) -> datetime | None:
-        """When the earliest job without a living lease is due."""
+        """Return when the earliest job without a live lease is due."""
         found = min(self._free(microseconds(self._clock.now()), _EVER), default=None)
         return None if found is None else moment(found[0])
 
     def _free(
         self, now: int, until: int, kind: str | None = None, but_kind: str | None = None
     ) -> list[tuple[int, str]]:
-        """The jobs due until then that are under no living lease: when each is due, and its id, which begins with the
-        kind. Asked for each claim of each worker, and most jobs are not due: that is looked at first."""
+        """Return due time and id of the jobs that are due by `until` and have no live lease.
+
+        An id begins with the kind. Each claim of each worker calls this, and most jobs are not due, so the due time
+        is tested first.
+        """
         due, lease = (self._jobs.codec.index[name] for name in ("due", "leased_until"))
         wanted, other = f"{kind}:", f"{but_kind}:"
         return [
@@ -124,7 +133,7 @@ class MemoryStorage:
         ]
 
     async def now(self) -> datetime:
-        """The clock given."""
+        """Return the time of the injected clock."""
         return self._clock.now()
 
     async def scan(
@@ -132,11 +141,13 @@ class MemoryStorage:
         kind: type[R],
         *,
         batch: int = 1000,
-        readable: bool = False,  # noqa: ARG002 - all is, that was never written elsewhere
+        readable: bool = False,  # noqa: ARG002 - every row in memory is readable
         **criteria: Any,
     ) -> AsyncIterator[Sequence[R]]:
-        """All records that meet the criteria, in id order; one that goes or changes on the way is judged as it is
-        when its batch comes."""
+        """Yield all records that meet the criteria, in the order of ids.
+
+        A record that changes during the scan is tested when its batch is read.
+        """
         if batch < 1:
             raise ValueError("a batch holds at least one record")
         mapped = table_map_of(self._table_maps, kind)
@@ -154,11 +165,11 @@ class MemoryStorage:
             yield found
 
     async def check(self) -> None:
-        """Memory always reads and writes, until it is closed."""
+        """Raise Unavailable if the storage is closed. Memory always reads and writes until then."""
         self._refuse_when_closed()
 
     async def close(self) -> None:
-        """Take no more work."""
+        """Refuse work from now on."""
         self._closed = True
 
     def _refuse_when_closed(self) -> None:
@@ -170,8 +181,8 @@ class MemoryStorage:
         return self._tables[name].rows
 
     async def _apply(self, pending: Pending) -> None:
-        # One turn for the others, as a real commit gives them: else no unit would ever lose a race in memory, and
-        # use cases would be tried without the very thing that units are for.
+        # Let other tasks run once, as a real commit does. Otherwise no unit would ever lose a race in memory, and tests
+        # of use cases would miss the conflicts that units exist for.
         await asyncio.sleep(0)
         self._refuse_when_closed()
         undo: list[tuple[TableRows, str, Row | None]] = []

@@ -1,4 +1,4 @@
-"""The rows of one table in memory: how writes change them, and how reads find them."""
+"""Rows of one table in memory: the writes that change them, and the reads that find them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,17 +24,17 @@ Rows = dict[str, Row]
 
 
 class TableRows:
-    """The rows of one table. A change while `shared` with a snapshot copies them first."""
+    """Rows of one table. While they are `shared` with a snapshot, a change copies them first."""
 
     def __init__(self, mapped: TableMap[Any]) -> None:
         self.mapped = mapped
         self.rows: Rows = {}
         self.taken: list[dict[tuple[Any, ...], str]] = [{} for _ in mapped.rules]
-        """For every unique rule, the keys that are taken, and by which record."""
+        """Taken keys of every unique rule, with the id of the record that has each."""
         self.shared = False
 
     def put(self, record_id: str, row: Row | None) -> None:
-        """Set a row, or take it away. Raises Conflict, and then nothing has changed."""
+        """Set or delete a row. Raises Conflict, and then nothing has changed."""
         old = self.rows.get(record_id)
         keys = [(rule.key(old) if old else None, rule.key(row) if row else None) for rule in self.mapped.rules]
         for rule, taken, (_, key) in zip(self.mapped.rules, self.taken, keys, strict=True):
@@ -53,14 +53,14 @@ class TableRows:
             self.rows[record_id] = row
 
     def at(self, record_id: str, version: int | None) -> Row:
-        """The row, when it has this version (None: any). Raises Stale."""
+        """Return the row if it has this version (None: any). Raises Stale."""
         row = self.rows.get(record_id)
         if row is None or (version is not None and row[self.mapped.codec.index["version"]] != version):
             raise Stale(f"{self.mapped.name} {record_id} changed since it was read, or is gone")
         return row
 
     def apply(self, write: Write) -> None:
-        """Carry out one write. Raises Conflict or Stale, and then nothing has changed."""
+        """Apply one write. Raises Conflict or Stale, and then nothing has changed."""
         match write:
             case Add(_, record_id, row):
                 if record_id in self.rows:
@@ -88,7 +88,7 @@ class TableRows:
 
 
 class Reader:
-    """Reads of the rows as `rows_of` gives them: those of now, or those of a snapshot."""
+    """Reader of the rows that `rows_of` returns: the current ones, or those of a snapshot."""
 
     def __init__(self, rows_of: Callable[[str], Rows]) -> None:
         self._rows_of = rows_of
@@ -119,11 +119,14 @@ class Reader:
 
 
 def matching(rows: Rows, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> list[Row]:
-    """The rows for which all conditions hold. Equality, which most ask for, calls nothing for a row."""
+    """Return the rows that meet all conditions.
+
+    Equality, the most frequent condition, makes no function call per row.
+    """
     found = list(rows.values())
     for each in asked:
         index, value, test = mapped.codec.index[each.field], each.value, _TESTS[each.relation]
-        if each.relation is Relation.EQUAL:  # to a value; null has a relation of its own
+        if each.relation is Relation.EQUAL:  # compares with a value; null has its own relation
             found = [row for row in found if row[index] == value]
         else:
             found = [row for row in found if test(row[index], value)]

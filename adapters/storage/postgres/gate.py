@@ -19,7 +19,7 @@ class Waited(Protocol):
 
     @property
     def moved(self) -> int:
-        """A number that changes whenever the server gave an answer."""
+        """Number that changes with every answer of the server."""
         ...
 
     async def break_off(self) -> None:

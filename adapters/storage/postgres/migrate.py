@@ -27,7 +27,7 @@ async def postgres_current(connection: Any) -> str | None:
 
 
 async def postgres_beside(connection: Any) -> str | None:
-    """Return the oldest revision whose programs may run on this schema, as the schema records it; None if it does not."""
+    """Return the oldest revision whose programs may run on this schema, as the schema records it, or None."""
     said: str | None = await connection.fetchval(_BESIDE)
     return said.removeprefix("beside ") if said is not None and said.startswith("beside ") else None
 

@@ -40,7 +40,7 @@ def require_utf8(encoding: str) -> None:
 
 
 def require_own_session(*, shared: bool) -> None:
-    """Raise NotConfigured if several clients share a session, because settings and prepared statements would get lost."""
+    """Raise NotConfigured if clients share sessions, because settings and prepared statements would get lost."""
     if shared:
         raise NotConfigured(SHARED)
 

@@ -1,1 +1,1 @@
-"""What both databases share: the schema, its revisions, statements and what is asked by them."""
+"""Code shared by SQLite and Postgres: schema, revisions, statements and reads."""

@@ -1,8 +1,8 @@
-"""Setting aside: a job that this program cannot read goes out of its table into one beside it, so that no claim meets
-it again, and comes back once a program can read it.
+"""Quarantine of unreadable jobs.
 
-What is written here are texts of our own for both databases, because the row is no record: its values are carried as
-they are.
+A job that this program cannot read moves from its table to another one, so that no claim meets it again. It returns
+once a program can read it. The statements here are hand-written for both databases, because such a row is no
+record: its values are copied unchanged.
 """
 
 import base64
@@ -21,12 +21,12 @@ from ..table.table_map import TableMap
 from .statements import Statement
 
 _BYTES, _FLOAT = "bytes", "float"
-"""How JSON carries what it has no words for."""
+"""Keys under which JSON carries values that it has no type for."""
 
 
 def note_of(mapped: TableMap[Any], row: Row, fault: Unreadable, now: datetime, *, held: bool) -> UnreadableRow:
-    """What is told of a row. `held`: with its values."""
-    from .revisions import head  # here: what is rarely needed, and reads a folder
+    """Return the note about a row. With `held` it contains the row's values."""
+    from .revisions import head  # here: rarely needed, and slow because it reads a folder
 
     row_id = _shown(row[mapped.codec.index["id"]])
     return UnreadableRow(
@@ -41,12 +41,12 @@ def note_of(mapped: TableMap[Any], row: Row, fault: Unreadable, now: datetime, *
 
 
 def note_id(mapped: TableMap[Any], row: Row) -> str:
-    """The id of a row's note."""
+    """Return the id of a row's note."""
     return f"{mapped.name}:{_shown(row[mapped.codec.index['id']])}"
 
 
 def taken_out_of_postgres(mapped: TableMap[Any], row: Row, note: UnreadableRow) -> Statement:
-    """Take a row that was read out of its table, unless it moved since, and note it, in one statement."""
+    """Delete a row from its table, unless it changed since it was read, and store its note, in one statement."""
     names = _notes().names
     values = ", ".join(
         f"${index}::{'bigint' if column.storing is Storing.INTEGER else 'text'}"
@@ -62,7 +62,7 @@ def taken_out_of_postgres(mapped: TableMap[Any], row: Row, note: UnreadableRow) 
 
 
 def take_out_of_sqlite(cursor: sqlite3.Cursor, mapped: TableMap[Any], row: Row, note: UnreadableRow) -> None:
-    """The same, in a transaction that the caller began. Text that is no UTF-8 was read as bytes, like bytes."""
+    """Do the same in a transaction that the caller began. Text that is not UTF-8 was read as bytes."""
     names = _notes().names
     row_id, version, lease = _as_read(mapped, row)
     gone = f"DELETE FROM {mapped.name} WHERE id IN (?, CAST(? AS TEXT)) AND version = ? AND leased_until IS ?"  # noqa: S608 - our own names
@@ -79,13 +79,13 @@ def _as_read(mapped: TableMap[Any], row: Row) -> list[Any]:
 
 
 def _again() -> str:
-    """What becomes of an older note of the same row."""
+    """Return the clause that replaces an older note of the same row."""
     fresh = ", ".join(f"{name} = excluded.{name}" for name in _notes().names if name != "id")
     return f"ON CONFLICT (id) DO UPDATE SET {fresh}"
 
 
 def tolerant(raw: bytes) -> str | bytes:
-    """Text as SQLite hands it over. What is no UTF-8 stays bytes, where it would else fail the whole read."""
+    """Decode text from SQLite. Text that is not UTF-8 stays bytes; otherwise it would fail the whole read."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -93,7 +93,7 @@ def tolerant(raw: bytes) -> str | bytes:
 
 
 def packed(row: Row) -> str:
-    """A row's values as JSON."""
+    """Return a row's values as JSON."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, bytes):
@@ -104,7 +104,7 @@ def packed(row: Row) -> str:
 
 
 def unpacked(held: str) -> list[Any]:
-    """The values again. Raises ValueError for what `packed` never wrote."""
+    """Return the values from JSON. Raises ValueError for JSON that `packed` never wrote."""
 
     def value_of(plain: Any) -> Any:
         match plain:
@@ -127,11 +127,11 @@ def _notes() -> Codec[UnreadableRow]:
 def _version() -> str:
     try:
         return version("cambist")
-    except PackageNotFoundError:  # a tree that was never installed
+    except PackageNotFoundError:  # a source tree that was never installed
         return "unknown"
 
 
 def _shown(row_id: object) -> str:
-    """An id as it can be told, whatever it is."""
+    """Return an id as printable text."""
     found = row_id.decode(errors="replace") if isinstance(row_id, bytes) else str(row_id)
     return found.replace("\0", "\ufffd")

@@ -1,5 +1,6 @@
-"""Tells of rows that cannot be read: each once in the log, and in a row beside its table whenever that is gone
-(docs/operations.md "Rows that cannot be read")."""
+"""Reports of unreadable rows: each once in the log, and in a row of another table if no note is there
+(docs/operations.md "Rows that cannot be read").
+"""
 
 import asyncio
 import logging
@@ -19,14 +20,14 @@ from .asides import note_id, note_of
 _log = logging.getLogger("cambist.storage")
 
 AGAIN = 10.0
-"""Seconds after which a row that was met again is noted again."""
+"""Seconds after which a row that was read again gets its note again if it is gone."""
 
 _TOLD = 1000
-"""Rows that a process tells of: where more cannot be read, that is told."""
+"""Rows that a process reports at most. By then the problem is known."""
 
 
 class Notes:
-    """Of one storage: what its process has told of. `begin` has something done beside what goes on."""
+    """Reports of one storage's process. `begin` runs a coroutine in the background."""
 
     def __init__(
         self,
@@ -38,13 +39,13 @@ class Notes:
         self._now = now
         self._begin = begin
         self._told: set[tuple[str, str]] = set()
-        """By table and id."""
+        """Table and id of each reported row."""
         self._met_again: dict[str, Callable[[], Awaitable[None]]] = {}
-        """How those are noted that were met since, by the ids of their notes."""
+        """For each row that was read again since: how to write its note, by the note's id."""
         self._timer: asyncio.TimerHandle | None = None
 
     def is_new(self, mapped: TableMap[Any], fault: Unreadable) -> bool:
-        """Whether it was not told of, and is now, in the log."""
+        """Log a row and return True, unless it was reported before."""
         told = mapped.name, fault.record_id
         if told in self._told or len(self._told) >= _TOLD:
             return False
@@ -53,11 +54,11 @@ class Notes:
         return True
 
     def forget(self, source: str, row_id: str) -> None:
-        """Whoever meets it next tells of it anew."""
+        """Let the next read report this row again."""
         self._told.discard((source, row_id))
 
     def met(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
-        """Somebody read a row that stays where it is."""
+        """Report an unreadable row that a read met and that stays in its table."""
         if mapped.kind is UnreadableRow:
             return
         if self.is_new(mapped, fault):
@@ -68,8 +69,11 @@ class Notes:
                 self._timer = asyncio.get_running_loop().call_later(AGAIN, lambda: self._begin(self.again()))
 
     async def again(self) -> None:
-        """Note what was met since it was told of and is noted no more: a program that could read it took it up, and
-        whoever met it here passed it by once more. It raises nothing: what fails is tried again."""
+        """Write the missing notes of rows that were read again after their report.
+
+        A note is missing when a program that could read the row resolved it, and this process then failed on the
+        row once more. It raises nothing: a failed write is tried again.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -79,7 +83,7 @@ class Notes:
         try:
             async with self._unit() as unit:
                 noted = await unit[UnreadableRow].find(id=OneOf(tuple(met)), limit=len(met), readable=True)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, a storage that closes goes on closing
+        except Exception as fault:  # noqa: BLE001 - a storage that closes must go on closing, whatever fails here
             _log.warning("what was met again could not be noted: %s", fault)
             self._met_again = met | self._met_again
             return
@@ -92,7 +96,7 @@ class Notes:
                 unit[UnreadableRow].add(note_of(mapped, row, fault, await self._now(), held=False))
                 await unit.commit()
         except Conflict:
-            return  # it is known already
-        except Exception as other:  # noqa: BLE001 - who asked for the row has heard; whoever meets it next notes it
+            return  # the note exists already
+        except Exception as other:  # noqa: BLE001 - the reader has got its error, and the next read writes the note
             _log.warning("it could not be noted: %s", other)
             self.forget(mapped.name, fault.record_id)

@@ -1,8 +1,8 @@
-"""Which fields of new rows are left out, because they are null anyway.
+"""Choice of the null fields that an insert leaves out.
 
-Of a payment's fields more than half are null until much later. To bind a null takes Python's SQLite longer than a text,
-and an array of them, however empty, is worked through by Postgres' driver and by the server: a twentieth of what a new
-payment costs on Postgres (by time), a thirtieth on SQLite (by instructions).
+More than half of a payment's fields are null until much later. Python's SQLite binds a null more slowly than a
+text, and Postgres' driver and server process even an array of nulls. This costs a twentieth of a new payment's time
+on Postgres, and a thirtieth of its instructions on SQLite.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -15,36 +15,38 @@ from ..table.codec import Row
 from ..table.table_map import TableMap
 
 _MASKS = 4
-"""Ways to leave fields of one table out: each makes a form of its own, which every connection has to plan."""
+"""Masks for one table. Each makes another statement, which every connection has to plan."""
 _FEWEST = 2
-"""Fields that are worth such a form."""
+"""Null fields that are worth a mask."""
 
 
 class Mask(msgspec.Struct, frozen=True):
-    """A way to leave fields of a table out."""
+    """Set of fields that an insert leaves out."""
 
     null: frozenset[int]
-    """What is left out, by its places."""
+    """Positions of the fields left out."""
     places: tuple[int, ...]
-    """What is written, by its places."""
+    """Positions of the written fields."""
     names: tuple[str, ...]
-    """The same by its names."""
+    """Names of the written fields."""
     left_out: Callable[[Row], tuple[Any, ...]]
-    """The values of a row that are not written."""
+    """Get the values of a row for the fields left out."""
     values: Callable[[Row], tuple[Any, ...]]
-    """Those that are."""
+    """Get the values of a row for the written fields."""
 
 
 class Nulls:
-    """What new rows leave out, of all tables."""
+    """Masks of all tables."""
 
     def __init__(self) -> None:
         self._masks: dict[str, list[Mask]] = {}
-        """By table, those that leave the most out first."""
+        """Masks by table. Those that leave out the most come first."""
 
     def written(self, mapped: TableMap[Any], columns: Sequence[Sequence[Any]]) -> tuple[Sequence[int], tuple[str, ...]]:
-        """The fields to write, by their places and by their names, given the values of each: all but some that are null
-        in every row."""
+        """Return positions and names of the fields to write, given the columns of values.
+
+        Fields that are null in every row may be left out.
+        """
         rows = len(columns[0])
         for mask in self._masks.get(mapped.name, ()):
             for index in mask.null:
@@ -57,7 +59,7 @@ class Nulls:
         return (range(len(columns)), mapped.codec.names) if learnt is None else (learnt.places, learnt.names)
 
     def of_row(self, mapped: TableMap[Any], row: Row) -> tuple[tuple[str, ...], Row]:
-        """The same of one row: the names of the fields to write, and their values."""
+        """Return names and values of the fields to write for one row."""
         if row.count(None) < _FEWEST:
             return mapped.codec.names, row
         for mask in self._masks.get(mapped.name, ()):
@@ -67,7 +69,7 @@ class Nulls:
         return (mapped.codec.names, row) if learnt is None else (learnt.names, learnt.values(row))
 
     def _learn(self, mapped: TableMap[Any], null: Collection[int]) -> Mask | None:
-        """Make a mask that leaves these fields out; None where they are too few, or the table has all that it may."""
+        """Make a mask that leaves these fields out; None if they are too few, or the table has its maximum of masks."""
         masks = self._masks.setdefault(mapped.name, [])
         if len(null) < _FEWEST or len(masks) == _MASKS:
             return None

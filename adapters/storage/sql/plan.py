@@ -1,9 +1,10 @@
-"""What units of work write, taken together, for both databases: parts of one kind, table and form, each with a row for
-every write. A database carries out a part as it does best (SQLite by `executemany`, Postgres by an array a column).
+"""Grouping of the writes of units for both databases.
 
-Pure: it asks no database, and assumes that nothing is refused. Where something is, whoever planned takes all of it back
-and carries out each unit's writes one after the other. New rows come first, then changed ones, sums last and in the
-order of ids, so that no two lock them crosswise; within a part rows stay in the order of the units.
+Each part has one kind of write, one table and one set of fields, with a row for every write. A database writes a
+part in its fastest way (SQLite with `executemany`, Postgres with an array for each column). This module reads no
+database, and assumes that nothing is refused. If something is, the caller rolls everything back and runs each
+unit's writes one after the other. New rows come first, then changed ones. Sums come last, in the order of ids, so
+that two plans never lock them crosswise. Within a part, rows keep the order of the units.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 
 class What(Enum):
-    """What a part does."""
+    """Kind of write."""
 
     ADD = "add"
     SAVE = "save"
@@ -29,27 +30,27 @@ class What(Enum):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Rows of one table of which the same is to be done."""
+    """Rows of one table with the same kind of write."""
 
     what: What
     mapped: TableMap[Any]
     fields: tuple[str, ...]
-    """Those that are written, in their order; all of an accrued row."""
+    """The written fields, in order. An accrual has all fields of the row."""
     columns: Sequence[Sequence[Any]]
-    """For each field the values of all rows. A save has two more: the ids, and the versions that are replaced."""
+    """Values of all rows for each field. A save has two more columns: the ids, and the versions that it replaces."""
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.columns[0])
 
     def by_row(self) -> Iterable[Row]:
-        """The same, row by row."""
+        """Return the values row by row."""
         return zip(*self.columns, strict=True)
 
 
 class Plan:
-    """Collects what units write, until it is carried out. `nulls` remembers which fields new rows leave out."""
+    """Collector of the writes of units, until they are run. `nulls` remembers which fields new rows leave out."""
 
     def __init__(self, nulls: Nulls) -> None:
         self._nulls = nulls
@@ -58,16 +59,16 @@ class Plan:
         self._sums: dict[tuple[str, str], tuple[TableMap[Any], list[Any]]] = {}
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Drop all collected writes."""
         self._adds.clear()
         self._saves.clear()
         self._sums.clear()
 
     def put(self, writes: Iterable[Write]) -> None:
-        """What a unit writes, or some of it. Raises: TypeError for any other write than these three."""
+        """Add writes of a unit. Raises: TypeError for any write but an add, save or accrual."""
         for write in writes:
             mapped = write.mapped
-            # Not isinstance, which takes several times as long where the answer is no.
+            # Compare types: `isinstance` takes several times as long when the answer is no.
             if type(write) is Add:
                 waiting = self._adds.get(mapped.name)
                 if waiting is None:
@@ -92,7 +93,7 @@ class Plan:
                 raise TypeError(f"{type(write).__name__} is not planned")
 
     def rows(self) -> list[Part]:
-        """New rows and changed ones, which are then forgotten."""
+        """Return the parts of new and changed rows, and drop them here."""
         parts = []
         for mapped, rows in self._adds.values():
             columns = list(zip(*rows, strict=True))
@@ -105,8 +106,10 @@ class Plan:
         return parts
 
     def sums(self) -> list[Part]:
-        """What is accrued, one row for each that moves, which is then forgotten. Raises: ValueError for sums that
-        together are beyond 64 bits."""
+        """Return the parts of sums, with one row for each changed row, and drop them here.
+
+        Raises: ValueError for sums that together are beyond 64 bits.
+        """
         tables: dict[str, tuple[TableMap[Any], list[Row]]] = {}
         for (name, _), (mapped, row) in sorted(self._sums.items(), key=_place):
             for index in mapped.sums_in_order:

@@ -1,7 +1,7 @@
-"""Records that every request asks for and nobody changes for days: kept in memory between two requests.
+"""Cache of records that every request reads and that rarely change.
 
-By samples (py-spy), authentication with its two reads was a tenth of what a new payment cost: SQLite's reading
-connection forgets its pages at every commit, and Postgres is a round trip away.
+By samples (py-spy), authentication with its two reads was a tenth of the cost of a new payment. SQLite's reading
+connection drops its pages at every commit, and Postgres is a round trip away.
 """
 
 import asyncio
@@ -17,27 +17,29 @@ from ..table.writes import Pending
 
 _Key = tuple[type[Any], str]
 _MOST = 600
-"""Records of a generation, of which there are two: those of some 300 merchants, at 1 to 2 KB each."""
+"""Records in one of the two generations: enough for some 300 merchants, at 1 to 2 KB a record."""
 
 
 UNUSED = 2.0
-"""Seconds after which a generation is the one before: what nobody asks for is forgotten, so that a rush leaves nothing
-of all who came."""
+"""Seconds after which a new generation starts.
+
+Unused records are dropped with the older one, so that a peak of traffic leaves nothing behind.
+"""
 
 
 class Recent:
-    """What was read by id, and when. For one event loop."""
+    """Records read by id, with the time of each read. For one event loop."""
 
     def __init__(self) -> None:
         self._found: dict[_Key, tuple[float, Any]] = {}
         self._before: dict[_Key, tuple[float, Any]] = {}
-        """The generation before: what is asked for again moves on, the rest is forgotten with it."""
+        """The older generation. A record that is read again moves to the new one; the rest is dropped."""
         self._kinds: set[type[Any]] = set()
         self._changes = 0
         self._ageing: asyncio.TimerHandle | None = None
 
     def known(self, kind: type[R], record_id: str, within: float) -> tuple[float, R | None] | None:
-        """When the record was read, and what it was, if that is at most `within` seconds ago."""
+        """Return the time of the read and the record, if it was read at most `within` seconds ago."""
         key = kind, record_id
         found = self._found.get(key) or self._moved_on(key)
         return None if found is None or monotonic() - found[0] > within else found
@@ -45,13 +47,13 @@ class Recent:
     async def read(
         self, mapped: TableMap[R], record_id: str, read: Callable[[TableMap[R], str], Awaitable[R | None]]
     ) -> R | None:
-        """The record as it is read now, which is kept; none of an id that no record could have."""
+        """Read the record now and cache it. Return None for an id that no record could have."""
         if not is_possible(record_id):
             return None
         self._kinds.add(mapped.kind)
         now, changes = monotonic(), self._changes
         record = await read(mapped, record_id)
-        if changes == self._changes:  # else one of our own commits may have overtaken the reading
+        if changes == self._changes:  # otherwise one of our own commits may have overtaken this read
             self._keep((mapped.kind, record_id), (now, record))
         return record
 
@@ -72,14 +74,14 @@ class Recent:
         self._ageing = asyncio.get_running_loop().call_later(UNUSED, self.age, context=Context())
 
     def age(self) -> None:
-        """Begin another generation."""
+        """Start another generation."""
         self._ageing = None
         self._before, self._found = self._found, {}
         if self._before:
             self._age_later()
 
     def forget(self, pending: Pending) -> None:
-        """Our own unit wrote this, or may have: whoever asks from now on reads it."""
+        """Drop the records that our own unit wrote or may have written. The next read loads them again."""
         for write in (*pending.writes, *pending.accruals.values()):
             if write.mapped.kind in self._kinds:
                 self._changes += 1
@@ -87,7 +89,7 @@ class Recent:
                     generation.pop((write.mapped.kind, write.id), None)
 
     def forget_all(self) -> None:
-        """Somebody else wrote something."""
+        """Drop everything, because another process wrote something."""
         self._changes += 1
         self._found.clear()
         self._before.clear()

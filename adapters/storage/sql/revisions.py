@@ -1,4 +1,4 @@
-"""Revisions of the schema: which one this program needs, whether one that is found fits it, and the steps to it."""
+"""Revisions of the schema: the one that this program needs, the check of the present one, and the migration."""
 
 import logging
 from pathlib import Path
@@ -10,7 +10,7 @@ from .schema import metadata
 
 _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 LOCK_SECONDS = 60
-"""For which a process that migrates waits for another one that does."""
+"""Seconds that a migrating process waits for another one."""
 VERSION = "SELECT version_num FROM alembic_version"
 _VERSIONS = sa.Table(
     "alembic_version",
@@ -18,28 +18,34 @@ _VERSIONS = sa.Table(
     sa.Column("version_num", sa.String(32), nullable=False),
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-"""As Alembic makes it."""
+"""The table as Alembic creates it."""
 
 BESIDE = "0001"
-"""The oldest revision whose programs may run beside this one, on this one's schema. A migration raises it to its own
-number where it takes from older programs what they need (a column or table goes, a new column may not be null), or
-where they would do harm. Postgres' schema itself says it, so that older programs, too, know it of newer schemas."""
+"""Oldest revision whose programs may run beside this one, on this program's schema.
+
+A migration raises it to its own number if it breaks older programs (it drops a column or table, or adds a column
+that may not be null), or if they would do harm. Postgres' schema stores the number, so that older programs can
+check newer schemas.
+"""
 
 log = logging.getLogger("cambist.storage")
 
 
 class SchemaMismatch(NotConfigured):
-    """The database's schema is not the one that this program works with."""
+    """The database has another schema than this program needs."""
 
 
 def head() -> str:
-    """The revision that this program needs, read off the names of the revision files."""
+    """Return the revision that this program needs, from the names of the revision files."""
     return max(path.name for path in (_MIGRATIONS / "versions").glob("[0-9]*.py")).partition("_")[0]
 
 
 def require_head(found: str | None, beside: str | None = None) -> None:
-    """Raises SchemaMismatch, with what to do, when a database at revision `found` does not fit this program. On a newer
-    schema it may run if that says so: it is for programs from revision `beside` on."""
+    """Raise SchemaMismatch, with advice, if a database at revision `found` does not fit this program.
+
+    The program may run on a newer schema if `beside`, the oldest revision that the schema allows, is not newer than
+    the program.
+    """
     if found is None:
         raise SchemaMismatch("the database has no schema yet: run `cambist migrate`")
     if found < head():
@@ -51,7 +57,7 @@ def require_head(found: str | None, beside: str | None = None) -> None:
 
 
 def refuse_newer(found: str | None) -> None:
-    """Raises SchemaMismatch when the database at revision `found` is newer than this program."""
+    """Raise SchemaMismatch if the database at revision `found` is newer than this program."""
     if found is not None and found > head():
         raise SchemaMismatch(
             f"the schema is at {found}, but this program knows only up to {head()}: update the program"
@@ -59,13 +65,16 @@ def refuse_newer(found: str | None) -> None:
 
 
 def say_begins(found: str, size: int) -> None:
-    """Log that a migration begins. It may take minutes, in which a service answers no probe."""
+    """Log that a migration begins. It may take minutes, during which a service answers no probe."""
     log.info("bringing the schema from %s to %s, %d MB", found, head(), size // 1_000_000)
 
 
 def upgrade(connection: sa.Connection) -> None:
-    """Bring the schema to `head()`, on a connection that holds the lock of whoever migrates: a new database's at once,
-    which takes a tenth of the time of all steps, any other by the steps that are left."""
+    """Migrate the schema to `head()`, on a connection that holds the migration lock.
+
+    A new database gets the final schema at once, which takes a tenth of the time of all steps. Any other takes the
+    remaining steps.
+    """
     if sa.inspect(connection).has_table(_VERSIONS.name):
         take_steps(connection)
         return
@@ -75,7 +84,7 @@ def upgrade(connection: sa.Connection) -> None:
 
 
 def take_steps(connection: sa.Connection) -> None:
-    """Take the steps that are left to `head()`, all of them on a new database."""
+    """Take the remaining steps to `head()`: all of them on a new database."""
     from alembic import command  # here: half a second, and rarely needed
     from alembic.config import Config
 

@@ -1,4 +1,4 @@
-"""The catalogue as SQLAlchemy tables, for both databases: for statements, and to hold the migrations against."""
+"""The catalogue as SQLAlchemy tables, for both databases: for statements, and to check the migrations against."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -11,15 +11,16 @@ from ..table.codec import Storing
 from ..table.table_map import Rule, TableMap, keep
 
 HEARTBEAT = "heartbeat"
-"""A table of one row that a health check writes to: a disk that is full still reads."""
+"""Table of one row that a health check writes, because a full disk can still be read."""
 
 
 @cache
 def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
-    """One for all columns: each keeps what dialects make of it."""
+    """Return one shared type object for all columns, because each caches what dialects derive from it."""
     match storing:
         case Storing.TEXT:
-            # Compared by code points, as SQLite and Python do; else order would depend on the server's language.
+            # Compare by code points, as SQLite and Python do. Otherwise the order would depend on the server's
+            # language.
             return sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
         case Storing.JSON:
             return sa.Text()
@@ -32,8 +33,10 @@ def _type(storing: Storing) -> sa.types.TypeEngine[Any]:
 
 
 class TablesByName(dict[str, sa.TableClause]):
-    """For statements: of each table names and types of its columns and nothing else, made when it is first asked for.
-    With keys, rules and indexes they take three times as long and as much."""
+    """Tables for statements, created on first use, with only the names and types of their columns.
+
+    With keys, rules and indexes they would take three times the time and memory.
+    """
 
     def __init__(self, catalogue: Iterable[Table]) -> None:
         super().__init__()
@@ -48,8 +51,10 @@ class TablesByName(dict[str, sa.TableClause]):
 
 @cache
 def metadata(catalogue: tuple[Table, ...] = CATALOGUE) -> sa.MetaData:
-    """All tables, made once for the process. A unique rule is a unique index of its name, because only an index may be
-    partial."""
+    """Return all tables, created once for the process.
+
+    A unique rule is a unique index with the rule's name, because only an index can be partial.
+    """
     schema = sa.MetaData()
     for declared in catalogue:
         _add_indexes(_table(schema, declared), declared)
@@ -105,6 +110,6 @@ def _ordered(table: sa.Table, field: str) -> sa.ColumnElement[Any]:
 
 
 def _where(table: sa.Table, rule: Rule) -> sa.ColumnElement[bool] | None:
-    # Compiled as literals by SQLAlchemy, because an index is made by a statement that takes no parameters.
+    # SQLAlchemy writes the values as literals, because CREATE INDEX takes no parameters.
     clauses = [table.c[field] == sa.literal(value, table.c[field].type) for field, value in rule.where.items()]
     return sa.and_(*clauses) if clauses else None

@@ -1,7 +1,8 @@
-"""What SQLite and Postgres share: reading by statements that SQLAlchemy Core wrote, units over it, snapshots and scans.
+"""Code shared by SQLite and Postgres: reads with statements from SQLAlchemy Core, units on top of them, snapshots and
+scans.
 
-Statements run as text on the drivers (tables.py): an engine of SQLAlchemy around them would cost each read some hundred
-microseconds, and every process eight megabytes.
+Statements run as text on the drivers (tables.py). An SQLAlchemy engine would add some hundred microseconds to each
+read, and eight megabytes to every process.
 """
 
 import asyncio
@@ -35,11 +36,11 @@ _log = logging.getLogger("cambist.storage")
 
 Met = Callable[[TableMap[Any], Row, Unreadable], None]
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
-"""All rows of a statement, in the words of ports/faults.py."""
+"""Function that returns all rows of a statement, with the errors of ports/faults.py."""
 
 
 class SqlReader(Reader):
-    """Reads over whatever runs a statement. `met` is told of each row that cannot be read."""
+    """Reader over any function that runs a statement. It passes each unreadable row to `met`."""
 
     def __init__(self, tables: Tables, ask: Ask, met: Met) -> None:
         self.tables = tables
@@ -67,7 +68,7 @@ class SqlReader(Reader):
         return records
 
     def records(self, mapped: TableMap[R], rows: Sequence[Row], unread: Unread) -> tuple[list[R], int]:
-        """The records of rows, and how many cannot be read. Raises Unreadable where they are asked for whole."""
+        """Return the records of rows, and how many are unreadable. Raises Unreadable if the query asks for that."""
         records, unreadable = mapped.codec.readable(rows)
         for row, fault in unreadable:
             self._met(mapped, row, fault)
@@ -107,7 +108,7 @@ class SqlStorage(ABC):
     @property
     @abstractmethod
     def _reader(self) -> Reader:
-        """How units read."""
+        """Return the reader of units."""
 
     @abstractmethod
     async def _apply(self, pending: Pending) -> None:
@@ -115,19 +116,22 @@ class SqlStorage(ABC):
 
     @abstractmethod
     async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
-        """All rows of a statement that may take long. Raises: Unavailable."""
+        """Return all rows of a statement that may take long. Raises: Unavailable."""
 
     @abstractmethod
     def _seen_at_once(self) -> AbstractAsyncContextManager[Ask]:
-        """Asks one connection, whose reads all see what the first one saw. Raises: Unavailable."""
+        """Return a function that reads on one connection, in one snapshot. Raises: Unavailable."""
 
     @abstractmethod
     async def _take_out(self, row: Row, note: UnreadableRow) -> None:
-        """Take a job, read as this row, out of the jobs, and write the note of it, unless it moved since."""
+        """Move a job, read as this row, out of the jobs and store its note, unless the job changed since."""
 
     async def _claimed(self, rows: Sequence[Row]) -> list[Job]:
-        """The jobs of claimed rows, the oldest due first. What cannot be read is set aside; where that fails, its lease
-        keeps it away for a while, and the next claim tries again."""
+        """Return the jobs of claimed rows, the oldest due first.
+
+        Unreadable rows are quarantined. If that fails, their lease hides them for a while, and the next claim tries
+        again.
+        """
         jobs, unreadable = self._jobs.codec.readable(rows)
         for row, fault in unreadable:
             _log.error("%s; it is set aside", fault)
@@ -137,25 +141,25 @@ class SqlStorage(ABC):
     async def _set_aside(self, row: Row, fault: Unreadable) -> None:
         try:
             await self._take_out(row, note_of(self._jobs, row, fault, await self.now(), held=True))
-        except Exception:  # noqa: BLE001 - whatever keeps it here, the others are claimed and must be done
+        except Exception:  # noqa: BLE001 - whatever fails here, the other jobs are claimed and must be done
             _log.exception("it could not be set aside")
         self._notes.forget(self._jobs.name, fault.record_id)
 
     @abstractmethod
     async def now(self) -> datetime:
-        """The clock by which leases and due times are judged."""
+        """Return the time of the clock that decides leases and due times."""
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A new unit of work."""
+        """Return a new unit of work."""
         return WorkUnit(self._table_maps, self._reader, Pending(), self._apply)
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """The record as it stands."""
+        """Return the current record."""
         return lone_read(self._table_maps, self._reader, kind, record_id)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
-        """Reads in one transaction, one after another, on one connection."""
+        """Return reads in one transaction, one after another, on one connection."""
         self._refuse_when_closed()
         async with self._seen_at_once() as ask:
             lock = asyncio.Lock()
@@ -169,7 +173,7 @@ class SqlStorage(ABC):
     async def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
-        """All records that meet the criteria, in id order; no connection is held between two batches."""
+        """Yield all records that meet the criteria, in the order of ids. No connection is held between two batches."""
         if batch < 1:
             raise ValueError("a batch holds at least one record")
         mapped = table_map_of(self._table_maps, kind)
@@ -187,14 +191,14 @@ class SqlStorage(ABC):
                 return
 
     async def count_noted(self) -> int:
-        """As the port SettingAside has it."""
+        """Return the number of unreadable rows, as the port SettingAside defines it."""
         await self._kicked_late()
         await self._notes.again()
         async with self.unit() as unit:
             return await unit[UnreadableRow].total()
 
     async def take_up(self, resume: Resume, /) -> int:
-        """As the port SettingAside has it."""
+        """Take up the rows that can be read now, as the port SettingAside defines it."""
         taken = 0
         await self._notes.again()
         async for batch in self.scan(UnreadableRow, readable=True):
@@ -213,7 +217,7 @@ class SqlStorage(ABC):
                 await self._put_back(note, mapped.codec.decode(unpacked(note.held)))
         except (Unreadable, ValueError, Stale):
             return False
-        except Conflict:  # what is written here was written by somebody else meanwhile
+        except Conflict:  # another process wrote the record meanwhile
             if note.held is None:
                 return False
             await self._put_back(note, None)
@@ -237,20 +241,20 @@ class SqlStorage(ABC):
             await unit.commit()
 
     def _met(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
-        """Tell of a row that cannot be read: in the log, and in a row beside its table."""
+        """Report an unreadable row in the log and in a note. An unreadable job is quarantined."""
         if not mapped.of_jobs:
             self._notes.met(mapped, row, fault)
         elif self._notes.is_new(mapped, fault):
             self._begin(self._set_aside(row, fault))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have it done beside, in a context of its own: it is not one request's."""
+        """Run work in the background, in a new context, because it belongs to no single request."""
         task = asyncio.get_running_loop().create_task(work, context=Context())
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)
 
     def _wrote_late(self, pending: Pending) -> None:
-        """Tell of what was written after who committed it was cancelled."""
+        """Clear the cache and wake workers for a unit that was written after its caller was cancelled."""
         self._recent.forget(pending)
         task = asyncio.get_running_loop().create_task(kick_safely(self._kick, pending.jobs))
         self._kicking.add(task)

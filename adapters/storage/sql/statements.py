@@ -1,7 +1,7 @@
-"""The statements of the hot path, made once by SQLAlchemy Core and then run as text on the driver.
+"""Statements of the hot path, compiled once by SQLAlchemy Core and then run as text on the driver.
 
-SQLAlchemy's own execution costs some hundred microseconds a statement, several times what SQLite or a round trip to
-Postgres takes.
+SQLAlchemy's own execution costs some hundred microseconds a statement, several times the cost of SQLite or of a
+round trip to Postgres.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,14 @@ from ..table.writes import Accrue, Add, Increase, Remove, Save, Write
 from .schema import HEARTBEAT
 
 Statement = tuple[str, Sequence[Any]]
-"""Text and parameters, as the driver takes them."""
+"""Text and parameters in the driver's form."""
 
 
 def beat(parameter: str) -> str:
-    """Write the heartbeat's one row; `parameter` is how the driver spells one (microseconds)."""
+    """Return the statement that writes the heartbeat row.
+
+    `parameter` is the driver's placeholder for the time (microseconds).
+    """
     return (
         f"INSERT INTO {HEARTBEAT} (id, beaten_at) VALUES ('storage', {parameter})"  # noqa: S608 - nothing from outside
         " ON CONFLICT (id) DO UPDATE SET beaten_at = excluded.beaten_at"
@@ -28,8 +31,10 @@ def beat(parameter: str) -> str:
 
 
 class Prepared:
-    """A statement as text, with the order in which the driver wants its parameters. One that SQLAlchemy itself put
-    in (an offset of 0) is known beforehand."""
+    """Statement as text, with the driver's order of parameters.
+
+    Parameters that SQLAlchemy adds itself (an offset of 0) have known values.
+    """
 
     def __init__(self, statement: sa.sql.ClauseElement, dialect: Dialect) -> None:
         compiled: Any = statement.compile(dialect=dialect)
@@ -38,19 +43,22 @@ class Prepared:
         self._constants: dict[str, Any] = {k: v for k, v in compiled.params.items() if v is not None}
 
     def with_values(self, **values: Any) -> Statement:
-        """The statement with its parameters, by name."""
+        """Return the statement with its parameters, given by name."""
         known = {**self._constants, **values}
         return self.text, [known[name] for name in self._names]
 
     def expect(self, *names: str) -> str:
-        """The text, for callers who give the parameters in this order themselves."""
+        """Return the text, for callers who pass the parameters in this order themselves."""
         if self._names != names:
             raise ValueError(f"the parameters are {self._names}, not {names}")
         return self.text
 
 
 class TableStatements:
-    """What is done to one table by id. A write other than an insert changes no row when the record is stale."""
+    """Statements that read and write one table by id.
+
+    A write other than an insert changes no row if the record is stale.
+    """
 
     def __init__(self, mapped: TableMap[Any], table: sa.TableClause, dialect: Dialect) -> None:
         self._table_map = mapped
@@ -60,7 +68,7 @@ class TableStatements:
         values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
         self.get = Prepared(sa.select(table).where(table.c.id == values["id"]), dialect).expect("id")
         self._insert = Prepared(table.insert().inline().values(values), dialect).expect(*names)
-        # Parameters may not share a name with a column that is set, hence the underscores.
+        # A parameter must not have the name of a column that is set, hence the underscores.
         self._guard = sa.and_(
             table.c.id == sa.bindparam("id_", type_=table.c.id.type),
             table.c.version == sa.bindparam("version_", type_=table.c.version.type),
@@ -79,8 +87,8 @@ class TableStatements:
         self._rules = [(rule, self._holder(rule)) for rule in mapped.rules]
 
     def of(self, write: Write) -> Statement:
-        """The statement that carries out a write."""
-        # The two of nearly all writes first: a match takes as long as SQLite does.
+        """Return the statement of a write."""
+        # Check the two most frequent kinds first: a `match` takes as long as SQLite itself.
         if isinstance(write, Add):
             return self._insert, write.row
         if isinstance(write, Save):
@@ -95,7 +103,7 @@ class TableStatements:
                 return self.accrue([write])
 
     def insert(self, names: tuple[str, ...]) -> str:
-        """The text that adds a row of these fields, all others being null."""
+        """Return the text that inserts a row with these fields and null in all others."""
         known = self._inserts.get(names)
         if known is None:
             values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in names}
@@ -104,7 +112,7 @@ class TableStatements:
         return known
 
     def update(self, setting: tuple[str, ...]) -> str:
-        """The text that sets these fields of the row of an id and version, made when it is first asked for."""
+        """Return the text that sets these fields in the row with an id and version, created on first use."""
         known = self._updates.get(setting)
         if known is None:
             values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in setting}
@@ -113,12 +121,15 @@ class TableStatements:
         return known
 
     def accrue(self, accruals: Sequence[Accrue]) -> Statement:
-        """The one statement that carries out accruals, in their order."""
+        """Return one statement for these accruals, in order."""
         return self.upsert(len(accruals)), [value for accrual in accruals for value in accrual.row]
 
     def clashes(self, write: Write) -> Iterator[tuple[str, Statement]]:
-        """The unique rules that bind a write, as the catalogue has them, and a statement that finds a row if the rule
-        would be broken. Databases name any of several broken rules; use cases must always hear the same one."""
+        """Yield the unique rules that apply to a write, in the order of the catalogue, each with a statement that
+        finds a row if the rule would be broken.
+
+        A database names any of several broken rules; use cases must always get the same one.
+        """
         match write:
             case Add(_, record_id, row):
                 yield self._table_map.id_rule, (self._id_taken, (record_id,))
@@ -147,13 +158,13 @@ class TableStatements:
         return Prepared(self._table.update().values({field: total}).where(identified), self._dialect)
 
     def _whole(self, total: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        """SQLite makes a float of a sum beyond 64 bits. A null instead is refused by the column."""
+        """Return null for a sum beyond 64 bits, so that the column refuses it. SQLite would make a float of it."""
         if self._dialect.name != "sqlite":
             return total
         return sa.case((sa.func.typeof(total) == sa.literal_column("'integer'"), total))
 
     def upsert(self, rows: int) -> str:
-        """The text for so many rows, made when it is first asked for."""
+        """Return the text for this number of rows, created on first use."""
         if rows not in self._upserts:
             names, columns = self._table_map.codec.names, self._table.c
             insert = self._inserting()
@@ -170,7 +181,7 @@ class TableStatements:
         return self._upserts[rows]
 
     def _inserting(self) -> Any:
-        # Here: each dialect is some megabytes, and a process speaks one of them.
+        # Use only the dialect in use: each takes some megabytes.
         if self._dialect.name == "sqlite":
             from sqlalchemy.dialects import sqlite
 
@@ -181,12 +192,18 @@ class TableStatements:
 
 
 def ids_of_kind(kind: str) -> tuple[str, str]:
-    """Where the ids of a kind of jobs begin, and what is behind the last of them (ports/jobs.py: Job.id)."""
+    """Return the range of the ids of a kind of jobs: the start, and the first text after the end (ports/jobs.py:
+
+    Job.id).
+    """
     return f"{kind}:", f"{kind};"
 
 
 class JobStatements:
-    """Claiming jobs. `now` comes from the storage's clock, or, when that is the database, from `now_in_database`."""
+    """Statements that claim jobs.
+
+    `now` comes from the storage's clock, or from `now_in_database` if the database's clock decides.
+    """
 
     def __init__(
         self, jobs: sa.TableClause, dialect: Dialect, now_in_database: sa.ColumnElement[int] | None = None
@@ -196,11 +213,11 @@ class JobStatements:
             now = sa.func.coalesce(now, now_in_database, type_=sa.BigInteger())
         free = sa.or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= now)
         low, high = (sa.bindparam(name, type_=jobs.c.id.type) for name in ("low", "high"))
-        # Adding nothing keeps SQLite from walking all that is due for the few of one kind.
+        # Adding zero keeps SQLite from scanning all due jobs for the few of one kind.
         due = jobs.c.due if dialect.name != "sqlite" else jobs.c.due + sa.literal_column("0")
 
         def claim(order: sa.ColumnElement[Any], *which: sa.ColumnElement[bool]) -> Prepared:
-            # Locked rows are skipped (Postgres), so that claimers do not wait for each other; as a CTE, because the
+            # Skip locked rows (Postgres), so that claimers do not wait for each other. This must be a CTE, because the
             # planner may run a plain subquery with a limit more than once.
             picked = (
                 sa.select(jobs.c.id)
@@ -237,13 +254,13 @@ class JobStatements:
         )
 
     def claim(self, *, limit: int, lease: int, now: int | None, kind: str | None, but_kind: str | None) -> Statement:
-        """Take due jobs. Raises ValueError where both one kind and all but one are asked for."""
+        """Return the statement that claims due jobs. Raises ValueError if both `kind` and `but_kind` are given."""
         refuse_both(kind, but_kind)
         low, high = ids_of_kind(kind or but_kind or "")
         claim = self._claims[kind is not None, but_kind is not None]
         return claim.with_values(now=now, limit=limit, lease=lease, low=low, high=high)
 
     def any_due(self, *, now: int, kind: str | None, but_kind: str | None) -> Statement:
-        """Find a row if there is such a due job."""
+        """Return a statement that finds a row if such a due job exists."""
         low, high = ids_of_kind(kind or but_kind or "")
         return (self._of_others_due if kind is None else self._of_kind_due).with_values(now=now, low=low, high=high)

@@ -1,4 +1,4 @@
-"""The catalogue's tables in SQL, for one dialect: a unit's statements, and the questions that readers ask."""
+"""The catalogue's tables in SQL, for one dialect: the statements of units, and the queries of readers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -16,7 +16,7 @@ from .schema import TablesByName
 from .statements import JobStatements, Statement, TableStatements
 
 _ROWS_TOGETHER = 64
-"""Accrued rows in one statement at most: databases bound the number of parameters."""
+"""Accrued rows in one statement at most, because databases limit the number of parameters."""
 
 
 class Tables:
@@ -33,8 +33,10 @@ class Tables:
 
     @classmethod
     def shared(cls, catalogue: Sequence[Table], dialect: Dialect) -> "Tables":
-        """One for all storages of the process that keep the same in the same kind of database: to make the statements
-        takes far longer than to open a file or to connect."""
+        """Return one object for all storages of the process with the same catalogue and dialect.
+
+        Compiling the statements takes far longer than opening a file or connecting.
+        """
         key = tuple(catalogue), dialect.name
         known = cls._shared.get(key)
         if known is None:
@@ -42,22 +44,26 @@ class Tables:
         return known
 
     def statements(self, mapped: TableMap[Any]) -> TableStatements:
-        """A table's statements, made when they are first asked for: all of them together would make every command of
-        the command line wait."""
+        """Return a table's statements, compiled on first use.
+
+        Compiling all of them would delay every command of the command line.
+        """
         known = self._statements.get(mapped.name)
         if known is None:
             known = self._statements[mapped.name] = TableStatements(mapped, self.of[mapped.name], self.dialect)
         return known
 
     def jobs(self, name: str, now_in_database: sa.ColumnElement[int] | None = None) -> JobStatements:
-        """Those by which jobs are claimed, of the table of this name, made when they are first asked for."""
+        """Return the statements that claim jobs from the table of this name, compiled on first use."""
         if self._jobs is None:
             self._jobs = JobStatements(self.of[name], self.dialect, now_in_database)
         return self._jobs
 
     def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
-        """A unit's statements, in order: one for each write, but one for many rows that are accrued in one table,
-        after all others, as the unit gives them."""
+        """Return a unit's statements, in order: one for each write.
+
+        Accrued rows of one table share a statement, after all others, in the unit's order.
+        """
         found: list[tuple[Write, Statement]] = []
         accruals: list[Accrue] = []
         for write in writes:
@@ -75,7 +81,7 @@ class Tables:
         return found
 
     def found(self, mapped: TableMap[Any], asked: Query) -> Statement:
-        """The rows that a query asks for."""
+        """Return the statement for the rows of a query."""
         conditions = _padded(asked.conditions)
         form = ("found", mapped.name, _form(conditions), asked.order, asked.descending, asked.offset > 0)
         ends = [asked.limit, asked.offset] if asked.offset else [asked.limit]
@@ -86,7 +92,7 @@ class Tables:
         return self._question(form, found, [*_values(conditions), *ends])
 
     def count(self, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> Statement:
-        """How many rows meet all conditions."""
+        """Return the statement that counts the rows that meet all conditions."""
         conditions, table = _padded(asked), self.of[mapped.name]
 
         def count() -> sa.Select[Any]:
@@ -95,7 +101,10 @@ class Tables:
         return self._question(("count", mapped.name, _form(conditions)), count, _values(conditions))
 
     def sums(self, mapped: TableMap[Any], field: str, by: str, asked: tuple[Condition, ...]) -> Statement:
-        """Rows of a value and a sum. Postgres adds integers up to a decimal, hence the cast."""
+        """Return the statement for the sums of a field by the values of another.
+
+        Postgres sums integers to a decimal, hence the cast.
+        """
         conditions, table = _padded(asked), self.of[mapped.name]
 
         def sums() -> sa.Select[Any, Any]:
@@ -106,7 +115,7 @@ class Tables:
         return self._question(("sums", mapped.name, field, by, _form(conditions)), sums, _values(conditions))
 
     def after(self, mapped: TableMap[Any], asked: tuple[Condition, ...], last: str | None, limit: int) -> Statement:
-        """The next rows in the order of ids; from the first one when `last` is None."""
+        """Return the statement for the next rows in the order of ids: from the first one if `last` is None."""
         conditions, table = _padded(asked), self.of[mapped.name]
         ends: list[Any] = [limit] if last is None else [last, limit]
 
@@ -120,8 +129,10 @@ class Tables:
         return self._question(form, after, [*_values(conditions), *ends])
 
     def _question(self, form: Any, select: Callable[[], sa.sql.ClauseElement], values: list[Any]) -> Statement:
-        """The text for the driver, with its parameters. It is made once for all questions of its form; there are as
-        many forms as there are places in the code that ask."""
+        """Return the text for the driver, with its parameters.
+
+        Each form of query is compiled once; there are as many forms as queries in the code.
+        """
         known = self._questions.get(form)
         if known is None:
             compiled: Any = select().compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
@@ -137,7 +148,7 @@ class Tables:
         found = sa.select(table)
         if not asked.offset:
             return self._bounded(found, mapped, asked)
-        # Of the pages before only ids are walked, which the indexes hold; whole rows are read for this page only.
+        # For the skipped pages, read only ids, which the indexes contain. Read whole rows for this page only.
         ids = self._bounded(sa.select(table.c.id), mapped, asked).offset(asked.offset)
         return found.where(table.c.id.in_(ids)).order_by(*_order(table, asked))
 
@@ -149,10 +160,11 @@ class Tables:
 
 
 def _nulls_before(table: sa.TableClause, declared: Table, asked: Query) -> list[sa.ColumnElement[Any]]:
-    """What is null in all that is asked for, where an index has it before the order.
+    """Return sort keys for the fields that the query fixes to null, if an index has them before the order.
 
-    It orders nothing. But Postgres knows only of values that are equal to something that they order nothing: it would
-    not see that the index has the order, and sort all there is for the first few.
+    They do not change the result. But Postgres ignores a fixed field in an index only if it equals a value, not if
+    it is null. Without these keys it would not use the index's order, and would sort all rows to return the first
+    few.
     """
     same = {each.field: each.relation for each in asked.conditions if each.relation in (Relation.EQUAL, Relation.NULL)}
     order = ("id",) if asked.order == "id" else (asked.order, "id")
@@ -191,7 +203,7 @@ def _form(conditions: Sequence[Condition]) -> tuple[Any, ...]:
 
 
 def _padded(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Several values made up to a power of two by the last one, so that there are few forms of them."""
+    """Pad lists of values to a power of two with their last value, to limit the number of forms."""
     return tuple(_padded_one(each) for each in conditions)
 
 
@@ -223,5 +235,5 @@ def _clause(table: sa.TableClause, condition: Condition) -> sa.ColumnElement[boo
 
 
 def _one_of(column: sa.ColumnElement[Any], values: Sequence[Any]) -> sa.ColumnElement[bool]:
-    # Each a parameter of its own: a list as one is written out after all others were numbered.
+    # Make each value a parameter: SQLAlchemy would expand a list after all other parameters were numbered.
     return column.in_([sa.literal(value, column.type) for value in values])

@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 
 
 async def sqlite_damage(path: Path, progress: Progress) -> tuple[list[str], str]:
-    """Return what is wrong with a file, first by table and then for the rest, and a summary of what was checked.
+    """Return what is wrong with a file, first by table and then for the rest, and a summary of the check.
 
     Every page in use is read, and every index is compared with its table. Raises: Unavailable.
     """

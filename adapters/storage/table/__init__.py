@@ -1,1 +1,1 @@
-"""Records as rows: the catalogue of tables, how a type becomes a row, and a unit before it is committed."""
+"""Records as rows: the catalogue of tables, the conversion of a type to a row, and a unit before its commit."""

@@ -1,7 +1,7 @@
-"""The one place that declares every record: its table, its unique rules, and an index for every find.
+"""Catalogue of every record: its table, its unique rules, and an index for every find.
 
-Schema, statements, the memory storage and the names in Conflict all come from here. A new record is one entry here
-and one migration; a test holds the two against each other.
+The schema, the statements, the memory storage and the names in Conflict all come from here. A new record is one
+entry here and one migration; a test checks them against each other.
 """
 
 from typing import Any
@@ -52,17 +52,17 @@ from ....ports.unreadable import UnreadableRow
 
 
 class Unique(msgspec.Struct, frozen=True):
-    """No two records have the same values in `fields`. A null in one of them makes no clash, as in SQL."""
+    """Rule that no two records have the same values in `fields`. A null in one of them makes no clash, as in SQL."""
 
     name: str
-    """What Conflict.rule says; it is the name of the index in the databases, too."""
+    """Value of Conflict.rule, and the name of the index in the databases."""
     fields: tuple[str, ...]
     where: tuple[tuple[str, Any], ...] = ()
-    """Only records with these values are under the rule: `(("status", Status.ACTIVE),)`."""
+    """The rule applies only to records with these values: `(("status", Status.ACTIVE),)`."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Where the records of one type are kept. The primary key is `id`, and its rule is named `<table>_id`."""
+    """Table of one record type. The primary key is `id`, and its rule is named `<table>_id`."""
 
     kind: type[Record]
     name: str
@@ -70,36 +70,46 @@ class Table(msgspec.Struct, frozen=True):
     indexes: tuple[tuple[str, ...], ...] = ()
     """Fields of an index, in order; `-field` descends."""
     sparse: tuple[tuple[str, ...], ...] = ()
-    """Fields of an index that leaves out the rows whose first field is null, which cost nothing then."""
+    """Fields of an index that leaves out rows whose first field is null, so that they cost nothing."""
     unset: tuple[tuple[str, ...], ...] = ()
-    """Fields of an index over the rows alone whose first field is null, which it does not hold itself: over what waits
-    for something, and costs nothing once it has it."""
+    """Fields of an index that contains only rows whose first field is null, and not that field itself.
+
+    It suits rows that wait for a value, and costs nothing once they have it.
+    """
     sums: tuple[str, ...] = ()
-    """Fields that only `increase` and `accrue` move. `save` leaves them as they stand: it carries what they were when
-    the record was read, and would take back every increase since."""
+    """Fields that only `increase` and `accrue` change.
+
+    `save` does not write them: it has the values of an earlier read, and would undo every increase since.
+    """
     fixed: tuple[str, ...] = ()
-    """Fields that stay as they were added: no save writes them, so that the indexes over them are left alone (SQLite
-    would write each anew at every save). Which fields a use case may not change is held against it in memory."""
+    """Fields that never change after `add`.
+
+    No save writes them, so their indexes are not rewritten (SQLite would do that at every save). The memory storage
+    raises an error if a use case changes one.
+    """
     narrow: bool = False
-    """Rows of some hundred bytes: SQLite keeps them in the tree of the primary key itself, one tree less to write."""
+    """Whether rows have only some hundred bytes.
+
+    SQLite then stores them in the tree of the primary key itself, which saves one tree.
+    """
     append_only: bool = False
-    """Records are written once: whoever would save or remove one makes a slip."""
+    """Whether records are written once. To save or remove one is a bug."""
     set_later: tuple[str, ...] = ()
-    """Of an append-only table: fields that `change` may set, and no others."""
+    """Fields of an append-only table that `change` may set."""
 
 
 CATALOGUE: tuple[Table, ...] = (
     Table(Account, "accounts"),
     Table(ApiKey, "api_keys", indexes=(("account_id",),), narrow=True),
-    # By a key's own id; every key in use moves one a minute, and no index over them.
+    # Found by the key's own id. Every key in use changes its row once a minute, and no index contains those fields.
     Table(KeyUse, "key_uses", narrow=True),
-    # All are found by ranges of ids, which the primary key follows: what every request adds pays for no other index.
+    # All are found by ranges of ids in the primary key. Every request adds rows, so they have no other index.
     Table(RequestBatch, "request_batches"),
     Table(FirstBatch, "request_firsts", narrow=True),
     Table(RequestCount, "request_counts", sums=("count",), narrow=True),
-    # Finding the shops of an account walks the rule's own index.
+    # The shops of an account are found through the index of the rule.
     Table(Shop, "shops", uniques=(Unique("shops_name", ("account_id", "name_folded")),)),
-    # A few per account: the find of a method's oldest enabled one walks them all.
+    # A few per account: the search for a method's oldest enabled terminal reads all of them.
     Table(Terminal, "terminals", indexes=(("account_id", "created_at", "id"),), narrow=True),
     Table(
         Payment,
@@ -108,21 +118,21 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "created_at", "id"),
             ("account_id", "mode", "shop_id", "created_at", "id"),
             ("account_id", "mode", "status", "created_at", "id"),
-            # For operators, who ask over all accounts.
+            # For operators, whose lists cover all accounts.
             ("status", "created_at", "id"),
         ),
-        # Most payments belong to no subscription, and many merchants give no id of theirs.
+        # Most payments belong to no subscription, and many merchants set no external id.
         sparse=(
             ("external_id", "account_id", "mode", "created_at", "id"),
             ("subscription_id", "account_id", "mode", "created_at", "id"),
         ),
         fixed=("account_id", "mode", "shop_id", "external_id", "subscription_id", "created_at"),
     ),
-    # Few, and in no unit of a payment that goes well: an index over payments would be in all of them. The mode is last
-    # in the index, so that who counts by it looks at no row.
+    # Few, and written by no unit of a successful payment, whereas an index on payments would be in all of them. The
+    # mode comes last in the index, so that a count by mode reads no rows.
     Table(UnknownOutcome, "unknown_outcomes", indexes=(("operation", "created_at", "id", "mode"),), narrow=True),
-    # Found by ranges of ids, which the primary key follows, and by operators over all accounts. What an index of
-    # these holds never changes, so that moving the sums costs no more for it.
+    # Found by ranges of ids in the primary key, and by operators across all accounts. The indexed fields never change,
+    # so a changed sum does not rewrite the index.
     Table(Tally, "tallies", indexes=(("period", "status", "account_id"),), sums=("count",), narrow=True),
     Table(Turnover, "turnover", indexes=(("day",),), sums=("payments", "amount"), narrow=True),
     Table(
@@ -137,11 +147,11 @@ CATALOGUE: tuple[Table, ...] = (
         "suspense",
         indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"), ("payment_id", "received_at")),
     ),
-    # The second finds what is not listed yet of a merchant's movements.
+    # The second index finds a merchant's movements that are not listed yet.
     Table(JournalEntry, "journal", indexes=(("number", "id"),), unset=(("place", "account_id", "mode", "at", "id"),)),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(Movement, "movements", narrow=True, append_only=True),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),
     Table(ChainHead, "ledger_heads", narrow=True),
     Table(
@@ -159,7 +169,7 @@ CATALOGUE: tuple[Table, ...] = (
         sums=("payments", "items", "amount", "fee", "credit"),
         narrow=True,
     ),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(SettlementItem, "settlement_items", narrow=True),
     Table(Correction, "corrections", indexes=(("account_id", "mode", "settlement_id", "id"),), narrow=True),
     # A payment has ten at most.
@@ -189,7 +199,7 @@ CATALOGUE: tuple[Table, ...] = (
         "withdrawals",
         indexes=(("account_id", "mode", "created_at", "id"), ("status", "created_at", "id"), ("tx_hash",)),
     ),
-    # Statuses of lists are told by `kyc` and `blocked`; few are blocked, so that is looked at on the way.
+    # A client's status in lists comes from `kyc` and `blocked`. Few clients are blocked, so lists filter those rows.
     Table(
         Client,
         "clients",
@@ -204,7 +214,7 @@ CATALOGUE: tuple[Table, ...] = (
     Table(
         Exchange,
         "exchanges",
-        # A null is no clash, so exchanges that are final are under no rule.
+        # A null makes no clash, so the rule does not apply to final exchanges.
         uniques=(Unique(ACTIVE_RULE, ("active_slot",)),),
         indexes=(
             ("account_id", "mode", "created_at", "id"),
@@ -214,7 +224,7 @@ CATALOGUE: tuple[Table, ...] = (
         ),
         sparse=(("external_id", "account_id", "mode", "created_at", "id"), ("tx_hash", "id")),
     ),
-    # Of an exchange found by ranges of ids, which the primary key follows; the index finds what waits in suspense.
+    # The transfers of an exchange are found by ranges of ids in the primary key. The index finds transfers in suspense.
     Table(
         ExchangeTransfer,
         "exchange_transfers",
@@ -234,9 +244,10 @@ CATALOGUE: tuple[Table, ...] = (
             ("object_id",),
         ),
     ),
-    # One index only, since every attempt moves it. What is due at once comes in the order of ids, that of time.
+    # One index only, because every attempt changes it. Deliveries due at once come in the order of ids, which is that
+    # of time.
     Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
-    # Of further endpoints. The second index lists what ever went to one, and nothing moves it.
+    # Deliveries to further endpoints. The second index lists everything ever sent to an endpoint, and never changes.
     Table(
         EndpointDelivery,
         "endpoint_deliveries",
@@ -246,23 +257,23 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     # A few per account.
     Table(WebhookEndpoint, "webhook_endpoints", indexes=(("account_id", "mode", "created_at", "id"),), narrow=True),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(Attempt, "attempts", narrow=True),
     # Receivers that do not answer, for operators.
     Table(Breaker, "breakers", indexes=(("next_probe_at",), ("last_failure_at",)), narrow=True),
-    # The index finds both what has a position, in order, and what has none yet.
+    # The index finds entries with a position, in order, and entries without one.
     Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
     Table(Feed, "feeds", narrow=True),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(ListCount, "list_counts", narrow=True),
     Table(Gateway, "gateways", narrow=True),
     Table(GatewayCount, "gateway_counts", narrow=True),
-    # One for each adapter that hears its provider.
+    # One for each adapter that receives provider notifications.
     Table(NoticeAddress, "notice_addresses", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(LimitHits, "limit_hits", sums=("count",), narrow=True),
-    # Found by ranges of ids, which the primary key follows.
+    # Found by ranges of ids in the primary key.
     Table(WrittenBytes, "written_bytes", sums=("bytes",), narrow=True),
     Table(
         AuditEntry,
@@ -271,11 +282,11 @@ CATALOGUE: tuple[Table, ...] = (
         append_only=True,
         set_later=("number", "seal"),
     ),
-    # Operators' acts that wait for a second one are few; what became of the others is in the audit log, too.
+    # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
     Table(
         PendingAct,
         "pending_acts",
-        # A null is no clash: only what waits is under the rule.
+        # A null makes no clash: the rule applies only to waiting actions.
         uniques=(Unique("pending_acts_slot", ("slot",)),),
         indexes=(("status", "expires_at", "id"), ("status", "created_at", "id")),
     ),
@@ -290,9 +301,10 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
     Table(Installation, "installations", narrow=True),
-    # A channel has one, and for a while a merchant whose receiver is dead. Pages of JSON: not narrow.
+    # A channel has one, and for some time so does a merchant whose receiver is dead. They hold pages of JSON, so the
+    # table is not narrow.
     Table(AlarmRecipient, "alarm_recipients"),
-    # A row for each bank, day and owner of credentials: found by ranges of ids, which the primary key follows.
+    # A row for each bank, day and owner of credentials, found by ranges of ids in the primary key.
     Table(
         Reconciliation, "reconciliations", indexes=(("status", "finished_at", "id"), ("started_at", "id")), narrow=True
     ),
@@ -305,6 +317,6 @@ CATALOGUE: tuple[Table, ...] = (
             ("day", "bank", "owner", "closed_at", "id"),
         ),
     ),
-    # Written by the storage itself, which meets them (asides.py).
+    # The storage itself writes these rows when it meets them (asides.py).
     Table(UnreadableRow, "unreadable_rows", indexes=(("found_at", "id"),), narrow=True),
 )

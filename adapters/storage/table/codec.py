@@ -1,9 +1,10 @@
-"""Records as rows: columns come from the record's type hints, and a row holds plain values that every database keeps.
+"""Records as rows: columns come from the record's type hints, and a row holds plain values that every database can
+store.
 
-Time is microseconds since 1970 UTC, money its smallest part, an enum its text, anything nested JSON as text. So the
-same row means the same in memory, SQLite and Postgres, and no driver rounds or shifts it.
-
-What Postgres would refuse (NUL or half a surrogate pair in text, an integer beyond 64 bits) is refused here, for all.
+Time is microseconds since 1970 UTC, money is its smallest unit, an enum is its text, and nested values are JSON
+text. So a row means the same in memory, SQLite and Postgres, and no driver rounds or shifts a value. Values that
+Postgres would refuse (NUL or half a surrogate pair in text, an integer beyond 64 bits) are refused here for all
+storages.
 """
 
 import types
@@ -22,7 +23,7 @@ from ....ports.storage import R
 from .compiled_codec import decoder, encoder
 
 Row = Sequence[Any]
-"""The values of a record in the order of its fields."""
+"""Values of a record in the order of its fields."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -33,7 +34,7 @@ _SAME_KIND = "{v}.__class__ is {k}"
 _IS_TEXT, _IS_INTEGER, _IS_BYTES = (f"{{v}}.__class__ is {name}" for name in ("str", "int", "bytes"))
 _IS_FLAG = "{v} in (0, 1)"
 _SHOWN = 200
-"""Characters of an id that are told."""
+"""Characters of an id in error messages."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -46,49 +47,54 @@ class Storing(Enum):
     BOOLEAN = "boolean"
     BYTES = "bytes"
     JSON = "json"
-    """Text to the database; never compared or ordered by."""
+    """Text for the database. It is never compared or sorted."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One field as the databases see it."""
+    """Column for one field."""
 
     name: str
     storing: Storing
     nullable: bool
     test: str
-    """When the value is stored without a call, and as what: compiled_codec.py."""
+    """Expression that is true if `plain` may be stored without calling `encode`: see compiled_codec.py."""
     plain: str
     kind: type[Any] | None
-    """The field's type, where the test asks for it."""
+    """The field's type, if the test needs it."""
     encode: Callable[[Any], Any]
-    """From the field's value (never None) to the plain one. Raises ValueError for what cannot be stored."""
+    """Converts the field's value (never None) to the plain one. Raises ValueError for a value that cannot be stored."""
     decode: Callable[[Any], Any] | None
-    """Back again; None: the plain value is the field's."""
+    """Converts it back; None if the plain value is the field's value."""
     summable: bool = False
     stored: str = ""
-    """Whether a plain value may be one of the field, where `decode` would take any. Empty: it refuses by itself."""
+    """Expression that tests whether a plain value fits the field, for columns whose `decode` accepts anything.
+
+    Empty if `decode` refuses by itself.
+    """
 
     def value_of(self, plain: Any) -> Any:
-        """The field's value of a plain one, which may be null."""
+        """Return the field's value for a plain one, which may be null."""
         return plain if plain is None or self.decode is None else self.decode(plain)
 
 
 def _misfit(column: Column, plain: Any) -> str | None:
-    """What keeps a plain value from being one of the field; None: nothing does."""
+    """Return why a plain value does not fit the field; None if it fits."""
     if plain is None:
         return None
     if column.stored and not eval(column.stored.format(v="plain"), {"plain": plain}):  # noqa: S307 - our own text
         return type(plain).__name__
     try:
         column.value_of(plain)
-    except Exception as fault:  # noqa: BLE001 - whatever it raises, it cannot be read
+    except Exception as fault:  # noqa: BLE001 - any error means that the value cannot be read
         return type(fault).__name__
     return None
 
 
 def microseconds(moment: datetime) -> int:
-    """Microseconds since 1970 UTC. Raises ValueError for a moment without a zone, and for one that its zone puts
-    outside the years 1 to 9999 of UTC."""
+    """Return the microseconds since 1970 UTC.
+
+    Raises ValueError for a moment without a zone, and for one outside the years 1 to 9999 in UTC.
+    """
     if moment.tzinfo is not UTC:
         if moment.tzinfo is None:
             raise ValueError("a stored time needs a zone")
@@ -99,12 +105,15 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment(since: int) -> datetime:
-    """The moment, in UTC."""
+    """Return the moment, in UTC."""
     return _EPOCH + since * _MICROSECOND
 
 
 def nearest_moment(since: Any) -> datetime:
-    """The moment; of what is none the nearest end of time, as databases order values: numbers first, then all else."""
+    """Return the moment; for an invalid value, the nearest end of time.
+
+    Databases sort numbers first, then all other values.
+    """
     try:
         return moment(since)
     except (TypeError, ValueError, OverflowError):
@@ -112,7 +121,10 @@ def nearest_moment(since: Any) -> datetime:
 
 
 def text(value: Any) -> str:
-    """Text as it is stored. Raises ValueError for a NUL or half a surrogate pair, TypeError for anything else."""
+    """Return text in its stored form.
+
+    Raises ValueError for a NUL or half a surrogate pair, TypeError for any other type.
+    """
     if not isinstance(value, str):
         raise TypeError(f"text expected, not {type(value).__name__}")
     if "\x00" in value:
@@ -123,7 +135,7 @@ def text(value: Any) -> str:
 
 
 def is_possible(record_id: str) -> bool:
-    """Whether a record could have this id: they come from outside, too."""
+    """Return whether a record could have this id. Ids may come from clients."""
     try:
         text(record_id)
     except ValueError:
@@ -132,7 +144,7 @@ def is_possible(record_id: str) -> bool:
 
 
 def integer(value: Any) -> int:
-    """An integer as it is stored. Raises ValueError beyond 64 bits, TypeError for anything else."""
+    """Return an integer in its stored form. Raises ValueError beyond 64 bits, TypeError for any other type."""
     if type(value) is not int:
         raise TypeError(f"an integer expected, not {type(value).__name__}")
     if not _LOWEST <= value <= _HIGHEST:
@@ -225,7 +237,7 @@ def _column(kind: type[Any], name: str, hint: Any) -> Column:
 
 
 class Codec(Generic[R]):
-    """Rows of one record type, there and back."""
+    """Conversion between the records of one type and rows."""
 
     def __init__(self, kind: type[R]) -> None:
         names = tuple(kind.__struct_fields__)  # type: ignore[attr-defined]  # Record is a Protocol; all are structs
@@ -237,22 +249,22 @@ class Codec(Generic[R]):
 
     @cached_property
     def columns(self) -> Sequence[Column]:
-        """One for each field, made when they are first asked for: a process uses few of all kinds of records."""
+        """Columns of all fields, created on first use, because a process uses few of the record types."""
         hints = get_type_hints(self.kind)
         return tuple(_column(self.kind, name, hints[name]) for name in self.names)
 
     @cached_property
     def encode(self) -> Callable[[R], list[Any]]:
-        """The row of a record. Raises ValueError for a value that cannot be stored."""
+        """Convert a record to a row. Raises ValueError for a value that cannot be stored."""
         return encoder(self.kind, self.columns)
 
     @cached_property
     def decode(self) -> Callable[[Row], R]:
-        """The record of a row. Raises Unreadable."""
+        """Convert a row to a record. Raises Unreadable."""
         return decoder(self.kind, self.columns, self._unreadable)
 
     def readable(self, rows: Sequence[Row]) -> tuple[list[R], list[tuple[Row, Unreadable]]]:
-        """The records of those rows that can be read, in their order, and the other rows, each with why not."""
+        """Return the records of readable rows, in order, and the unreadable rows, each with its error."""
         decode = self.decode
         try:
             return [decode(row) for row in rows], []
@@ -269,7 +281,7 @@ class Codec(Generic[R]):
         return records, unreadable
 
     def _unreadable(self, row: Row, fault: Exception) -> Unreadable:
-        """What is raised for a row whose reading raised `fault`."""
+        """Return the error for a row, naming the first field that does not fit."""
         why = type(fault).__name__
         for column, plain in zip(self.columns, row, strict=False):
             found = _misfit(column, plain)
@@ -281,7 +293,7 @@ class Codec(Generic[R]):
         return Unreadable(self.kind.__name__, shown, why)
 
     def column(self, field: str) -> Column:
-        """The column of a field. Raises TypeError when there is no such field: a slip of the caller."""
+        """Return the column of a field. Raises TypeError for an unknown field, which is a bug of the caller."""
         try:
             return self.columns[self.index[field]]
         except KeyError:

@@ -1,7 +1,7 @@
-"""Criteria and order, checked and put into plain values: what memory and SQL both work from.
+"""Criteria and order, checked and converted to plain values, for memory and SQL.
 
-Two points on which databases differ are settled here for all: a null is the largest value when ordering (last
-ascending, first descending), and ties go by id, in the same direction.
+Databases differ in two points, which are fixed here for all: a null sorts as the largest value (last ascending,
+first descending), and ties are sorted by id, in the same direction.
 """
 
 from enum import Enum
@@ -14,7 +14,7 @@ from .codec import Codec, Column, Storing
 
 
 class Relation(Enum):
-    """How a condition judges a value. All but the last two are false for a null."""
+    """Comparison of a condition. All but the last two are false for a null."""
 
     EQUAL = "="
     AT_MOST = "<="
@@ -26,7 +26,7 @@ class Relation(Enum):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """One test of one field. `value` is plain; a tuple of plain values for the tests named after OneOf."""
+    """Test of one field. `value` is plain, or a tuple of plain values for the relations named after OneOf."""
 
     field: str
     relation: Relation
@@ -34,22 +34,22 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Unread(Enum):
-    """What becomes of a row that cannot be read."""
+    """Treatment of unreadable rows."""
 
     RAISE = "raise"
     LEAVE_OUT = "leave out"
     NEXT = "next"
-    """It is left out, and the next takes its place."""
+    """Leave the row out, and return the next one instead."""
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A question to one shelf."""
+    """Query to one repository."""
 
     conditions: tuple[Condition, ...]
     order: str
     descending: bool
     nulls: bool
-    """Whether the field of the order may be null at all; where it may not, an index gives the order."""
+    """Whether the sort field may be null. If not, an index provides the order."""
     limit: int
     offset: int = 0
     quick: bool = False
@@ -57,8 +57,10 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def conditions(codec: Codec[Any], criteria: dict[str, Any]) -> tuple[Condition, ...]:
-    """The tests that all must hold. Raises TypeError for an unknown field, ValueError for a value that no record
-    could hold."""
+    """Return the tests, all of which must hold.
+
+    Raises TypeError for an unknown field, ValueError for a value that no record could have.
+    """
     found: list[Condition] = []
     for field, criterion in criteria.items():
         found.extend(_of_field(_comparable(codec, field), criterion))
@@ -75,7 +77,7 @@ def query(
     quick: bool = False,
     unread: Unread = Unread.RAISE,
 ) -> Query:
-    """The question. Raises as `conditions` does, and ValueError for a negative limit."""
+    """Return the query. Raises as `conditions` does, and ValueError for a negative limit."""
     if limit < 0 or offset < 0:
         raise ValueError("a limit is zero or more, a page is counted from 1")
     field = order.removeprefix("-")
@@ -107,7 +109,8 @@ def _of_field(column: Column, criterion: Any) -> list[Condition]:
             plain = tuple(column.encode(value) for value in values if value is not None)
             return [Condition(column.name, Relation.ONE_OF_OR_NULL if None in values else Relation.ONE_OF, plain)]
         case Between(low, high):
-            # Both ends open asks for nothing, so that a filter nobody set lets every record through, nulls too.
+            # A range that is open at both ends adds no test, so that an unset filter accepts every record, nulls
+            # included.
             ends = ((Relation.AT_LEAST, low), (Relation.BELOW, high))
             return [test(relation, end) for relation, end in ends if end is not None]
         case _:

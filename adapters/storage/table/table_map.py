@@ -1,4 +1,4 @@
-"""The catalogue's tables as storages work with them: codec, unique rules, and which columns a write moves."""
+"""The catalogue's tables in the form that storages use: codec, unique rules, and the columns of each write."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from .codec import Codec, Row
 
 
 class Rule:
-    """A unique rule of the catalogue over rows."""
+    """Unique rule of the catalogue, applied to rows."""
 
     def __init__(self, codec: Codec[Any], declared: Unique) -> None:
         self.name = declared.name
@@ -22,7 +22,7 @@ class Rule:
         self._where = tuple((codec.index[field], value) for field, value in self.where.items())
 
     def key(self, row: Row) -> tuple[Any, ...] | None:
-        """What must be unique; None when the rule does not bind this row."""
+        """Return the values that must be unique; None if the rule does not apply to this row."""
         key = tuple(row[index] for index in self._key)
         if None in key or any(row[index] != value for index, value in self._where):
             return None
@@ -30,7 +30,7 @@ class Rule:
 
 
 class TableMap(Generic[R]):
-    """A table of the catalogue, with its codec."""
+    """Table of the catalogue, with its codec."""
 
     def __init__(self, kind: type[R], table: Table) -> None:
         self.kind = kind
@@ -50,8 +50,9 @@ class TableMap(Generic[R]):
         self._takers: dict[tuple[str, ...], Callable[[Row], tuple[Any, ...]]] = {}
 
     def setting(self, changed: tuple[str, ...]) -> tuple[str, ...]:
-        """The columns that a save writes, in their order: of these fields, or, where none is named, of all that may
-        change; the version always."""
+        """Return the columns that a save writes, in order: the changed fields, or all changeable fields if none is
+        named. The version is always included.
+        """
         known = self._settings.get(changed)
         if known is None:
             staying = {self.codec.index["id"], *self.sums, *self.fixed}
@@ -61,11 +62,11 @@ class TableMap(Generic[R]):
         return known
 
     def taken(self, changed: tuple[str, ...], row: Row) -> tuple[Any, ...]:
-        """The values of a row that such a save writes."""
+        """Return the values of a row that such a save writes."""
         taker = self._takers.get(changed)
         if taker is None:
             indexes = [self.codec.index[name] for name in self.setting(changed)]
-            # Of one place itemgetter would make no tuple.
+            # With a single index, itemgetter would not return a tuple.
             taker = itemgetter(*indexes) if len(indexes) > 1 else lambda row: (row[indexes[0]],)
             self._takers[changed] = taker
         return taker(row)
@@ -75,18 +76,21 @@ TableMaps = dict[type[Any], TableMap[Any]]
 
 
 def keep(catalogue: Iterable[Table]) -> TableMaps:
-    """Everything a catalogue declares, by record type."""
+    """Return the tables of a catalogue by record type."""
     return {table.kind: _table_map(table) for table in catalogue}
 
 
 @functools.cache
 def _table_map(table: Table) -> TableMap[Any]:
-    """One for all storages of the process: it never changes, and to read the hints of all records takes a while."""
+    """Return one object for all storages of the process.
+
+    It never changes, and reading the type hints of all records is slow.
+    """
     return TableMap(table.kind, table)
 
 
 def table_map_of(table_maps: TableMaps, kind: type[R]) -> TableMap[R]:
-    """The table of a record type. Raises TypeError for a type that the catalogue does not declare."""
+    """Return the table of a record type. Raises TypeError for a type that the catalogue does not declare."""
     try:
         return table_maps[kind]
     except KeyError:

@@ -1,8 +1,7 @@
-"""Units and shelves as every storage has them: reads go to a Reader, writes are kept until commit.
+"""Units and repositories for every storage: a Reader serves the reads, and writes wait until commit.
 
-What differs between memory, SQLite and Postgres is how they read (Reader) and how they apply a unit's writes.
-
-Every request makes a dozen of these objects, so they are structs: one with an `__init__` takes six times as long.
+Memory, SQLite and Postgres differ in their Reader, and in the way they apply a unit's writes. Every request creates
+a dozen of these objects, so they are structs: a class with an `__init__` takes six times as long to create.
 """
 
 import logging
@@ -20,13 +19,13 @@ from .table_map import TableMap, TableMaps, table_map_of
 from .writes import Accrue, Add, Increase, Pending, Remove, Save
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
-"""Told of jobs that were committed, so that workers wake (Queue.kick)."""
+"""Function that receives committed jobs, to wake workers (Queue.kick)."""
 
 _log = logging.getLogger("cambist.storage")
 
 
 def lease_microseconds(lease: float) -> int:
-    """A lease as it is counted. Raises ValueError when it would have ended already."""
+    """Return a lease in microseconds. Raises ValueError if it would have ended already."""
     span = round(lease * 1_000_000)
     if span <= 0:
         raise ValueError("a lease is longer than nothing")
@@ -34,13 +33,13 @@ def lease_microseconds(lease: float) -> int:
 
 
 def refuse_both(kind: str | None, but_kind: str | None) -> None:
-    """Raises ValueError where both one kind and all but one are asked for: a slip of the caller."""
+    """Raise ValueError if both `kind` and `but_kind` are given: a bug of the caller."""
     if kind is not None and but_kind is not None:
         raise ValueError("either one kind, or all but one")
 
 
 class Reader(Protocol):
-    """How a storage, or one snapshot of it, is read."""
+    """Reads of a storage, or of one snapshot of it."""
 
     async def get(self, mapped: TableMap[R], record_id: str) -> R | None: ...
 
@@ -52,14 +51,14 @@ class Reader(Protocol):
 
 
 class BoundShelf(msgspec.Struct, Generic[R], eq=False):
-    """A Shelf (ports/storage.py) over a reader."""
+    """Repository (ports/storage.py) over a reader."""
 
     _table_map: TableMap[R]
     _reader: Reader
     _pending: Pending
 
     async def get(self, record_id: str, /) -> R | None:
-        """The record, or None: also for an id that no record could have, because ids come from outside."""
+        """Return the record; None also for an id that no record could have, because ids may come from clients."""
         return await self._reader.get(self._table_map, record_id) if is_possible(record_id) else None
 
     async def find(
@@ -72,7 +71,10 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         readable: bool = False,
         **criteria: Any,
     ) -> list[R]:
-        """At most `limit` records that meet all criteria. Raises ValueError for a value that no record could hold."""
+        """Return at most `limit` records that meet all criteria.
+
+        Raises ValueError for a value that no record could have.
+        """
         unread = Unread.NEXT if readable else Unread.RAISE
         asked = query(self._table_map.codec, criteria, order, limit, offset, quick=quick, unread=unread)
         return await self._reader.find(self._table_map, asked)
@@ -80,24 +82,24 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
     async def page(
         self, number: int, size: int, /, *, order: str = "-id", skip: int = 0, readable: bool = False, **criteria: Any
     ) -> list[R]:
-        """Page `number` (from 1) of `size` records, after the first `skip`."""
+        """Return page `number` (from 1) of `size` records, after the first `skip`."""
         unread, offset = Unread.LEAVE_OUT if readable else Unread.RAISE, skip + (number - 1) * size
         asked = query(self._table_map.codec, criteria, order, size, offset, unread=unread)
         return await self._reader.find(self._table_map, asked)
 
     async def total(self, **criteria: Any) -> int:
-        """How many records meet all criteria."""
+        """Return how many records meet all criteria."""
         return await self._reader.total(self._table_map, conditions(self._table_map.codec, criteria))
 
     async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
-        """The sums of a field for each value of another. Raises TypeError for a field that holds no integer."""
+        """Return the sums of a field for each value of another. Raises TypeError for a field that is not an integer."""
         codec = self._table_map.codec
         if not codec.column(field).summable:
             raise TypeError(f"{self._table_map.name}.{field} is no integer that can be added up")
         return await self._reader.sums(self._table_map, field, codec.column(by).name, conditions(codec, criteria))
 
     def add(self, record: R, /) -> R:
-        """Write a new record, as it is. Raises ValueError for a value that cannot be stored."""
+        """Write a new record. Raises ValueError for a value that cannot be stored."""
         self._pending.put(Add(self._table_map, record.id, self._table_map.codec.encode(record)))
         return self._written(record) if self._table_map.of_jobs else record
 
@@ -115,16 +117,19 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         return self._written(saved) if self._table_map.of_jobs else saved
 
     def remove(self, record: R, /) -> None:
-        """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""
+        """Delete a record.
+
+        If its sums increased since it was read, the commit raises Stale, because the increase would be lost.
+        """
         self._refuse_to_change()
         row = self._table_map.codec.encode(record) if self._table_map.sums else ()
         sums = tuple(row[key] for key in self._table_map.sums_in_order)
         self._pending.put(Remove(self._table_map, text(record.id), record.version, sums))
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:
-        """Add `by` to a field that the catalogue declares a sum. Money counts in its smallest part.
+        """Add `by` to a field that the catalogue declares a sum. Money counts in its smallest unit.
 
-        Raises TypeError for any other field, because a save would undo the increase. When the sum would leave 64
+        Raises TypeError for any other field, because a save would undo the increase. If the sum would exceed 64
         bits, commit raises ValueError.
         """
         if field not in self._table_map.table.sums:
@@ -134,8 +139,8 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
     def accrue(self, *records: R) -> None:
         """Add the records' sums to the stored ones.
 
-        Raises TypeError for a table that has no sums, or a unique rule, which might refuse what must never fail;
-        ValueError for a value that cannot be stored. When a sum would leave 64 bits, commit raises ValueError.
+        Raises TypeError for a table without sums, or with a unique rule, which could refuse a write that must never
+        fail; ValueError for a value that cannot be stored. If a sum would exceed 64 bits, commit raises ValueError.
         """
         if not self._table_map.sums or self._table_map.rules:
             raise TypeError(f"{self._table_map.name} is not declared a table of sums in the catalogue")
@@ -155,14 +160,14 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
 
 
 class View(msgspec.Struct, eq=False):
-    """Shelves over one reader; a Snapshot, unless `pending` takes writes."""
+    """Repositories over one reader. It is a Snapshot unless `pending` accepts writes."""
 
     _table_maps: TableMaps
     _reader: Reader
     _pending: Pending
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
-        """The shelf of a record type. Raises TypeError for a type that the catalogue does not declare."""
+        """Return the repository of a record type. Raises TypeError for a type that the catalogue does not declare."""
         return BoundShelf(table_map_of(self._table_maps, kind), self._reader, self._pending)
 
 
@@ -170,17 +175,17 @@ _NO_WRITES = Pending(closed="a snapshot only reads")
 
 
 def snapshot_over(table_maps: TableMaps, reader: Reader) -> View:
-    """Shelves that refuse every write."""
+    """Return repositories that refuse every write."""
     return View(table_maps, reader, _NO_WRITES)
 
 
 def lone_read(table_maps: TableMaps, reader: Reader, kind: type[R], record_id: str) -> Coroutine[Any, Any, R | None]:
-    """What a unit's shelf gives, without the unit."""
+    """Return a record by id, without a unit."""
     return BoundShelf(table_map_of(table_maps, kind), reader, _NO_WRITES).get(record_id)
 
 
 class WorkUnit(View, eq=False):
-    """A Unit (ports/storage.py) that hands its writes to `apply` at commit. It is its own context manager."""
+    """Unit (ports/storage.py) that passes its writes to `apply` at commit. It is its own context manager."""
 
     _apply: Callable[[Pending], Coroutine[Any, Any, None]]
 
@@ -193,7 +198,7 @@ class WorkUnit(View, eq=False):
         self._pending.closed = self._pending.closed or "the unit is over"
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
-        """Apply all writes or none. Raises RuntimeError when the unit was committed before, or left."""
+        """Apply all writes or none. Raises RuntimeError if the unit was committed or left before."""
         if self._pending.closed:
             raise RuntimeError(self._pending.closed)
         self._pending.closed = "the unit was committed"
@@ -204,18 +209,21 @@ class WorkUnit(View, eq=False):
 
 
 async def _nothing() -> None:
-    """A unit that wrote nothing is committed."""
+    """Commit a unit that wrote nothing."""
 
 
 async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:
-    """Tell of committed jobs. What is committed stays so: a kick that fails is logged, and the sweep finds the jobs."""
+    """Wake workers for committed jobs.
+
+    A wake-up that fails is only logged, because the commit stands and the sweep finds the jobs.
+    """
     if not jobs:
         return
     try:
         await kick(jobs)
-    except Exception:  # noqa: BLE001 - whatever a queue raises, the unit is on disk and its committer must hear so
+    except Exception:  # noqa: BLE001 - whatever a queue raises, the unit is on disk and its caller must learn so
         _log.exception("a kick failed; the jobs wait for the sweep")
 
 
 async def no_kick(jobs: Sequence[Job], /) -> None:
-    """Nobody waits for jobs."""
+    """Do nothing, because no worker waits for jobs."""

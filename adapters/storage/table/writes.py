@@ -1,4 +1,4 @@
-"""What a unit writes: kept until its commit, which each storage applies in its own way."""
+"""Writes of a unit, collected until its commit, which each storage applies in its own way."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .table_map import TableMap
 
 
 class Add(msgspec.Struct, frozen=True, gc=False):
-    """A new record, as a row."""
+    """New record, as a row."""
 
     mapped: TableMap[Any]
     id: str
@@ -18,18 +18,18 @@ class Add(msgspec.Struct, frozen=True, gc=False):
 
 
 class Save(msgspec.Struct, frozen=True, gc=False):
-    """A changed record, as a row that carries the new version; `version` is the one it replaces."""
+    """Changed record, as a row with the new version; `version` is the one it replaces."""
 
     mapped: TableMap[Any]
     id: str
     version: int
     row: Row
     changed: tuple[str, ...] = ()
-    """The only fields that changed, where that is known."""
+    """The only changed fields, if they are known."""
 
 
 class Remove(msgspec.Struct, frozen=True):
-    """A record that goes. `sums` are what its sums were when it was read, in the order of the fields."""
+    """Record to delete. `sums` are its sums at the time of the read, in the order of the fields."""
 
     mapped: TableMap[Any]
     id: str
@@ -38,7 +38,7 @@ class Remove(msgspec.Struct, frozen=True):
 
 
 class Increase(msgspec.Struct, frozen=True):
-    """A sum that moves."""
+    """Change of one sum."""
 
     mapped: TableMap[Any]
     id: str
@@ -47,7 +47,7 @@ class Increase(msgspec.Struct, frozen=True):
 
 
 class Accrue(msgspec.Struct, frozen=True):
-    """A row whose sums are added to those of the stored one, or that is written as it is."""
+    """Row whose sums are added to those of the stored row, or that is inserted if there is none."""
 
     mapped: TableMap[Any]
     id: str
@@ -58,28 +58,28 @@ Write = Add | Save | Remove | Increase | Accrue
 
 
 class Pending(msgspec.Struct, eq=False):
-    """What a unit has written and not yet committed. One that is `closed` takes no more."""
+    """Uncommitted writes of a unit. It accepts no more once it is `closed`."""
 
     writes: list[Write] = []
-    """All but what is accrued."""
+    """All writes but the accruals."""
     jobs: list[Job] = []
     accruals: dict[tuple[str, str], Accrue] = {}
-    """By table and id: what is accrued twice is added up here."""
+    """Accruals by table and id. Several accruals to one row are added up here."""
     durable: bool = True
-    """It is on disk before its commit returns."""
+    """Whether commit returns only once the writes are on disk."""
     closed: str | None = None
-    """Why nothing more may be written; None while it may."""
+    """Why no more writes are accepted; None while they are."""
 
-    __repr__ = object.__repr__  # a struct's own would show what is written, also through whatever holds this
+    __repr__ = object.__repr__  # the default of a struct would show the written values, also in the repr of its owner
 
     def put(self, write: Write) -> None:
-        """Keep a write for commit. Raises RuntimeError when the unit is over or only reads: a slip of the caller."""
+        """Add a write. Raises RuntimeError if the unit is over or only reads: a bug of the caller."""
         if self.closed:
             raise RuntimeError(self.closed)
         self.writes.append(write)
 
     def accrue(self, accrual: Accrue) -> None:
-        """Keep an accrual. Raises RuntimeError as `put` does."""
+        """Add an accrual. Raises RuntimeError as `put` does."""
         if self.closed:
             raise RuntimeError(self.closed)
         key = accrual.mapped.name, accrual.id
@@ -87,12 +87,12 @@ class Pending(msgspec.Struct, eq=False):
         self.accruals[key] = accrual if known is None else Accrue(accrual.mapped, accrual.id, added(accrual, known.row))
 
     def all_writes(self) -> list[Write]:
-        """The writes as they were made, then what was accrued, in the order of tables and ids."""
+        """Return the writes in their order, then the accruals in the order of tables and ids."""
         if not self.accruals:
             return self.writes
         return [*self.writes, *(accrual for _, accrual in sorted(self.accruals.items()))]
 
 
 def added(accrual: Accrue, to: Row) -> list[Any]:
-    """The row `to`, with the sums of the accrual added. Raises ValueError beyond 64 bits."""
+    """Return the row `to` with the accrual's sums added. Raises ValueError beyond 64 bits."""
     return [integer(value + accrual.row[key]) if key in accrual.mapped.sums else value for key, value in enumerate(to)]
