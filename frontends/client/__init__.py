@@ -1,7 +1,7 @@
-"""The merchant's side of the HTTP front end: a typed client, sync and async, and webhooks verified.
+"""Client library for merchants: a typed client, sync and async, and webhook verification.
 
-It knows the interface and nothing of the server: of the house it takes only the catalogue of refusals and the check of
-signatures, both pure. Needs `pip install cambist[client]`.
+It does not depend on the server. From the service it imports only the error catalogue and the signature check, both
+pure code. Needs `pip install cambist[client]`.
 """
 
 from .clients import AsyncClient, Client, Health

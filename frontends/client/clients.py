@@ -1,4 +1,4 @@
-"""The two clients. All that they do not share is the call itself."""
+"""The sync and the async client, which differ only in how they send a request."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -31,13 +31,13 @@ T = TypeVar("T")
 __tracebackhide__ = FRAMES_HIDDEN
 
 TIMEOUT = 35.0
-"""Seconds. POST /payments may wait 25 s for another request with the same key."""
+"""Default timeout in seconds. POST /payments may wait 25 s for another request with the same key."""
 _USUAL = Retries()
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Health(Record, frozen=True, kw_only=True):
-    """Whether the service works."""
+    """Health of the service."""
 
     status: str
     timestamp: datetime
@@ -46,7 +46,7 @@ class Health(Record, frozen=True, kw_only=True):
 
 
 class _Keys(httpx.Auth):
-    """Puts the key pair on requests to the service. Its repr hides the secret."""
+    """Adds the key pair to requests to the service. Its repr hides the secret."""
 
     def __init__(self, api_key: str, api_secret: str) -> None:
         self.api_key = api_key
@@ -62,7 +62,7 @@ class _Keys(httpx.Auth):
 
 
 class Merchant(Group[Face], Generic[Face]):
-    """What both clients are: keys, an address, and the operations by subject."""
+    """Common base of both clients: keys, base URL, and the operations by subject."""
 
     def __init__(self, face: Face, base_url: str, api_key: str, api_secret: str, retries: Retries) -> None:
         super().__init__(face)
@@ -70,7 +70,7 @@ class Merchant(Group[Face], Generic[Face]):
             raise ValueError("base_url is the address of the service: https://…")
         self.base_url = base_url.rstrip("/").removesuffix(API)
         self.rate_limit: RateLimit | None = None
-        """As of the last answer."""
+        """Rate limit reported by the last answer."""
         self._keys = _Keys(api_key, api_secret)
         self._retries = retries
         self.payments = Payments(face)
@@ -91,11 +91,12 @@ class Merchant(Group[Face], Generic[Face]):
 
     @operation
     def health(self) -> Request[Health]:
-        """Whether the service works. One that is degraded answers 503: CambistError `UNEXPECTED_ANSWER`."""
+        """Return the health of the service. A degraded service answers 503, which raises CambistError
+        `UNEXPECTED_ANSWER`."""
         return get("/health", Health)
 
     def _packed(self, http: httpx.Client | httpx.AsyncClient, request: Request[T]) -> httpx.Request:
-        # Built by the httpx client, which adds its timeouts.
+        # The httpx client builds the request, so that its timeouts apply.
         return http.build_request(
             request.method,
             request.url(self.base_url),
@@ -137,14 +138,15 @@ class Client(Merchant[Sync], Sync):
         http: httpx.Client | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`http`, with proxies or certificates of yours, stays yours to close; `timeout` (seconds) is then its own."""
+        """A client passed as `http`, with your own proxies or certificates, is not closed here, and its own timeout
+        replaces `timeout` (seconds)."""
         super().__init__(self, base_url, api_key, api_secret, retries)
         self._http = http or httpx.Client(timeout=timeout)
         self._is_own = http is None
         self._sleep = sleep
 
     def send(self, request: Request[T]) -> T:
-        """Send a request, as often as `retries` allow. Raises: CambistError."""
+        """Send a request, with as many retries as `retries` allows. Raises: CambistError."""
         course = Course(request, self._retries)
         while True:
             answer = self._once(course.request)
@@ -154,7 +156,7 @@ class Client(Merchant[Sync], Sync):
             self._sleep(pause)
 
     def walk(self, request: Request[Page[T]]) -> Iterator[T]:
-        """All elements of a list, page after page. Raises: CambistError."""
+        """Yield all elements of a list, page after page. Raises: CambistError."""
         walker = Walker(request)
         while walker.request is not None:
             yield from walker.take(self.send(walker.request))
@@ -162,13 +164,13 @@ class Client(Merchant[Sync], Sync):
     def _once(self, request: Request[T]) -> Answer | NoAnswer:
         try:
             sent = self._packed(self._http, request)
-            # A redirect would take the key pair along to wherever it leads.
+            # Following a redirect would send the key pair to another server.
             return self._unpacked(self._http.send(sent, auth=self._auth(request), follow_redirects=False))
         except httpx.RequestError as error:
             return _no_answer(request, error)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         if self._is_own:
             self._http.close()
 
@@ -199,14 +201,15 @@ class AsyncClient(Merchant[Async], Async):
         http: httpx.AsyncClient | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """`http`, with proxies or certificates of yours, stays yours to close; `timeout` (seconds) is then its own."""
+        """A client passed as `http`, with your own proxies or certificates, is not closed here, and its own timeout
+        replaces `timeout` (seconds)."""
         super().__init__(self, base_url, api_key, api_secret, retries)
         self._http = http or httpx.AsyncClient(timeout=timeout)
         self._is_own = http is None
         self._sleep = sleep
 
     async def send(self, request: Request[T]) -> T:
-        """Send a request, as often as `retries` allow. Raises: CambistError."""
+        """Send a request, with as many retries as `retries` allows. Raises: CambistError."""
         course = Course(request, self._retries)
         while True:
             answer = await self._once(course.request)
@@ -216,7 +219,7 @@ class AsyncClient(Merchant[Async], Async):
             await self._sleep(pause)
 
     async def walk(self, request: Request[Page[T]]) -> AsyncIterator[T]:
-        """All elements of a list, page after page. Raises: CambistError."""
+        """Yield all elements of a list, page after page. Raises: CambistError."""
         walker = Walker(request)
         while walker.request is not None:
             for element in walker.take(await self.send(walker.request)):
@@ -230,7 +233,7 @@ class AsyncClient(Merchant[Async], Async):
             return _no_answer(request, error)
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         if self._is_own:
             await self._http.aclose()
 

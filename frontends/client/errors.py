@@ -1,7 +1,7 @@
-"""What can go wrong with a call, by code, and what to do about it.
+"""Errors of a call by code, with advice on how to proceed.
 
-The advice comes from the service's own catalogue of refusals. What a code does not say alone is said here: a status
-that has another advice, and what heals too slowly to be waited for within a call.
+The advice comes from the service's error catalogue. This module adds the cases that depend on more than the code:
+statuses with other advice, and conditions that last too long to wait for within a call.
 """
 
 import re
@@ -22,27 +22,27 @@ _TOO_MANY = 429
 _SERVER_ERROR = 500
 _AWAY = 503
 _DIGITS = 12
-"""Of a number in a header; longer ones are nonsense."""
+"""Maximum digits of a number in a header; longer ones are ignored."""
 _HELP = re.compile(r"""<(https?://[^<>\s"]+)>\s*;[^,<]*\brel="?help\b""")
 _SLOW = frozenset(("PROVIDER_NOT_CONFIGURED", "FEATURE_DISABLED"))
-"""An operator or a contract must change first."""
+"""Codes that only an operator or a change of contract can resolve."""
 
 
 class Advice(StrEnum):
-    """What to do with the same request."""
+    """How to proceed with the same request."""
 
     SAME_KEY = "same_key"
-    """Send it again soon, with the same Idempotency-Key: nothing is done twice. The client has tried already."""
+    """Send it again soon with the same Idempotency-Key; nothing happens twice. The client has already retried."""
     NEW_KEY = "new_key"
-    """Its key keeps this answer. If it is still wanted, make it anew with another key."""
+    """The key stays bound to this answer. To try again, create the object with another key."""
     WAIT = "wait"
-    """It can succeed later, with the same key: see `next_allowed_at`, or wait for what the message names."""
+    """It can succeed later with the same key: see `next_allowed_at`, or wait for the condition in the message."""
     NEVER = "never"
-    """It is wrong, or not allowed: change it. Its key is not used up."""
+    """The request is invalid or not allowed. Change it; its key can still be used."""
 
 
 class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """How the limit stands that a request reached last. `reset` in seconds from the answer on."""
+    """State of the rate limit that the last request counted towards. `reset` is in seconds from the answer."""
 
     limit: int
     remaining: int
@@ -50,7 +50,7 @@ class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer as it came. Header names in lower case."""
+    """An HTTP answer. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -61,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate_limit(self) -> RateLimit | None:
-        """None on paths that are not counted."""
+        """The rate limit, or None on paths that are not counted."""
         limit, remaining, reset = (
             _number(self.headers.get(f"ratelimit-{name}")) for name in RateLimit.__struct_fields__
         )
@@ -71,13 +71,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def doc_url(self) -> str | None:
-        """Of the header Link, with `rel="help"`: a page that explains the refusal."""
+        """URL of a page that explains the error, from the Link header with `rel="help"`."""
         found = _HELP.search(self.headers.get("link", ""))
         return found[1] if found else None
 
     @property
     def retry_after(self) -> int | None:
-        """Seconds that the service asks to wait."""
+        """Seconds to wait, as requested by the service."""
         asked = _number(self.headers.get("retry-after"))
         if asked is None and self.status == _TOO_MANY and self.rate_limit is not None:
             return self.rate_limit.reset
@@ -85,38 +85,38 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CambistError(Exception):
-    """A call that did not succeed. Everything that the client raises for an answer, or for none, is one."""
+    """A failed call. The client raises it, or a subclass, for every bad or missing answer."""
 
     def __init__(
         self, message: str, *, code: str, advice: Advice, request: Request[Any], answer: Answer | None
     ) -> None:
         super().__init__(message)
         self.code = code
-        """Of the service's catalogue, or `NO_ANSWER`, `UNEXPECTED_ANSWER`."""
+        """A code of the service's catalogue, or `NO_ANSWER`, `UNEXPECTED_ANSWER`."""
         self.message = message
         self.advice = advice
         self.idempotency_key = request.key
-        """Repeat with this one where the advice is `same_key` or `wait`."""
+        """Repeat with this key if the advice is `same_key` or `wait`."""
         self.status = answer.status if answer else None
         self.request_id = answer.headers.get("x-request-id") if answer else None
-        """Quote it to support."""
+        """Quote this id to support."""
         self.retry_after = answer.retry_after if answer else None
         """Seconds."""
         self.rate_limit = answer.rate_limit if answer else None
         self.doc_url = answer.doc_url if answer else None
-        """Where the service explains the code; None where it did not say."""
+        """Page that explains the code, or None."""
         self.details: Any = None
-        """An object (`missing_fields`, `next_allowed_at`), or a list of `{path, message}`; None without."""
+        """An object (`missing_fields`, `next_allowed_at`), a list of `{path, message}`, or None."""
 
     @property
     def meaning(self) -> str | None:
-        """What the code means, in the catalogue's words."""
+        """Meaning of the code, as the catalogue describes it."""
         entry = CATALOGUE.get(self.code)
         return entry.meaning if entry else None
 
     @property
     def next_allowed_at(self) -> str | None:
-        """When the same charge will be accepted, ISO 8601; None where the service does not say."""
+        """Time when the same charge will be accepted, ISO 8601, or None if the service does not say."""
         return self.details.get("next_allowed_at") if isinstance(self.details, dict) else None
 
     def __str__(self) -> str:
@@ -126,18 +126,19 @@ class CambistError(Exception):
 
 
 FRAMES_HIDDEN = methodcaller("errisinstance", CambistError)
-"""For `__tracebackhide__` of the client's modules: of a call that did not succeed pytest shows the line of the test
-that made it, and not the client's inside."""
+"""Value for `__tracebackhide__` in the client's modules. For a failed call pytest then shows the line of the test and
+not the client's internals."""
 
 
 class NoAnswer(CambistError):
-    """No answer came: no connection, a timeout, a connection that broke. Unless `is_unsent`, it may have been done."""
+    """No answer arrived: no connection, a timeout, or a broken connection. Unless `is_unsent`, the request may have
+    been executed."""
 
     def __init__(self, message: str, *, request: Request[Any], is_unsent: bool) -> None:
         again = Advice.SAME_KEY if request.repeatable or is_unsent else Advice.WAIT
         super().__init__(message, code=NO_ANSWER, advice=again, request=request, answer=None)
         self.is_unsent = is_unsent
-        """It certainly never reached the service."""
+        """The request certainly never reached the service."""
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -151,7 +152,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 def refusal(request: Request[Any], answer: Answer) -> CambistError:
-    """The error of an answer that is not good."""
+    """Return the error for an answer with an error status."""
     try:
         told = msgspec.json.decode(answer.body, type=_Envelope).error
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -164,14 +165,14 @@ def refusal(request: Request[Any], answer: Answer) -> CambistError:
 
 
 def unexpected(request: Request[Any], answer: Answer, message: str) -> CambistError:
-    """An answer that cannot be read."""
+    """Return the error for an answer that cannot be read."""
     again = Advice.SAME_KEY if answer.status >= _SERVER_ERROR or answer.status == _TOO_MANY else Advice.NEVER
     return CambistError(message, code=UNEXPECTED_ANSWER, advice=again, request=request, answer=answer)
 
 
 def is_untouched(error: CambistError) -> bool:
-    """Nothing was done, whatever the request: it never arrived, was over the limit, or a part of the service was away
-    before it began."""
+    """Return whether the request certainly had no effect: it never arrived, exceeded the rate limit, or needed a part
+    of the service that was unavailable before it started."""
     if isinstance(error, NoAnswer):
         return error.is_unsent
     return error.status == _TOO_MANY or (error.status == _AWAY and error.code in CATALOGUE)
@@ -183,7 +184,7 @@ def _advice(request: Request[Any], status: int, code: str) -> Advice:
         return Advice.SAME_KEY if status >= _SERVER_ERROR or status == _TOO_MANY else Advice.NEVER
     retry = entry.retry_at(status)
     if retry is Retry.NEW_KEY:
-        # Without a key nothing keeps the answer (KYC: "verifier did not answer; retry after 30 to 60 s").
+        # Without a key no answer is stored (KYC: "verifier did not answer; retry after 30 to 60 s").
         return Advice.NEW_KEY if request.key is not None else Advice.SAME_KEY
     if retry is Retry.NEVER:
         return Advice.NEVER

@@ -1,5 +1,5 @@
-"""Events that were sent to the merchant, and how the merchant's receiver does
-(docs/webhooks.md "Looking, and sending again")."""
+"""Events sent to the merchant, and the state of its webhook receiver (docs/webhooks.md "Looking, and sending
+again")."""
 
 from datetime import datetime
 from typing import Any
@@ -33,14 +33,14 @@ class DeliveryStatus(OpenEnum):
 
 
 class EventRecord(Record, frozen=True, kw_only=True):
-    """An event and how its delivery stands."""
+    """An event and the state of its delivery."""
 
     id: str
     type: EventType
     object_id: str
     sequence: int
     endpoint_id: str | None
-    """The further endpoint that the delivery goes to; None: the account's own."""
+    """Id of the additional endpoint, or None for the account's own."""
     delivery_status: DeliveryStatus
     attempt_count: int
     next_attempt_at: datetime | None
@@ -53,10 +53,10 @@ class EventRecord(Record, frozen=True, kw_only=True):
 
 
 class DeliveryAttempt(Record, frozen=True, kw_only=True):
-    """One letter to the receiver."""
+    """One webhook request to the receiver."""
 
     endpoint_id: str | None
-    """None: the account's own endpoint."""
+    """None for the account's own endpoint."""
     number: int
     probe: bool
     sent_at: datetime
@@ -67,7 +67,7 @@ class DeliveryAttempt(Record, frozen=True, kw_only=True):
 
 
 class FurtherDelivery(Record, frozen=True, kw_only=True):
-    """How the delivery to a further endpoint stands."""
+    """State of the delivery to an additional endpoint."""
 
     endpoint_id: str
     delivery_status: DeliveryStatus
@@ -77,7 +77,7 @@ class FurtherDelivery(Record, frozen=True, kw_only=True):
 
 
 class WholeEvent(EventRecord, frozen=True, kw_only=True):
-    """An event with what was sent and every attempt."""
+    """An event with its payload and all delivery attempts."""
 
     payload: dict[str, Any]
     attempts: list[DeliveryAttempt]
@@ -106,7 +106,7 @@ class Backlog(Record, frozen=True, kw_only=True):
 
 
 class WebhookEndpoint(Record, frozen=True, kw_only=True):
-    """How the merchant's receiver does."""
+    """The merchant's webhook endpoint and its state."""
 
     url: str | None
     secret_set: bool
@@ -120,7 +120,7 @@ class WebhookEndpoint(Record, frozen=True, kw_only=True):
 
 
 class TestLetter(Record, frozen=True, kw_only=True):
-    """What became of a test letter."""
+    """Result of a test webhook."""
 
     __test__ = False
 
@@ -134,7 +134,7 @@ class TestLetter(Record, frozen=True, kw_only=True):
 
 
 class Resent(Record, frozen=True, kw_only=True):
-    """How many events are being sent again."""
+    """Number of events being sent again."""
 
     events: int
 
@@ -144,7 +144,7 @@ class Events(Group[Face]):
 
     @operation
     def get(self, event_id: str) -> Request[WholeEvent]:
-        """An event with its payload and every attempt."""
+        """Return an event with its payload and all delivery attempts."""
         return get(at("events", event_id), WholeEvent)
 
     @operation
@@ -161,8 +161,8 @@ class Events(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[EventRecord]]:
-        """Events, the newest first. `created_from` is inclusive, `created_to` exclusive; `since` and `until` are
-        their older names."""
+        """List events, newest first. `created_from` is inclusive, `created_to` exclusive; `since` and `until` are their
+        older names."""
         return get(
             "/events",
             Page[EventRecord],
@@ -181,7 +181,7 @@ class Events(Group[Face]):
 
     @operation
     def resend(self, event_id: str, *, endpoint_id: str | None = None) -> Request[EventRecord]:
-        """Send an event again: to the account's own endpoint, or to this further one."""
+        """Send an event again, to the account's own endpoint or to the given additional one."""
         return post(at("events", event_id, "resend"), EventRecord, query={"endpoint_id": endpoint_id})
 
     @operation
@@ -194,7 +194,8 @@ class Events(Group[Face]):
         delivery_status: DeliveryStatus | str | None = None,
         endpoint_id: str | None = None,
     ) -> Request[Resent]:
-        """Send all events of a range again, oldest first: to the account's own endpoint, or to this further one."""
+        """Send all events of a period again, oldest first, to the account's own endpoint or to the given additional
+        one."""
         body = {
             "from": since,
             "to": until,
@@ -206,10 +207,10 @@ class Events(Group[Face]):
 
     @operation
     def endpoint(self) -> Request[WebhookEndpoint]:
-        """How the receiver does."""
+        """Return the account's webhook endpoint and its state."""
         return get("/webhook-endpoint", WebhookEndpoint)
 
     @operation
     def test_endpoint(self) -> Request[TestLetter]:
-        """Post a test letter to the receiver now."""
+        """Post a test webhook to the endpoint now."""
         return post("/webhook-endpoint/test", TestLetter)

@@ -1,4 +1,4 @@
-"""Exchanges of USDT and RUB, and the clients they are for (docs/exchanges.md "Exchanges")."""
+"""Exchanges of USDT and RUB, and their end clients (docs/exchanges.md "Exchanges")."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -37,7 +37,7 @@ class ClientStatus(OpenEnum):
 
 
 class NewExchange(Record, frozen=True, kw_only=True):
-    """An exchange as its maker is told of it: where the client sends how many USDT, until when."""
+    """A new exchange with its deposit address, amount and expiry."""
 
     id: str
     status: ExchangeStatus
@@ -51,7 +51,7 @@ class NewExchange(Record, frozen=True, kw_only=True):
 
 
 class Exchange(NewExchange, frozen=True, kw_only=True):
-    """An exchange. What was received is None until it is over."""
+    """An exchange. The received amount is None until the exchange is over."""
 
     direction: Direction
     amount_usdt_received: Decimal | None
@@ -61,7 +61,7 @@ class Exchange(NewExchange, frozen=True, kw_only=True):
 
 
 class KycDetails(Record, frozen=True, kw_only=True):
-    """What the verifier found."""
+    """Result of the verification."""
 
     level: int
     passport_state: str | None
@@ -96,7 +96,7 @@ class Exchanges(Group[Face]):
         external_id: str | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[NewExchange]:
-        """Begin an exchange of a client's USDT to RUB."""
+        """Start an exchange of a client's USDT to RUB."""
         body = {
             "amount_usdt": amount(amount_usdt),
             "client_phone": client_phone,
@@ -107,7 +107,7 @@ class Exchanges(Group[Face]):
 
     @operation
     def get(self, exchange_id: str) -> Request[Exchange]:
-        """An exchange as it is now."""
+        """Return the current state of an exchange."""
         return get(at("exchanges", exchange_id), Exchange)
 
     @operation
@@ -121,7 +121,7 @@ class Exchanges(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Exchange]]:
-        """Exchanges in both directions, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List exchanges in both directions, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/exchanges",
             Page[Exchange],
@@ -137,7 +137,7 @@ class Exchanges(Group[Face]):
 
     @operation
     def cancel(self, exchange_id: str) -> Request[Exchange]:
-        """Call an exchange off before USDT were received."""
+        """Cancel an exchange before USDT are received."""
         return post(at("exchanges", exchange_id, "cancel"), Exchange)
 
     @operation
@@ -151,7 +151,7 @@ class Exchanges(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[ExchangeClient]]:
-        """End clients, the newest first. `q`: digits of the phone, at least three."""
+        """List end clients, newest first. `q`: digits of the phone number, at least three."""
         return get(
             "/exchange-clients",
             Page[ExchangeClient],

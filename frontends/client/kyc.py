@@ -1,5 +1,5 @@
-"""Verification of end clients (docs/kyc.md "KYC: verifying your clients"). Live mode only. None of these takes a key:
-the phone is one."""
+"""Verification of end clients (docs/kyc.md "KYC: verifying your clients"). Live mode only. These calls need no
+Idempotency-Key: the phone number identifies the client."""
 
 from typing import Literal
 
@@ -26,7 +26,7 @@ class UserType(OpenEnum):
 
 
 class KycCheck(Record, frozen=True, kw_only=True):
-    """Where a client stands. `kyc_url` with `required`: send the client there."""
+    """Verification status of a client. With `required`, send the client to `kyc_url`."""
 
     status: KycStatus
     account_number: str | None = msgspec.field(name="accountNumber", default=None)
@@ -35,7 +35,7 @@ class KycCheck(Record, frozen=True, kw_only=True):
 
 
 class Registration(Record, frozen=True, kw_only=True):
-    """What became of a registration. `kyc_url` with `required`: send the client there."""
+    """Result of a registration. With `required`, send the client to `kyc_url`."""
 
     status: KycStatus
     account_number: str | None = msgspec.field(name="accountNumber", default=None)
@@ -44,20 +44,20 @@ class Registration(Record, frozen=True, kw_only=True):
 
 
 class UploadGrant(Record, frozen=True, kw_only=True):
-    """A place for one document, for ten minutes. The address is a key itself."""
+    """Permission to upload one document, valid for ten minutes. The URL itself is the credential."""
 
     upload_url: str
     file_key: str
 
 
 class Uploaded(Record, frozen=True, kw_only=True):
-    """A document that arrived."""
+    """Result of an upload."""
 
     status: str
 
 
 def _uploaded(body: bytes) -> Uploaded:
-    """A bucket answers with nothing where the service itself says so."""
+    """Decode the answer. A bucket answers with an empty body, the service itself with JSON."""
     return msgspec.json.decode(body, type=Uploaded) if body else Uploaded(status="uploaded")
 
 
@@ -66,25 +66,25 @@ class Kyc(Group[Face]):
 
     @operation
     def check(self, phone: str) -> Request[KycCheck]:
-        """Where a client's verification stands. `phone`: +7 and ten digits."""
+        """Return a client's verification status. `phone`: +7 and ten digits."""
         return post("/kyc/check", KycCheck, {"phone": phone}, repeatable=True)
 
     @operation
     def upload_url(self, content_type: ContentType, size: int | None = None) -> Request[UploadGrant]:
-        """Get an address to which one document may be PUT. `size`: its bytes, by which the address takes no more."""
+        """Return a URL to which one document may be PUT. `size`: size in bytes; the URL then accepts no more."""
         body = {"content_type": content_type, **({} if size is None else {"size": size})}
         return post("/kyc/upload-url", UploadGrant, body, repeatable=True)
 
     @operation
     def upload(self, grant: UploadGrant, document: bytes, content_type: ContentType) -> Request[Uploaded]:
-        """Put a document there. Goes without the API keys, and once: after `NO_ANSWER` ask for another place."""
+        """Upload a document. The request has no API keys and is sent once; after `NO_ANSWER` request another URL."""
         return Request(
             method="PUT",
             path=grant.upload_url,
             read=_uploaded,
             body=document,
             content_type=content_type,
-            # So that a bucket does not let it overwrite another; some take no upload without.
+            # Prevents a bucket from overwriting another upload. Some buckets require this header.
             more_headers={"If-None-Match": "*"},
         )
 
@@ -99,7 +99,7 @@ class Kyc(Group[Face]):
         email: str | None = None,
         user_type: UserType | str | None = None,
     ) -> Request[Registration]:
-        """Have a client verified. A repeat for the same phone answers with the stored result."""
+        """Start the verification of a client. A repeat for the same phone number returns the stored result."""
         body = {
             "phone": phone,
             "selfie_key": selfie_key,

@@ -1,4 +1,4 @@
-"""What all answers are made of: records that ignore fields they do not know, and enums that take any value."""
+"""Base types of all answers: records that ignore unknown fields, and enums that accept unknown values."""
 
 from enum import StrEnum
 from typing import Any, Generic, Self, TypeVar
@@ -31,12 +31,12 @@ _PERSONAL = frozenset(
         "upload_url",
     )
 )
-"""Who somebody is, and links that are keys themselves: not for logs, so not in a repr."""
+"""Personal data and links that are credentials. A repr hides them, because reprs end up in logs."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """An object of the interface. Fields that a newer service adds are ignored. Amounts are `Decimal`, moments aware
-    `datetime`. A field that the service leaves out is None. The repr hides personal data."""
+    """An object of the API. Unknown fields of a newer service are ignored. Amounts are `Decimal`, times are aware
+    `datetime`, and missing fields are None. The repr hides personal data."""
 
     def __repr__(self) -> str:
         values = ((name, getattr(self, name)) for name in self.__struct_fields__)
@@ -49,8 +49,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenEnum(StrEnum):
-    """Values that are known today. One that a newer service adds becomes a member of its own: it equals its text, and
-    `is_known` is False. Members equal their texts, so `payment.status == "paid"` holds too."""
+    """An enum that also accepts values of a newer service. An unknown value becomes a separate member with `is_known`
+    False. Members equal their text, so `payment.status == "paid"` holds too."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -62,12 +62,12 @@ class OpenEnum(StrEnum):
 
     @property
     def is_known(self) -> bool:
-        """This version of the client has a name for it."""
+        """Whether this version of the client knows the value."""
         return self._name_ in type(self).__members__
 
 
 class Pagination(Record, frozen=True, kw_only=True):
-    """Which page this is, and of how many."""
+    """Number of this page and of all pages."""
 
     page: int
     per_page: int
@@ -83,6 +83,6 @@ class Page(Record, Generic[Item], frozen=True, kw_only=True):
 
     @property
     def is_last(self) -> bool:
-        """Nothing lies behind it."""
+        """Whether this is the last page."""
         seen = self.pagination.page * self.pagination.per_page
         return not self.data or seen >= self.pagination.total

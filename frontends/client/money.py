@@ -27,7 +27,8 @@ class Balance(Record, frozen=True, kw_only=True):
 
 
 class Rate(Record, frozen=True, kw_only=True):
-    """RUB for 1 USDT; `rate_merchant` is with all fees, for calculators. The real credit is computed at settlement."""
+    """RUB for 1 USDT. `rate_merchant` includes all fees and suits calculators; the actual credit is computed at
+    settlement."""
 
     pair: str
     rate_market: Decimal
@@ -37,7 +38,7 @@ class Rate(Record, frozen=True, kw_only=True):
 
 
 class ShopDay(Record, frozen=True, kw_only=True):
-    """What one shop took on one day (UTC)."""
+    """Turnover of one shop on one day (UTC)."""
 
     date: date
     shop_id: str
@@ -52,14 +53,14 @@ class TurnoverSum(Record, frozen=True, kw_only=True):
 
 
 class Turnover(Record, frozen=True, kw_only=True):
-    """Days and shops that had payments, and their sum."""
+    """Turnover per day and shop, without empty days, and the total."""
 
     data: list[ShopDay]
     total: TurnoverSum
 
 
 class Gateway(Record, frozen=True, kw_only=True):
-    """A payment gateway and how it is."""
+    """A payment gateway and its status."""
 
     gateway_id: str
     payment_method: str | None
@@ -76,7 +77,7 @@ class Money(Group[Face]):
 
     @operation
     def balance(self) -> Request[Balance]:
-        """The balance."""
+        """Return the balance."""
         return get("/balance", Balance)
 
     @operation
@@ -92,7 +93,7 @@ class Money(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Movement]]:
-        """Every change of the balance, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List all changes of the balance, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             _MOVEMENTS,
             Page[Movement],
@@ -119,7 +120,7 @@ class Money(Group[Face]):
         created_from: datetime | None = None,
         created_to: datetime | None = None,
     ) -> Request[str]:
-        """The same as one CSV file, the oldest first: a header row, CRLF."""
+        """Return the same list as one CSV file, oldest first, with a header row and CRLF."""
         return get_csv(
             _MOVEMENTS,
             kind=kind,
@@ -132,15 +133,15 @@ class Money(Group[Face]):
 
     @operation
     def rates(self, *, shop_id: str | None = None) -> Request[Rate]:
-        """The rate, with the markup of a shop; without one, of the default shop."""
+        """Return the rate with the markup of a shop, by default the default shop."""
         return get("/rates", Rate, shop_id=shop_id)
 
     @operation
     def turnover(self, *, since: date | None = None, until: date | None = None) -> Request[Turnover]:
-        """What shops took per day (UTC), both days included."""
+        """Return the shops' turnover per day (UTC), including both days."""
         return get("/shops/turnover", Turnover, from_=since, to=until)
 
     @operation
     def gateways(self) -> Request[Gateways]:
-        """The payment gateways and how each is."""
+        """List the payment gateways with their statuses."""
         return get("/gateways", Gateways)

@@ -35,7 +35,7 @@ class BalancePart(OpenEnum):
 
 
 class Movement(Record, frozen=True, kw_only=True):
-    """One change of the balance, with what caused it and what the balance is after it."""
+    """One change of the balance, with its cause and the balance after it."""
 
     id: str
     number: int

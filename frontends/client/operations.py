@@ -29,53 +29,53 @@ _LARGEST_PAGE = 100
 
 
 class Sync(ABC):
-    """Who answers at once."""
+    """A client that returns results directly."""
 
     @abstractmethod
     def send(self, request: Request[T]) -> T:
-        """Send it, as often as needed. Raises: CambistError."""
+        """Send a request, with retries. Raises: CambistError."""
 
     @abstractmethod
     def walk(self, request: Request[Page[T]]) -> Iterator[T]:
-        """All elements from this page on. Raises: CambistError."""
+        """Yield all elements from this page on. Raises: CambistError."""
 
 
 class Async(ABC):
-    """Who answers when awaited."""
+    """A client whose results are awaited."""
 
     @abstractmethod
     async def send(self, request: Request[T]) -> T:
-        """Send it, as often as needed. Raises: CambistError."""
+        """Send a request, with retries. Raises: CambistError."""
 
     @abstractmethod
     def walk(self, request: Request[Page[T]]) -> AsyncIterator[T]:
-        """All elements from this page on. Raises: CambistError."""
+        """Yield all elements from this page on. Raises: CambistError."""
 
 
 Face = TypeVar("Face", bound=Sync | Async, covariant=True)
 
 
 class Group(Generic[Face]):
-    """The operations about one subject, of one client."""
+    """A client's operations on one subject."""
 
     def __init__(self, face: Face) -> None:
         self._face = face
 
     @property
     def face(self) -> Face:
-        """The client that sends them."""
+        """The client that sends the requests."""
         return self._face
 
 
 class Operation(Generic[P, T]):
-    """One operation of a group; see the top."""
+    """One operation of a group; see the module's docstring."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Request[T]]) -> None:
         self._describe = describe
         self.__doc__ = describe.__doc__
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
-        """What would be sent."""
+        """Return the request without sending it."""
         return self._describe(None, *args, **kwargs)
 
     @overload
@@ -120,21 +120,21 @@ class Walk(Generic[P, T]):
 
 
 def operation(describe: Callable[Concatenate[Any, P], Request[T]]) -> Operation[P, T]:
-    """Make an operation of what describes its request."""
+    """Turn a method that describes a request into an operation."""
     return Operation(describe)
 
 
 def walk(listing: Operation[P, Page[T]]) -> Walk[P, T]:
-    """Make the iterator that belongs to a list operation."""
+    """Turn a list operation into an iterator over all elements."""
     return Walk(listing)
 
 
 class Walker(Generic[T]):
-    """A walk without its network: ask for `request`, hand the page to `take`, until there is no further request.
+    """Paging logic without network: send `request`, pass the page to `take`, and repeat until `request` is None.
 
-    Lists have the newest first, so what comes in meanwhile pushes known elements onto later pages: they are left out,
-    by their ids. What leaves a filtered list meanwhile (a payment that is pending no more) pulls others onto pages that
-    were read: when the total has fallen, the walk goes back by as many elements.
+    Lists are newest first, so objects created meanwhile push known elements onto later pages; known ids are skipped.
+    An object that leaves a filtered list meanwhile (a payment that is no longer pending) pulls others onto pages
+    already read: when the total falls, the walk goes back by as many elements.
     """
 
     def __init__(self, request: Request[Page[T]]) -> None:
@@ -145,7 +145,7 @@ class Walker(Generic[T]):
         self._total: int | None = None
 
     def take(self, page: Page[T]) -> list[T]:
-        """The new elements of a page."""
+        """Return the new elements of a page."""
         if self.request is not None:
             following = self._following(page)
             query = {**self.request.query, "page": str(following)}
@@ -153,10 +153,10 @@ class Walker(Generic[T]):
         return [each for each in page.data if self._is_new(each)]
 
     def _following(self, page: Page[T]) -> int | None:
-        """The number of the page to be read next; None: the walk has ended."""
+        """Return the number of the next page, or None at the end."""
         at, per_page, total = page.pagination.page, page.pagination.per_page, page.pagination.total
         gone, self._total = (self._total or 0) - total, total
-        if gone > 0 and at > self._first and self._seen:  # without ids the known would come twice
+        if gone > 0 and at > self._first and self._seen:  # without ids the known elements would appear twice
             return max(self._first, (at - 1) - (gone - 1) // per_page)
         return None if page.is_last else at + 1
 

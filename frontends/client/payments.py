@@ -64,7 +64,7 @@ class ProofRejection(OpenEnum):
 
 
 class Payer(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """Who pays, where a terminal asks for it."""
+    """The payer's data, for terminals that require it."""
 
     full_name: str
     document_number: str
@@ -73,7 +73,7 @@ class Payer(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Payment(Record, frozen=True, kw_only=True):
-    """A payment, or a charge of a subscription. Show `payment_url` to the payer as it is."""
+    """A payment, or a charge of a subscription. Show `payment_url` to the payer unchanged."""
 
     id: str
     status: PaymentStatus
@@ -99,7 +99,7 @@ class Payment(Record, frozen=True, kw_only=True):
 
 
 class PaymentMethod(Record, frozen=True, kw_only=True):
-    """A terminal that may be chosen, and what it requires in every payment."""
+    """A terminal, and the fields that it requires in every payment."""
 
     method_id: str
     payment_method: str
@@ -111,7 +111,7 @@ Methods = list[PaymentMethod]
 
 
 class DeliveryProof(Record, frozen=True, kw_only=True):
-    """The hash of the USDT transfer to the client, and how it stands."""
+    """Hash of the USDT transfer to the client, and its verification status."""
 
     network: ProofNetwork | None
     tx_hash: str | None
@@ -120,13 +120,13 @@ class DeliveryProof(Record, frozen=True, kw_only=True):
 
 
 class SbpLink(Record, frozen=True, kw_only=True):
-    """The bank's own link; None once it cannot be paid any more."""
+    """The bank's own link, or None once it can no longer be paid."""
 
     sbp_link: str | None
 
 
 class Transfer(Record, frozen=True, kw_only=True):
-    """Money that came for a payment, and what became of it."""
+    """Money received for a payment, and its status."""
 
     amount_rub: Decimal
     status: TransferStatus
@@ -158,7 +158,8 @@ class Payments(Group[Face]):
         webhook_url: str | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Payment]:
-        """Take a payment. Keep your own `idempotency_key` beside the order, and a crash makes no second payment."""
+        """Create a payment. Store your own `idempotency_key` with the order, so that a crash creates no second
+        payment."""
         body = {
             "amount_rub": amount(amount_rub),
             "payment_method": payment_method,
@@ -179,7 +180,7 @@ class Payments(Group[Face]):
 
     @operation
     def get(self, payment_id: str) -> Request[Payment]:
-        """A payment as it is now."""
+        """Return the current state of a payment."""
         return get(at("payments", payment_id), Payment)
 
     @operation
@@ -196,7 +197,7 @@ class Payments(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Payment]]:
-        """Payments, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List payments, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/payments",
             Page[Payment],
@@ -215,30 +216,30 @@ class Payments(Group[Face]):
 
     @operation
     def sbp_link(self, payment_id: str) -> Request[SbpLink]:
-        """The bank's own link of a payment, where the account may have it."""
+        """Return the bank's own link of a payment, if the account may have it."""
         return get(at("payments", payment_id, "sbp-link"), SbpLink)
 
     @operation
     def transfers(
         self, payment_id: str, *, page: int | None = None, per_page: int | None = None
     ) -> Request[Page[Transfer]]:
-        """List what payers sent for a payment, also late, twice or with another amount; the oldest first."""
+        """List money received for a payment, including late, repeated and wrong amounts; oldest first."""
         return get(at("payments", payment_id, "transfers"), Page[Transfer], page=page, per_page=per_page)
 
     @operation
     def methods(self) -> Request[Methods]:
-        """The terminals that may be chosen."""
+        """List the terminals available for payments."""
         return get("/payment-methods", Methods)
 
     @operation
     def submit_delivery_proof(
         self, payment_id: str, *, network: ProofNetwork | str, tx_hash: str
     ) -> Request[DeliveryProof]:
-        """Tell the hash of the USDT transfer to the client. The same one again does no harm."""
+        """Submit the hash of the USDT transfer to the client. It can be repeated."""
         body = {"network": network, "tx_hash": tx_hash}
         return post(at("payments", payment_id, "delivery-proof"), DeliveryProof, body, repeatable=True)
 
     @operation
     def delivery_proof(self, payment_id: str) -> Request[DeliveryProof]:
-        """How the delivery proof stands."""
+        """Return the status of the delivery proof."""
         return get(at("payments", payment_id, "delivery-proof"), DeliveryProof)

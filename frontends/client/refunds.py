@@ -27,14 +27,14 @@ class PendingReason(OpenEnum):
 
 
 class Refund(Record, frozen=True, kw_only=True):
-    """A refund application."""
+    """A refund request and its status."""
 
     id: str
     refund_id: str
     payment_id: str
     amount_rub: Decimal
     amount_usdt: Decimal | None
-    """What it took of the available USDT: of a payment that was settled."""
+    """USDT taken from the available balance, if the payment was settled."""
     rate_market: Decimal | None
     status: RefundStatus
     pending_reason: PendingReason | None
@@ -62,7 +62,7 @@ class Refunds(Group[Face]):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Refund]:
-        """Apply for a refund; without an amount, of all that is left. The outcome arrives by webhook."""
+        """Request a refund, by default of the remaining amount. The outcome arrives by webhook."""
         body = {
             "payment_id": payment_id,
             "amount_rub": amount_or_none(amount_rub),
@@ -74,7 +74,7 @@ class Refunds(Group[Face]):
 
     @operation
     def get(self, refund_id: str) -> Request[Refund]:
-        """A refund as it is now."""
+        """Return the current state of a refund."""
         return get(at("refunds", refund_id), Refund)
 
     @operation
@@ -90,7 +90,7 @@ class Refunds(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Refund]]:
-        """Refunds, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List refunds, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/refunds",
             Page[Refund],
@@ -108,5 +108,5 @@ class Refunds(Group[Face]):
 
     @operation
     def cancel(self, refund_id: str) -> Request[Refund]:
-        """Take an application back while it is pending."""
+        """Cancel a refund while it is pending."""
         return post(at("refunds", refund_id, "cancel"), Refund)

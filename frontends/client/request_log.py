@@ -8,12 +8,12 @@ from .requests import Request, get
 
 
 class LoggedRequest(Record, frozen=True, kw_only=True):
-    """One request of the last thirty days. Nothing of its body or query is kept."""
+    """One request of the last thirty days. Its body and query are not stored."""
 
     request_id: str
     method: str
     path: str
-    """Its form: `/api/v1/payments/{payment_id}`."""
+    """The path's template: `/api/v1/payments/{payment_id}`."""
     object_id: str | None
     status: int
     code: str | None
@@ -24,10 +24,10 @@ class LoggedRequest(Record, frozen=True, kw_only=True):
 
 
 class LoggedRequests(Page[LoggedRequest], frozen=True, kw_only=True):
-    """One page of them."""
+    """One page of requests."""
 
     not_kept: int = 0
-    """Requests of the time asked for that are not in the list, because more came than could be written."""
+    """Number of requests in the period that are missing from the list, because too many arrived to store."""
 
 
 class RequestLog(Group[Face]):
@@ -43,7 +43,7 @@ class RequestLog(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[LoggedRequests]:
-        """Requests, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List requests, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/requests",
             LoggedRequests,

@@ -1,4 +1,4 @@
-"""What an operation asks for, as a value: made without any network, sent by either client, and read by its own decoder.
+"""Requests as values: built without network, sent by either client, and decoded by their own reader.
 
 request = Payments.create.request(amount_rub="100.00")
 payment = client.send(request)
@@ -15,47 +15,47 @@ import msgspec
 
 T = TypeVar("T")
 Amount = Decimal | str | int
-"""Of money. Never a float: `0.1` is no tenth of a rouble."""
+"""An amount of money. Never a float: `0.1` is not exactly a tenth of a rouble."""
 
 API = "/api/v1"
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-"""One per type, for ever: making one takes longer than decoding."""
+"""One decoder per type, kept for ever, because creating one takes longer than decoding."""
 JSON = "application/json"
 
 
 class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """One call, whole. Sending it again sends the same Idempotency-Key again. The repr shows no body and no query."""
+    """One complete call. Sending it again repeats its Idempotency-Key. The repr shows neither body nor query."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
-    """Below `/api/v1`; or a whole address, which then gets no keys."""
+    """Path below `/api/v1`, or a whole URL, which then gets no keys."""
     read: Callable[[bytes], T]
-    """The body of a good answer, typed."""
+    """Decodes the body of a good answer."""
     query: Mapping[str, str] = {}
     body: bytes | None = None
     content_type: str = JSON
     more_headers: Mapping[str, str] = {}
-    """Beside those that every request has."""
+    """Headers in addition to the common ones."""
     key: str | None = None
-    """The Idempotency-Key; None where the call takes none."""
+    """The Idempotency-Key, or None if the call takes none."""
     own_key: bool = False
-    """The key was made here, not by the caller."""
+    """The client generated the key, not the caller."""
     repeatable: bool = False
-    """Twice is as good as once, so it may be sent again when nobody knows whether it arrived."""
+    """A repeat has no further effect, so the request may be sent again after an unknown outcome."""
     renewable: bool = False
-    """Where a key keeps a bad answer, nothing speaks against another key (POST /payments; see Retries.new_key)."""
+    """If a key is bound to an error, another key may be used (POST /payments; see Retries.new_key)."""
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.path.partition('?')[0]}, key={self.key!r})"
 
     @property
     def is_keyed(self) -> bool:
-        """It goes to the service itself, so the key pair goes along."""
+        """Whether the request goes to the service itself and needs the key pair."""
         return self.path.startswith("/")
 
     @property
     def headers(self) -> dict[str, str]:
-        """All but the key pair."""
+        """All headers except the key pair."""
         headers = dict(self.more_headers)
         if self.body is not None:
             headers["Content-Type"] = self.content_type
@@ -65,16 +65,16 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """The path from the service's address on, or the whole address."""
+        """The path below the service's address, or the whole URL."""
         return f"{API}{self.path}" if self.is_keyed else self.path
 
     def url(self, base_url: str) -> str:
-        """Where it goes. A query in a whole address stays."""
+        """Return the URL. A whole URL keeps its query."""
         return base_url + self.target if self.is_keyed else self.target
 
 
 def at(*parts: str) -> str:
-    """A path of these parts, each as one. Raises: ValueError for a part that would lead elsewhere."""
+    """Return a path of these parts, each quoted. Raises: ValueError for a part that would lead elsewhere."""
     for part in parts:
         if not part or part in (".", ".."):
             raise ValueError("an id may not be empty or a dot segment")
@@ -82,7 +82,8 @@ def at(*parts: str) -> str:
 
 
 def amount(value: Amount) -> str:
-    """The decimal string of the wire. Raises: TypeError for a float; ValueError for what is no number."""
+    """Return the decimal string of an amount. Raises: TypeError for a float; ValueError for text that is not a
+    number."""
     if isinstance(value, bool) or not isinstance(value, (Decimal, str, int)):
         raise TypeError(f"an amount is a Decimal, a str or an int, not a {type(value).__name__}")
     if isinstance(value, Decimal):
@@ -93,17 +94,17 @@ def amount(value: Amount) -> str:
 
 
 def amount_or_none(value: Amount | None) -> str | None:
-    """`amount`, where None is left out."""
+    """Return `amount`, or None for None."""
     return None if value is None else amount(value)
 
 
 def get(path: str, answer: type[T], **query: Any) -> Request[T]:
-    """A read. Query values that are None are left out; a name may end in `_` where Python keeps it (`from_`)."""
+    """Return a read request. None values are left out of the query; a trailing `_` of a name is dropped (`from_`)."""
     return Request(method="GET", path=path, read=reader(answer), query=_query(query), repeatable=True)
 
 
 def get_csv(path: str, **query: Any) -> Request[str]:
-    """A read of a list as one CSV file; query values as `get` takes them."""
+    """Return a request for a list as one CSV file. Query values as for `get`."""
     return Request(
         method="GET",
         path=path,
@@ -121,7 +122,7 @@ def post(
     query: Mapping[str, Any] | None = None,
     repeatable: bool = False,
 ) -> Request[T]:
-    """A call that makes no resource, so it has no Idempotency-Key."""
+    """Return a request that creates no object and therefore has no Idempotency-Key."""
     return Request(
         method="POST",
         path=path,
@@ -140,7 +141,7 @@ def create(
     *,
     renewable: bool = False,
 ) -> Request[T]:
-    """A call that makes a resource, under `key` or a fresh one."""
+    """Return a request that creates an object, with `key` or a new key."""
     return Request(
         method="POST",
         path=path,
@@ -154,12 +155,12 @@ def create(
 
 
 def new_key() -> str:
-    """A fresh Idempotency-Key."""
+    """Return a new Idempotency-Key."""
     return str(uuid4())
 
 
 def reader(answer: type[T]) -> Callable[[bytes], T]:
-    """A decoder to a type. Raises: msgspec.DecodeError."""
+    """Return a decoder of a type. Raises: msgspec.DecodeError."""
     kept = _DECODERS.get(answer)
     if kept is None:
         kept = _DECODERS[answer] = msgspec.json.Decoder(answer)
@@ -168,7 +169,8 @@ def reader(answer: type[T]) -> Callable[[bytes], T]:
 
 
 def _body(fields: Mapping[str, Any] | None) -> bytes | None:
-    """What is None is left out: the service takes null for absent. UNSET is how a null is told from it."""
+    """Encode the fields without None values: the service treats null as absent. An explicit null needs UNSET as its
+    default."""
     if fields is None:
         return None
     given = {name: value for name, value in fields.items() if value is not None}

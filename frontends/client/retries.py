@@ -1,4 +1,4 @@
-"""When a call is sent again, and after what pause. Pure: the clients do the sending and the sleeping."""
+"""Decides whether and when a call is repeated. Pure logic: the clients send and sleep."""
 
 import random
 from collections.abc import Callable
@@ -16,25 +16,28 @@ _GOOD = range(200, 300)
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient a client is. `Retries(attempts=1)` sends everything once."""
+    """Retry policy of a client. `Retries(attempts=1)` sends everything once."""
 
     attempts: int = 4
-    """Of one call, the first included."""
+    """Attempts per call, including the first."""
     first_pause: float = 0.5
-    """Seconds; doubled each time, less up to half by chance. What the service asks for (Retry-After) goes first."""
+    """First pause in seconds. It doubles each time and is shortened at random by up to half. Retry-After takes
+    precedence."""
     patience: float = 60.0
-    """Seconds that all pauses of one call may take. A longer one is not begun: the error comes at once."""
+    """Limit on all pauses of a call together, in seconds. The error is raised at once if the next pause would exceed
+    it."""
     new_key: bool = False
-    """After `502 PROVIDER_ERROR` to POST /payments, make the payment anew by another key. Only for keys that the client
-    made. Off, because the first payment may exist all the same, with the same external_id; it expires unpaid."""
+    """After `502 PROVIDER_ERROR` from POST /payments, create the payment again with another key. Only for keys that the
+    client generated. Off by default, because the first payment may exist with the same external_id; it expires unpaid.
+    """
 
 
 class Course(Generic[T]):
-    """One call on its way through its attempts."""
+    """State of one call over its attempts."""
 
     def __init__(self, request: Request[T], retries: Retries, chance: Callable[[], float] = random.random) -> None:
         self.request = request
-        """To be sent next."""
+        """The request to send next."""
         self._retries = retries
         self._chance = chance
         self._good: Answer | None = None
@@ -42,7 +45,7 @@ class Course(Generic[T]):
         self._paused = 0.0
 
     def result(self) -> T:
-        """What the good answer says. Raises: CambistError UNEXPECTED_ANSWER."""
+        """Decode the good answer. Raises: CambistError UNEXPECTED_ANSWER."""
         if self._good is None:
             raise RuntimeError("there is no good answer yet")
         try:
@@ -51,7 +54,7 @@ class Course(Generic[T]):
             raise unexpected(self.request, self._good, f"The answer cannot be read: {error}") from None
 
     def pause(self, answer: Answer | NoAnswer) -> float | None:
-        """Seconds to sleep before `request` is sent again; None: the answer is good. Raises: CambistError."""
+        """Return the seconds to sleep before the next attempt, or None if the answer is good. Raises: CambistError."""
         if isinstance(answer, Answer) and answer.status in _GOOD:
             self._good = answer
             return None

@@ -1,4 +1,4 @@
-"""The sandbox: simulates payer, bank and chain. Test keys only (docs/sandbox.md "The calls")."""
+"""Sandbox calls that simulate payer, bank and chain. Test keys only (docs/sandbox.md "The calls")."""
 
 from datetime import datetime
 from typing import Literal
@@ -37,20 +37,20 @@ WithdrawalOutcome = Literal["processing", "sent", "completed", "failed", "cancel
 
 
 class NextCharge(Record, frozen=True, kw_only=True):
-    """What the bank will answer to the next charge."""
+    """Prepared answer of the bank to the next charge."""
 
     result: str
 
 
 class Forgotten(Record, frozen=True, kw_only=True):
-    """How many records of each kind are gone. Not `complete`: call again."""
+    """Number of removed records by kind. Call again unless `complete`."""
 
     removed: dict[str, int]
     complete: bool
 
 
 class Letter(Record, frozen=True, kw_only=True):
-    """An event as it would be posted now: hand `headers` and `body` to `verify_webhook`."""
+    """An event as its webhook would be posted now: pass `headers` and `body` to `verify_webhook`."""
 
     cursor: str
     id: str
@@ -64,7 +64,7 @@ class Letter(Record, frozen=True, kw_only=True):
 
 
 class Letters(Record, frozen=True, kw_only=True):
-    """A stretch of the feed; read on after `cursor`, at once when there is `more`."""
+    """A part of the event feed. Continue after `cursor`, at once if there is `more`."""
 
     data: list[Letter]
     cursor: str
@@ -73,7 +73,7 @@ class Letters(Record, frozen=True, kw_only=True):
 
 
 class SandboxClock(Record, frozen=True, kw_only=True):
-    """The clock of the test account. While it is `advancing`, towards `to`, the counts grow."""
+    """Clock of the test account. While it is `advancing` towards `to`, the counts increase."""
 
     now: datetime
     advancing: bool
@@ -95,7 +95,7 @@ class SandboxCalls(Group[Face]):
         failure_reason: FailureReason | str | None = None,
         payer_name: str | None = None,
     ) -> Request[Payment]:
-        """Let the bank report something about a payment."""
+        """Simulate a report of the bank about a payment."""
         body = {
             "outcome": outcome,
             "actual_amount_rub": amount_or_none(actual_amount_rub),
@@ -111,18 +111,18 @@ class SandboxCalls(Group[Face]):
 
     @operation
     def simulate_subscription(self, subscription_id: str, outcome: SubscriptionOutcome) -> Request[Subscription]:
-        """Let the payer or the bank of a subscription act."""
+        """Simulate an action of a subscription's payer or bank."""
         return post(at("sandbox", "subscriptions", subscription_id, "simulate"), Subscription, {"outcome": outcome})
 
     @operation
     def next_charge(self, subscription_id: str, result: FailureReason | str) -> Request[NextCharge]:
-        """What the bank answers to the next charge: `paid`, `pending`, `unavailable`, or a failure reason."""
+        """Set the bank's answer to the next charge: `paid`, `pending`, `unavailable`, or a failure reason."""
         path = at("sandbox", "subscriptions", subscription_id, "next-charge")
         return post(path, NextCharge, {"result": result}, repeatable=True)
 
     @operation
     def simulate_refund(self, refund_id: str, outcome: RefundOutcome) -> Request[Refund]:
-        """Lead a refund to an outcome, as the operator and the bank would."""
+        """Bring a refund to an outcome, as operator and bank would."""
         return post(at("sandbox", "refunds", refund_id, "simulate"), Refund, {"outcome": outcome})
 
     @operation
@@ -137,7 +137,7 @@ class SandboxCalls(Group[Face]):
         external_id: str | None = None,
         pending: bool | None = None,
     ) -> Request[Exchange]:
-        """Begin an exchange of RUB to USDT (`amount_rub`), as an operator would; or one that stays `pending`."""
+        """Start an exchange of RUB to USDT (`amount_rub`), as an operator would, or keep it `pending`."""
         body = {
             "client_phone": client_phone,
             "amount_rub": amount_or_none(amount_rub),
@@ -159,7 +159,7 @@ class SandboxCalls(Group[Face]):
         amount_rub: Amount | None = None,
         address: str | None = None,
     ) -> Request[Exchange]:
-        """Lead an exchange to an outcome, as its client, the chain and the bank would."""
+        """Bring an exchange to an outcome, as client, chain and bank would."""
         body = {
             "outcome": outcome,
             "amount_usdt": amount_or_none(amount_usdt),
@@ -170,18 +170,18 @@ class SandboxCalls(Group[Face]):
 
     @operation
     def simulate_withdrawal(self, withdrawal_id: str, outcome: WithdrawalOutcome) -> Request[Withdrawal]:
-        """Lead a payout to an outcome, as the network would."""
+        """Bring a payout to an outcome, as the network would."""
         return post(at("sandbox", "withdrawals", withdrawal_id, "simulate"), Withdrawal, {"outcome": outcome})
 
     @operation
     def put_client(self, phone: str, kyc_status: ClientStatus | str) -> Request[ExchangeClient]:
-        """Let the client of a phone be in a state."""
+        """Set the verification status of the client with this phone number."""
         body = {"phone": phone, "kyc_status": kyc_status}
         return post("/sandbox/exchange-clients", ExchangeClient, body, repeatable=True)
 
     @operation
     def simulate_gateway(self, gateway_id: str, status: GatewayStatus | str) -> Request[Gateway]:
-        """Simulate a status of a gateway, for this account only."""
+        """Simulate the status of a gateway for this account only."""
         return post(at("sandbox", "gateways", gateway_id, "simulate"), Gateway, {"status": status}, repeatable=True)
 
     @operation
@@ -193,20 +193,20 @@ class SandboxCalls(Group[Face]):
     def letters(
         self, *, after: str | None = None, wait: int | None = None, types: str | None = None
     ) -> Request[Letters]:
-        """Follow the test events, signed. `wait`: seconds, at most 30; `types` with commas."""
+        """Read the signed test events. `wait`: seconds, at most 30. `types`: separated by commas."""
         return get("/sandbox/letters", Letters, after=after, wait=wait, types=types)
 
     @operation
     def clock(self) -> Request[SandboxClock]:
-        """The account's clock."""
+        """Return the account's clock."""
         return get("/sandbox/clock", SandboxClock)
 
     @operation
     def advance_clock(self, *, seconds: int | None = None, to: datetime | None = None) -> Request[SandboxClock]:
-        """Move the account's clock forward, and do on the way what falls due."""
+        """Move the account's clock forward, and run everything that becomes due on the way."""
         return post("/sandbox/clock/advance", SandboxClock, {"seconds": seconds, "to": to})
 
     @operation
     def forget(self) -> Request[Forgotten]:
-        """Forget the account's test objects."""
+        """Delete the account's test objects."""
         return msgspec.structs.replace(get("/sandbox/data", Forgotten), method="DELETE")

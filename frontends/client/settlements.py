@@ -15,7 +15,7 @@ class ItemKind(OpenEnum):
 
 
 class Settlement(Record, frozen=True, kw_only=True):
-    """A statement. `completed_at` is None while it is being made."""
+    """A statement. `completed_at` is None until it is complete."""
 
     id: str
     cutoff: datetime
@@ -31,11 +31,11 @@ class Settlement(Record, frozen=True, kw_only=True):
 
 
 class SettlementItem(Record, frozen=True, kw_only=True):
-    """One line of a statement; the lines sum to its credit."""
+    """One line of a statement. The lines add up to its credit."""
 
     payment_id: str
     refund_id: str | None
-    """Of refunds and corrections."""
+    """Set for refunds and corrections."""
     shop_id: str
     kind: ItemKind
     amount_rub: Decimal
@@ -50,7 +50,7 @@ class Settlements(Group[Face]):
 
     @operation
     def get(self, settlement_id: str) -> Request[Settlement]:
-        """A statement."""
+        """Return a statement."""
         return get(at("settlements", settlement_id), Settlement)
 
     @operation
@@ -62,7 +62,7 @@ class Settlements(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Settlement]]:
-        """Statements, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List statements, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/settlements",
             Page[Settlement],
@@ -78,12 +78,12 @@ class Settlements(Group[Face]):
     def items(
         self, settlement_id: str, *, page: int | None = None, per_page: int | None = None
     ) -> Request[Page[SettlementItem]]:
-        """The lines of a statement."""
+        """List the lines of a statement."""
         return get(at("settlements", settlement_id, "items"), Page[SettlementItem], page=page, per_page=per_page)
 
     iterate_items = walk(items)
 
     @operation
     def csv(self, settlement_id: str) -> Request[str]:
-        """All lines of a statement as one CSV file: a header row, CRLF."""
+        """Return all lines of a statement as one CSV file, with a header row and CRLF."""
         return get_csv(at("settlements", settlement_id, "items"))

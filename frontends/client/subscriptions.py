@@ -33,7 +33,7 @@ class BindingCharge(OpenEnum):
 
 
 class Subscription(Record, frozen=True, kw_only=True):
-    """A payer's mandate to charge once per period. Give `binding_url` to the payer, who confirms there."""
+    """A payer's mandate for one charge per period. Give `binding_url` to the payer, who confirms there."""
 
     id: str
     status: SubscriptionStatus
@@ -48,7 +48,7 @@ class Subscription(Record, frozen=True, kw_only=True):
     external_id: str | None
     binding_url: str | None
     binding_url_pending: bool
-    """The link is still to come, by webhook: do not create the subscription again."""
+    """The link will arrive by webhook. Do not create the subscription again."""
     binding_charge: BindingCharge
     current_period_start: datetime | None
     current_period_end: datetime | None
@@ -56,7 +56,7 @@ class Subscription(Record, frozen=True, kw_only=True):
 
 
 class ChargeWindow(Record, frozen=True, kw_only=True):
-    """The period that a charge would be for, and whether one may be made now."""
+    """The period of the next charge, and whether a charge is possible now."""
 
     period_ref: str | None
     opens_at: datetime | None
@@ -66,7 +66,7 @@ class ChargeWindow(Record, frozen=True, kw_only=True):
     window_ends_at: datetime | None
     can_charge: bool
     reason: str | None
-    """The code that a charge would get, or `CHARGE_PENDING`."""
+    """The error code that a charge would get, or `CHARGE_PENDING`."""
     next_allowed_at: datetime | None
 
 
@@ -90,7 +90,7 @@ class Subscriptions(Group[Face]):
         binding_charge: BindingCharge | str | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Subscription]:
-        """Make a subscription, to be confirmed by the payer at its `binding_url`."""
+        """Create a subscription. The payer confirms it at its `binding_url`."""
         body = {
             "amount_rub": amount(amount_rub),
             "interval": interval,
@@ -108,7 +108,7 @@ class Subscriptions(Group[Face]):
 
     @operation
     def get(self, subscription_id: str) -> Request[Subscription]:
-        """A subscription as it is now."""
+        """Return the current state of a subscription."""
         return get(at("subscriptions", subscription_id), Subscription)
 
     @operation
@@ -122,7 +122,7 @@ class Subscriptions(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Subscription]]:
-        """Subscriptions, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List subscriptions, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/subscriptions",
             Page[Subscription],
@@ -145,7 +145,7 @@ class Subscriptions(Group[Face]):
         cap_amount_rub: Amount | None = None,
         cap_window_rub: Amount | None | UnsetType = UNSET,
     ) -> Request[Subscription]:
-        """Change the amounts, from the next charge on. `cap_window_rub=None` removes the cap of a window."""
+        """Change the amounts from the next charge on. `cap_window_rub=None` removes the limit per window."""
         wish = {"amount_rub": amount_or_none(amount_rub), "cap_amount_rub": amount_or_none(cap_amount_rub)}
         body = {name: value for name, value in wish.items() if value is not None}
         window = {} if cap_window_rub is UNSET else {"cap_window_rub": amount_or_none(cap_window_rub)}
@@ -159,7 +159,7 @@ class Subscriptions(Group[Face]):
 
     @operation
     def rebind(self, subscription_id: str, *, idempotency_key: str | UUID | None = None) -> Request[Subscription]:
-        """Give the payer of a lost mandate a link to bind anew."""
+        """Create a link for the payer of a lost mandate to bind again."""
         return create(at("subscriptions", subscription_id, "rebind"), Subscription, None, idempotency_key)
 
     @operation
@@ -171,7 +171,7 @@ class Subscriptions(Group[Face]):
         external_id: str | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[Payment]:
-        """Charge the payer, once per period. Always give an `external_id`. The outcome arrives by webhook."""
+        """Charge the payer, once per period. Always pass an `external_id`. The outcome arrives by webhook."""
         body = {"amount_rub": amount(amount_rub), "external_id": external_id}
         return create(at("subscriptions", subscription_id, "charges"), Payment, body, idempotency_key)
 
@@ -186,7 +186,7 @@ class Subscriptions(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Payment]]:
-        """The charges, the newest first; `external_id` None marks the binding's own."""
+        """List the charges, newest first. The binding's own charge has `external_id` None."""
         return get(
             at("subscriptions", subscription_id, "charges"),
             Page[Payment],
@@ -201,5 +201,5 @@ class Subscriptions(Group[Face]):
 
     @operation
     def charge_window(self, subscription_id: str) -> Request[ChargeWindow]:
-        """The period that a charge would be for, and whether one may be made now."""
+        """Return the period of the next charge, and whether a charge is possible now."""
         return get(at("subscriptions", subscription_id, "charge-window"), ChargeWindow)

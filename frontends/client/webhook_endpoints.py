@@ -1,4 +1,4 @@
-"""Further webhook endpoints, each with its own secret (docs/webhooks.md "Further endpoints")."""
+"""Additional webhook endpoints, each with its own secret (docs/webhooks.md "Further endpoints")."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,21 +14,21 @@ from .requests import Request, at, create, get, post
 
 class FurtherBacklog(Record, frozen=True, kw_only=True):
     held: int = 0
-    """Waiting for the endpoint to be switched on."""
+    """Events held until the endpoint is enabled."""
     pending: int
     failed: int
 
 
 class FurtherEndpoint(Record, frozen=True, kw_only=True):
-    """A further webhook endpoint and how it does."""
+    """An additional webhook endpoint and its state."""
 
     id: str
     url: str
     event_types: list[EventType] | None
-    """None: all."""
+    """None means all types."""
     description: str | None
     enabled: bool = True
-    """False: switched off, events wait as `held`."""
+    """While False, events are stored as `held`."""
     previous_secret_until: datetime | None
     breaker: BreakerState
     backlog: FurtherBacklog
@@ -39,10 +39,10 @@ class FurtherEndpoint(Record, frozen=True, kw_only=True):
 
 
 class NewEndpoint(FurtherEndpoint, frozen=True, kw_only=True):
-    """The same with its secret, which is shown this once; keep it."""
+    """An endpoint with its secret, which is shown only this once. Store it."""
 
     secret: str | None
-    """None where an earlier call with the same key made the endpoint: `rotate_secret` gives a new one."""
+    """None if an earlier call with the same key created the endpoint; `rotate_secret` returns a new one."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={self.id!r}, url={self.url!r}, secret=***)"
@@ -65,13 +65,13 @@ class WebhookEndpoints(Group[Face]):
         description: str | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[NewEndpoint]:
-        """Make a further endpoint. Without types it gets every event."""
+        """Create an additional endpoint. Without types it receives every event."""
         body = {"url": url, "event_types": event_types, "description": description}
         return create("/webhook-endpoints", NewEndpoint, body, idempotency_key)
 
     @operation
     def get(self, endpoint_id: str) -> Request[FurtherEndpoint]:
-        """A further endpoint and how it does."""
+        """Return an additional endpoint and its state."""
         return get(at("webhook-endpoints", endpoint_id), FurtherEndpoint)
 
     @operation
@@ -83,7 +83,7 @@ class WebhookEndpoints(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[FurtherEndpoint]]:
-        """Further endpoints, the newest first."""
+        """List additional endpoints, newest first."""
         return get(
             "/webhook-endpoints",
             Page[FurtherEndpoint],
@@ -105,25 +105,25 @@ class WebhookEndpoints(Group[Face]):
         description: str | None = None,
         enabled: bool | None = None,
     ) -> Request[FurtherEndpoint]:
-        """Change what is given; `["*"]` means all types, and an empty description takes it away. `enabled=False`
-        switches it off: events wait as `held` until `enabled=True`, and leave then."""
+        """Change the given fields. `["*"]` means all types, and an empty description removes it. `enabled=False`
+        switches the endpoint off: events are `held` and sent after `enabled=True`."""
         body = {"url": url, "event_types": event_types, "description": description, "enabled": enabled}
         asked = post(at("webhook-endpoints", endpoint_id), FurtherEndpoint, body, repeatable=True)
         return msgspec.structs.replace(asked, method="PATCH")
 
     @operation
     def delete(self, endpoint_id: str) -> Request[DeletedEndpoint]:
-        """Send nothing more there; what waits is dropped."""
+        """Delete an endpoint. Events that were not delivered are dropped."""
         return msgspec.structs.replace(get(at("webhook-endpoints", endpoint_id), DeletedEndpoint), method="DELETE")
 
     @operation
     def rotate_secret(self, endpoint_id: str) -> Request[NewEndpoint]:
-        """Give it a new secret; the old one signs beside it for 24 hours."""
+        """Create a new secret. The old one also signs for 24 hours."""
         return post(at("webhook-endpoints", endpoint_id, "rotate-secret"), NewEndpoint)
 
     @operation
     def test(self, endpoint_id: str) -> Request[TestLetter]:
-        """Post a test letter there now."""
+        """Post a test webhook to the endpoint now."""
         return post(at("webhook-endpoints", endpoint_id, "test"), TestLetter)
 
     @operation
@@ -137,7 +137,7 @@ class WebhookEndpoints(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[EventRecord]]:
-        """What went there, the newest first."""
+        """List the endpoint's events, newest first."""
         where = at("webhook-endpoints", endpoint_id, "events")
         return get(
             where,

@@ -1,4 +1,4 @@
-"""Webhooks on the receiver's side: verified, typed, and with the id by which duplicates are told.
+"""Webhooks on the receiver's side: verified, typed, and with an id to detect duplicates.
 
 webhook = verify_webhook(request.headers, raw_body, [WEBHOOK_SECRET])
 match webhook.event:
@@ -27,7 +27,7 @@ __all__ = ["NotVerified", "Webhook", "verify_webhook"]
 
 
 class WebhookEvent(Record, frozen=True, kw_only=True):
-    """The payload of an event; `event` is its type."""
+    """Payload of an event; `event` is its type."""
 
     event: str
 
@@ -151,7 +151,7 @@ class GatewayStatusChanged(WebhookEvent, frozen=True, kw_only=True):
 
 
 class UnknownEvent(WebhookEvent, frozen=True, kw_only=True):
-    """An event that this version has no type for, `webhook.test` included: answer 200."""
+    """An event that this version has no type for, including `webhook.test`: answer 200."""
 
     payload: dict[str, Any]
 
@@ -176,13 +176,13 @@ class Webhook(Record, frozen=True, kw_only=True):
     """A genuine webhook."""
 
     id: str
-    """The same over all repeats of an event: keep it beside what you did, and do nothing the second time."""
+    """The id is the same for all attempts of an event. Store it with your changes, and ignore repeats."""
     sent_at: datetime
     event: WebhookEvent
     attempt: int
     sequence: int
-    """Rises per object: of two events of one object the higher is the newer. Like `attempt` not covered by the
-    signature, so decide nothing by it that costs money; read the object instead."""
+    """Increases per object: a higher number of the same object is newer. The signature covers neither this nor
+    `attempt`, so base no decision about money on them; read the object instead."""
 
 
 class _Named(msgspec.Struct):
@@ -197,10 +197,11 @@ def verify_webhook(
     now: float | datetime | Callable[[], datetime] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Webhook:
-    """Verify a request and read it. `body` raw, as received; `secrets` yours, and while you rotate it the old one too.
+    """Verify a request and decode it. `body` is the raw body; `secrets` are yours, including the old one during a
+    rotation.
 
-    Raises: NotVerified: answer 400 and do nothing. msgspec.ValidationError for a genuine letter that cannot be read:
-    answer 500, so that it comes again.
+    Raises: NotVerified: answer 400 and do nothing. msgspec.ValidationError for a genuine webhook that cannot be
+    decoded: answer 500, so that it is sent again.
     """
     if isinstance(secrets, str):
         raise TypeError("secrets is a list of secrets")
@@ -217,7 +218,7 @@ def verify_webhook(
 
 
 def read_event(body: bytes) -> WebhookEvent:
-    """The payload of an event, typed. Raises: msgspec.DecodeError."""
+    """Decode the payload of an event. Raises: msgspec.DecodeError."""
     name = msgspec.json.decode(body, type=_Named).event
     known = EVENTS.get(name)
     if known is None:

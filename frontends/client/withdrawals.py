@@ -1,4 +1,4 @@
-"""Payouts, and what they are made of (docs/settlement.md "Payouts")."""
+"""Payouts and their lines (docs/settlement.md "Payouts")."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -54,7 +54,7 @@ class Withdrawal(Record, frozen=True, kw_only=True):
 
 
 class WithdrawalItem(Record, frozen=True, kw_only=True):
-    """One line of what a payout is made of; the lines sum to its amount."""
+    """One line of a payout. The lines add up to its amount."""
 
     kind: WithdrawalItemKind
     amount_usdt: Decimal
@@ -64,7 +64,7 @@ class WithdrawalItem(Record, frozen=True, kw_only=True):
     rate: Decimal | None
     settlement_id: str | None
     number: int | None
-    """Of the movement; None of what is carried over."""
+    """Number of the movement, or None for carried amounts."""
     created_at: datetime
 
 
@@ -73,7 +73,7 @@ class Withdrawals(Group[Face]):
 
     @operation
     def get(self, withdrawal_id: str) -> Request[Withdrawal]:
-        """A payout."""
+        """Return a payout."""
         return get(at("withdrawals", withdrawal_id), Withdrawal)
 
     @operation
@@ -85,7 +85,7 @@ class Withdrawals(Group[Face]):
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Withdrawal]]:
-        """Payouts, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        """List payouts, newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/withdrawals",
             Page[Withdrawal],
@@ -101,12 +101,12 @@ class Withdrawals(Group[Face]):
     def items(
         self, withdrawal_id: str, *, page: int | None = None, per_page: int | None = None
     ) -> Request[Page[WithdrawalItem]]:
-        """What a payout is made of."""
+        """List the lines of a payout."""
         return get(at("withdrawals", withdrawal_id, "items"), Page[WithdrawalItem], page=page, per_page=per_page)
 
     iterate_items = walk(items)
 
     @operation
     def csv(self, withdrawal_id: str) -> Request[str]:
-        """All lines of a payout as one CSV file: a header row, CRLF."""
+        """Return all lines of a payout as one CSV file, with a header row and CRLF."""
         return get_csv(at("withdrawals", withdrawal_id, "items"))

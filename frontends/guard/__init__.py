@@ -1,1 +1,1 @@
-"""What stands between the core and providers: no call is without an end, and no provider holds up another."""
+"""Protection between the core and providers: every call ends in time, and no provider blocks another."""

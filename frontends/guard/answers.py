@@ -1,9 +1,9 @@
-"""Checks whole answers of providers, so that nothing behind the guard asks whether money is above zero.
+"""Validates whole answers of providers, so that code behind the guard need not check that an amount is positive.
 
-`check_answer` compiles a check for each operation from the return annotation of its port (`ports/`), once: types by
-annotation, values by type and field name (values.py), then what the fields of a record say together (`_RULES`), then
-what the answer has to do with the question (`_OF_OPERATIONS`). A record or operation that a port gains is checked by
-its annotations without a change here; a new protocol is named in `_PROTOCOLS`.
+`check_answer` compiles a check for each operation once, from the return annotation of its port (`ports/`): types by
+annotation, values by type and field name (values.py), the fields of a record against each other (`_RULES`), and the
+answer against the request (`_OF_OPERATIONS`). New records and operations of a port are checked by their annotations
+without a change here; a new protocol must be added to `_PROTOCOLS`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,17 +66,17 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "rates": (RateSource, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),
 }
-"""The protocols of each port, in whose methods the annotation of an operation is looked up."""
+"""Protocols of each port. The annotation of an operation is taken from their methods."""
 
 _MANY = 1_000_000
-"""Elements of a list, at most: more than a provider lists of one day when a restored copy is compared with it."""
+"""Maximum elements of a list: more than a provider lists for one day when a restored copy is compared with it."""
 
 Question = tuple[tuple[Any, ...], Mapping[str, Any]]
-"""The arguments of an operation, positional and by keyword."""
+"""Arguments of an operation, positional and by keyword."""
 
 
 def check_answer(port: str, operation: str, answer: Any, question: Question) -> None:
-    """Check what `operation` of `port` returned for `question`. Raises: Nonsense."""
+    """Check the result of `operation` of `port` for `question`. Raises: Nonsense."""
     try:
         _of_operation(port, operation)(answer)
         rule = _OF_OPERATIONS.get(operation)
@@ -89,14 +89,14 @@ def check_answer(port: str, operation: str, answer: Any, question: Question) -> 
 
 
 def clean_answer(port: str, operation: str, answer: Any) -> tuple[Any, list[str]]:
-    """Return the answer with the texts cleaned that are only shown, and the names of the fields that were odd."""
+    """Return the answer with its display texts cleaned, and the names of the fields that needed it."""
     odd: list[str] = []
     clean = _cleaner_of(port, operation)
     return (answer if clean is None else clean(answer, odd)), odd
 
 
 def check_drawn(invoice: Any) -> None:
-    """Check an invoice that was drawn without asking the bank (`DrawingBank`), or None. Raises: Nonsense."""
+    """Check an invoice created locally (`DrawingBank`), or None. Raises: Nonsense."""
     try:
         if invoice is not None:
             _of_type(Invoice)(invoice)
@@ -140,7 +140,7 @@ def _of_type(hint: Any) -> Checks:
 
 
 def _null_or(hint: Any) -> tuple[bool, Checks]:
-    """Whether an annotation allows null, and the check of all else that it allows."""
+    """Return whether an annotation allows null, and the check of its other types."""
     if get_origin(hint) not in (Union, UnionType):
         return hint is NoneType, _of_type(hint)
     within = get_args(hint)
@@ -164,7 +164,7 @@ def _one_of(checks: Sequence[Checks]) -> Checks:
                 return each(value)
             except Nonsense as wrong:
                 found.append(wrong)
-        # Of several types the one that fits best failed at the deepest place: that finding says most.
+        # The type that fits best fails at the deepest place, and its finding says most.
         raise max(found, key=lambda wrong: len(str(wrong)))
 
     return check
@@ -211,7 +211,7 @@ def _struct(kind: type[msgspec.Struct]) -> Checks:
 
 
 def _field(name: str, hint: Any) -> tuple[bool, Checks]:
-    """Whether a field may be null, and the check of one that is not: by its type, then by its name."""
+    """Return whether a field may be null, and the check of other values: by type, then by name."""
     is_nullable, by_type = _null_or(hint)
     by_name = None if hint == DocumentState | None else NAMED.get(name)
     if by_name is None:
@@ -257,7 +257,7 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
     "find": lambda sent, asked: _same(sent.signed.operation, asked, ".signed.operation"),
     "address": lambda answer, _: address(answer),
 }
-"""How an answer follows from its question: each gets the answer and the operation's first argument."""
+"""Rules between an answer and its request. Each gets the answer and the operation's first argument."""
 
 
 def _invoice(invoice: Invoice) -> None:
@@ -314,4 +314,4 @@ _RULES: Mapping[type, Checks] = {
     ChargeState: _charge_state,
     Heard: _heard,
 }
-"""How the fields of one record agree with each other."""
+"""Rules between the fields of one record."""

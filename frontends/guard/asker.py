@@ -1,5 +1,5 @@
-"""Tells the guard on whose behalf a task asks providers: a job, which holds a worker's slot; a request, which has to be
-answered in time; or nobody in particular. The worker and the HTTP front end set it."""
+"""Tells the guard on whose behalf a task calls providers: a job, which occupies a worker's slot; a request, which has a
+deadline; or neither. The worker and the HTTP front end set it."""
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
@@ -10,30 +10,30 @@ _ASKER: ContextVar["Asker | None"] = ContextVar("on whose behalf providers are a
 
 
 class Asker(msgspec.Struct, eq=False):
-    """Whose calls those of a `with` block are: those of this task, and of the tasks that it begins there.
+    """Marks the calls of a `with` block, and of the tasks started in it, as belonging to a job or a request.
 
     Every request enters one, so it is a struct with `__enter__`, which costs less than a generator.
     """
 
     is_job: bool
     until: float | None = None
-    """Of a request: when its calls have to be over together, in seconds of the machine's monotonic clock. Its first
-    call sets it, so that a slow upload before that takes no time from the provider."""
+    """Deadline of all calls of a request, on the machine's monotonic clock. The first call sets it, so that a slow
+    upload before it does not shorten the provider's time."""
     on_slow: Callable[[], None] | None = None
-    """Of a job: called when a call of it takes long, so that it holds no slot meanwhile."""
+    """For a job: called when one of its calls becomes slow, so that the job frees its slot."""
     on_quick: Callable[[], None] | None = None
-    """Of a job: called when no call of it takes long any more."""
+    """For a job: called when none of its calls is slow any more."""
     _slow: int = 0
     _token: Token["Asker | None"] | None = None
 
     def begin_slow(self) -> None:
-        """Count a call that takes long."""
+        """Count a slow call."""
         self._slow += 1
         if self._slow == 1 and self.on_slow is not None:
             self.on_slow()
 
     def end_slow(self) -> None:
-        """Count it off: it has ended."""
+        """Count the end of a slow call."""
         self._slow -= 1
         if self._slow == 0 and self.on_quick is not None:
             self.on_quick()
@@ -47,16 +47,16 @@ class Asker(msgspec.Struct, eq=False):
 
 
 def request_asks() -> Asker:
-    """Make the asker of a merchant's or a payer's request."""
+    """Return the asker of a merchant's or a payer's request."""
     return Asker(is_job=False)
 
 
 def job_asks(on_slow: Callable[[], None], on_quick: Callable[[], None]) -> Asker:
-    """Make the asker of a job: `on_slow` is called when the first call of it takes long, `on_quick` when none does any
-    more."""
+    """Return the asker of a job. `on_slow` is called when its first call becomes slow, `on_quick` when no call is slow
+    any more."""
     return Asker(is_job=True, on_slow=on_slow, on_quick=on_quick)
 
 
 def present_asker() -> Asker | None:
-    """On whose behalf this task asks; None for whoever set nothing, as an operator's command."""
+    """Return the current asker, or None outside jobs and requests, such as in an operator's command."""
     return _ASKER.get()

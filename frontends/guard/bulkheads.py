@@ -1,7 +1,7 @@
-"""How many calls of one kind one provider may hold at once: one that hangs holds up its own calls, and nobody else's.
+"""Limits the concurrent calls of one kind to one provider, so that a hanging provider delays only its own calls.
 
-While it answers there is room for all that there usually is, and what is more waits a moment for its turn. Of one that
-hangs a few calls are under way, to see when it is back; all others are refused at once.
+A provider that answers has enough permits for normal load, and further calls wait briefly. A provider that hangs keeps
+only a few trial calls to detect its recovery, and all others are refused at once.
 """
 
 import logging
@@ -12,20 +12,20 @@ from ...ports.clock import Clock
 from ...ports.faults import BulkheadFull
 
 CALLS = 64
-"""Calls under way at once, while it answers: as many as a worker has slots, unless a setting says otherwise."""
+"""Concurrent calls while the provider answers: as many as a worker has slots, unless a setting says otherwise."""
 
 TRIALS = 8
-"""Calls under way at once, while it does not: enough to see when it answers again."""
+"""Concurrent calls while the provider hangs: enough to detect its recovery."""
 
 SLOW = 2.0
-"""Seconds after which a call takes long: nobody waits behind it for a permit, and its job gives the worker's slot
-back."""
+"""Seconds after which a call counts as slow: nothing waits behind it for a permit, and its job frees the worker's
+slot."""
 
 WAITING = 256
-"""Calls that wait for a permit, at most."""
+"""Maximum number of calls waiting for a permit."""
 
 LEFT = 128
-"""Calls that were given up and go on, at most: of an adapter that swallows its cancellation."""
+"""Maximum number of abandoned calls still running, because their adapter swallows the cancellation."""
 
 log = logging.getLogger("cambist.providers")
 
@@ -37,14 +37,15 @@ class Bulkhead:
         self._clock = clock
         self._name = name
         self._begun: dict[object, float] = {}
-        """When the calls that hold a permit began, the oldest first."""
+        """Start times of the calls that hold a permit, oldest first."""
         self._waiting: deque[tuple[object, Future[bool]]] = deque()
         self._left = 0
         self._ended_at = float("-inf")
         self._hangs = False
 
     async def take(self, call: object) -> None:
-        """Take a permit for a call; wait for one, `SLOW` at most, where calls come to an end. Raises: BulkheadFull."""
+        """Acquire a permit for a call, waiting at most `SLOW` seconds if other calls are finishing. Raises:
+        BulkheadFull."""
         if self._left >= LEFT:
             raise BulkheadFull(
                 f"{self._name}: {self._left} calls that were given up go on: its adapter cannot be cancelled"
@@ -57,17 +58,17 @@ class Bulkhead:
             await self._turn(call)
 
     def give_back(self, call: object, *, heard: bool) -> None:
-        """Give the permit of a call that ended back. `heard`: the provider answered, be it with a refusal."""
+        """Release the permit of a finished call. `heard`: the provider answered, even with a refusal."""
         self._leave(call, hangs=not heard and self._is_slow(call))
 
     def give_up(self, call: object, *, silent: bool) -> None:
-        """Give the permit of a call back that nobody waits for any more, while it may go on. Call `end` once it ended.
-        `silent`: its time was over."""
+        """Release the permit of an abandoned call, which may still be running. Call `end` when it finishes. `silent`:
+        it timed out."""
         self._left += 1
         self._leave(call, hangs=silent or self._hangs)
 
     def end(self) -> None:
-        """Count off a call that was given up and has ended."""
+        """Record that an abandoned call has finished."""
         self._left -= 1
 
     def _leave(self, call: object, *, hangs: bool) -> None:
@@ -100,7 +101,7 @@ class Bulkhead:
         return len(self._begun) < (TRIALS if self._hangs else CALLS)
 
     def _none_ends(self) -> bool:
-        """Whether no call under way has ended for `SLOW` seconds."""
+        """Return whether no running call has finished for `SLOW` seconds."""
         since = max(self._ended_at, next(iter(self._begun.values()), 0.0))
         return self._clock.monotonic() - since >= SLOW
 
@@ -112,7 +113,7 @@ class Bulkhead:
 
 
 def _answer(turn: Future[bool], *, admitted: bool) -> bool:
-    """End the wait of a call. Returns whether it still waited."""
+    """End the wait of a call. Return whether it was still waiting."""
     if turn.done():
         return False
     turn.set_result(admitted)

@@ -1,5 +1,5 @@
-"""What providers' faults are told as in the log: once a minute for each provider, operation and kind of fault, with a
-count, because one that is away fails at every payment (docs/operations.md "Logs")."""
+"""Logs providers' faults at most once a minute for each provider, operation and kind of fault, with a count, because an
+unreachable provider fails at every payment (docs/operations.md "Logs")."""
 
 import logging
 from collections.abc import Sequence
@@ -9,24 +9,24 @@ from ...ports.faults import BulkheadFull, Fault, Held, NotConfigured, NotSupport
 
 MINUTE = 60.0
 _LONGEST = 300
-"""Characters of a provider's own words."""
+"""Maximum characters of a provider's own message."""
 
 _OF_NOBODY = (BulkheadFull, Held, NotSupported)
-"""The provider was not asked, or cannot be."""
+"""Faults raised without a call to the provider."""
 
 log = logging.getLogger("cambist.providers")
 
 
 class FaultLog:
-    """Of one provider. Refusals are answers, and are told at level info alone."""
+    """Fault log of one provider. Refusals are answers and are logged at level info only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._told: dict[tuple[str, str], tuple[float, int]] = {}
-        """By operation and kind of fault: when it was logged last, and how often it came since."""
+        """Time of the last log line and count since then, by operation and kind of fault."""
 
     def tell(self, operation: str, fault: Fault) -> None:
-        """Log the fault of a call, or count it. `operation`: with its provider."""
+        """Log or count the fault of a call. `operation` includes the provider's name."""
         if isinstance(fault, _OF_NOBODY):
             return
         if isinstance(fault, Refused):
@@ -36,7 +36,7 @@ class FaultLog:
         self._log(level, operation, type(fault).__name__, str(fault))
 
     def tell_odd(self, operation: str, fields: Sequence[str]) -> None:
-        """Log that texts of an answer were cleaned before they are shown (shown.py), or count it."""
+        """Log or count that texts of an answer were cleaned for display (shown.py)."""
         named = ", ".join(sorted(set(fields)))
         self._log(logging.WARNING, operation, "odd text", f"cleaned, the rest of the answer counts: {named}")
 

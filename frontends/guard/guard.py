@@ -1,9 +1,8 @@
-"""Guards every call to a provider: the call ends in time, in one of the three ends (ARCHITECTURE.md "Three ends"), and
-takes permits of its own provider only.
+"""Guards every call to a provider: it ends in time, with one of three outcomes (ARCHITECTURE.md "Three ends"), and uses
+permits of its own provider only.
 
-An adapter that hangs, swallows its cancellation, or raises what is no fault, spoils its own operation and nothing else:
-the caller sees the fault of a provider that was not heard (of a write `OutcomeUnknown`, of a read `Unavailable` or
-`NoAnswer`).
+An adapter that hangs, swallows its cancellation, or raises something other than a fault affects only its own operation:
+the caller sees the fault of a silent provider (`OutcomeUnknown` for a write, `Unavailable` or `NoAnswer` for a read).
 """
 
 import asyncio
@@ -27,33 +26,33 @@ from .values import Nonsense
 P = TypeVar("P")
 
 LIMIT = 20.0
-"""Seconds that one call to a provider may take. An adapter that gives up sooner ends it sooner."""
+"""Time limit of one provider call, in seconds. An adapter may give up sooner."""
 
 REQUEST_LIMIT = 24.0
-"""Seconds that all calls of one merchant's request may take together, so that it is answered within 25: a second bank
-is asked in what the first one left."""
+"""Time limit of all calls of one merchant request together, in seconds, so that it is answered within 25. A second bank
+gets the time that the first one left."""
 
 LEAST = 2.0
-"""Seconds that must be left for a call to begin: with fewer its outcome would most likely stay unknown."""
+"""Minimum remaining seconds to start a call. With fewer its outcome would most likely be unknown."""
 
 _CLOSING = 1.0
-"""Seconds that calls under way have to end once the house is closed."""
+"""Seconds that running calls get to end when the app closes."""
 
 _CALLERS_FAULT: Mapping[str, type[Exception]] = {"lookup": ValueError}
-"""By operation: what it raises, beyond faults, about its arguments (ports/chain.py)."""
+"""Exceptions other than faults that an operation raises about its arguments (ports/chain.py)."""
 
 log = logging.getLogger("cambist.providers")
 
 
 class NotInTime(TimeoutError):
-    """The cause of the fault that a caller sees when no answer came within the limit."""
+    """The cause of the caller's fault when no answer arrived within the limit."""
 
 
 class Guard:
-    """Wraps the adapters of one house."""
+    """Wraps the provider adapters of one app."""
 
     def __init__(self, clock: Clock) -> None:
-        """`clock`: the machine's, so that a test account's time that is advanced ends no call."""
+        """`clock`: the machine's clock, so that advancing a test account's clock ends no call."""
         self._clock = clock
         self._under_way: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -61,7 +60,7 @@ class Guard:
     def over(self, port: str, adapter: P) -> P:
         """Wrap an adapter of `port`, so that each of its operations (`wrapping.OPERATIONS`) is guarded.
 
-        Permits are counted apart for reads and writes, and for jobs and requests: neither holds the other up.
+        Reads and writes, and jobs and requests, have separate permits, so that they cannot block each other.
         """
         provider = f"{port} {getattr(adapter, 'name', port)}"
 
@@ -99,8 +98,8 @@ class Guard:
         return wrapped(adapter, OPERATIONS[port], guarded, {"draw_invoice": _drawing(adapter, provider)})
 
     async def close(self) -> None:
-        """Refuse new calls and cancel those under way, waiting a second for them; one that swallows its cancellation is
-        left alone."""
+        """Refuse new calls, cancel running ones, and wait a second for them. Calls that swallow the cancellation are
+        abandoned."""
         self._closed = True
         for task in self._under_way:
             task.cancel()
@@ -108,8 +107,8 @@ class Guard:
             await asyncio.wait(self._under_way, timeout=_CLOSING)
 
     def _time_left(self, asked: "_Asked", asker: Asker | None) -> float:
-        """Seconds that the call may take. A request's time begins with its first call. Raises: Unavailable when too
-        little of it is left, or the process is stopping."""
+        """Return the seconds that the call may take. A request's time starts with its first call. Raises: Unavailable
+        if too little is left, or the process is stopping."""
         if self._closed:
             raise Unavailable(f"{asked}: not begun, because the process is stopping")
         if asker is None or asker.is_job:
@@ -131,11 +130,11 @@ class Guard:
         limit: float,
         begin: Callable[[], Any],
     ) -> Any:
-        """Run the call in a task of its own, so that one that cannot be cancelled holds nobody; give its permit back.
+        """Run the call in a separate task, so that a call that cannot be cancelled blocks nothing, and release its
+        permit.
 
-        `begin` makes the coroutine. The wait ends with the task or after `limit` seconds of the machine's clock. After
-        `SLOW` seconds of a job's call `asker` gives the worker's slot back until the call ends.
-
+        `begin` creates the coroutine. The wait ends with the task or after `limit` seconds of the machine's clock. If a
+        job's call takes more than `SLOW` seconds, `asker` frees the worker's slot until the call ends.
         Raises: as `_read`.
         """
         loop = asyncio.get_running_loop()
@@ -177,8 +176,8 @@ class Guard:
         return self._read(asked, task, limit)
 
     def _read(self, asked: "_Asked", task: "asyncio.Task[Any]", limit: float) -> Any:
-        """The answer of a task that ended or was given up. Raises: the adapter's own fault; else the one that its
-        silence, its cancellation or an exception that is no fault amounts to."""
+        """Return the result of a finished or abandoned task. Raises: the adapter's own fault, or the fault that stands
+        for a timeout, a cancellation or an exception that is not a fault."""
         if not task.done():
             log.warning("%s gave no answer within %.0f s", asked, limit)
             raise asked.unheard(f"no answer within {limit:.0f} s", silent=True) from NotInTime()
@@ -191,12 +190,12 @@ class Guard:
             return task.result()
         if isinstance(fault, Fault) or not isinstance(fault, Exception) or asked.expects(fault):
             raise fault
-        # The message of a foreign exception may hold a payer's data or a secret; its stack does not.
+        # The message of a foreign exception may contain a payer's data or a secret; its stack does not.
         log.error("%s raised %s\n%s", asked, type(fault).__name__, "".join(traceback.format_tb(fault.__traceback__)))
         raise asked.unheard(f"its adapter raised {type(fault).__name__}") from None
 
     def _late(self, asked: "_Asked", task: "asyncio.Task[Any]", begun: float) -> None:
-        """Log what came of a call after nobody waited for it, and drop it: its operation is asked for again later."""
+        """Log and drop the result of an abandoned call. Its operation is polled again later."""
         if task.cancelled():
             return
         how = "an answer" if task.exception() is None else type(task.exception()).__name__
@@ -205,7 +204,7 @@ class Guard:
 
 
 def _is_heard(task: "asyncio.Task[Any]") -> bool:
-    """Whether the provider answered, be it with a refusal."""
+    """Return whether the provider answered, even with a refusal."""
     if task.cancelled():
         return False
     fault = task.exception()
@@ -213,8 +212,8 @@ def _is_heard(task: "asyncio.Task[Any]") -> bool:
 
 
 def _drawing(adapter: Any, provider: str) -> Callable[..., Any]:
-    """Guard `draw_invoice` of a bank (ports/bank.py: DrawingBank): for an invoice that cannot be true it returns None,
-    and the bank is asked for one."""
+    """Guard `draw_invoice` of a bank (ports/bank.py: DrawingBank). For an invalid invoice it returns None, and the
+    invoice is then requested from the bank."""
 
     def draw_invoice(*given: Any, **named: Any) -> Any:
         try:
@@ -229,7 +228,7 @@ def _drawing(adapter: Any, provider: str) -> Callable[..., Any]:
 
 
 class _Asked:
-    """An operation of one provider: its name in logs and faults, and which fault an unheard call of it is."""
+    """An operation of one provider: its name in logs and faults, and the fault that stands for a missing answer."""
 
     def __init__(self, port: str, provider: str, operation: str) -> None:
         self.does = OPERATIONS[port][operation]
@@ -242,11 +241,11 @@ class _Asked:
         return self._named
 
     def expects(self, fault: Exception) -> bool:
-        """Whether the operation may raise this for what it was given."""
+        """Return whether the operation may raise this about its arguments."""
         return isinstance(fault, _CALLERS_FAULT.get(self._operation, ()))
 
     def checked(self, answer: Any, question: Question) -> Any:
-        """Return the answer. Raises: the fault of an unheard call where the answer cannot be true."""
+        """Return the answer. Raises: the fault of a missing answer, if the answer is invalid."""
         try:
             check_answer(self._port, self._operation, answer, question)
         except Nonsense as wrong:
@@ -255,7 +254,7 @@ class _Asked:
         return answer
 
     def unheard(self, why: str, *, silent: bool = False) -> Fault:
-        """Make the fault of a call whose end is not known. `silent`: nothing at all was heard."""
+        """Return the fault of a call with an unknown end. `silent`: nothing at all was received."""
         message = f"{self._named}: {why}"
         if self.does is Does.WRITE:
             return OutcomeUnknown(message)
@@ -263,5 +262,5 @@ class _Asked:
 
 
 def guarded_ports(guard: Guard, ports: Ports) -> Ports:
-    """The ports, those to providers guarded."""
+    """Return the ports with their provider adapters guarded."""
     return with_providers(ports, guard.over)

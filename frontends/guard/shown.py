@@ -1,7 +1,8 @@
-"""Cleans the texts of a provider's answer that are only shown: a payer's name, a bank's name, a reason.
+"""Cleans texts in a provider's answer that are only displayed: a payer's name, a bank's name, a reason.
 
-Nothing is decided by them, so an odd one must not spoil the answer (docs/adapters.md "A bank: three ends").
-Unprintable characters are removed, long texts are cut, and a value of another type becomes null where null is allowed.
+No decision depends on them, so an odd text must not invalidate the answer (docs/adapters.md "A bank: three ends").
+Unprintable characters are removed, long texts are cut, and a value of another type becomes null if the field allows
+null.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,22 +16,22 @@ import msgspec
 SHOWN = frozenset(
     {"payer_name", "payer_bank", "sbp_operation_id", "failure", "account_number", "source", "name", "sender"}
 )
-"""Fields of the ports' records that are only shown."""
+"""Fields of the ports' records that are only displayed."""
 MOST = 512
-"""Characters of such a text."""
+"""Maximum characters of such a text."""
 
 _REMOVED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of characters that change a line, a terminal or the direction of text, and draw nothing."""
+"""Character categories that affect lines, terminals or text direction and draw nothing."""
 _JOINERS = "\u200c\u200d"
 """Zero-width joiners, which some scripts and emoji need."""
 
 Clean = Callable[[Any, list[str]], Any]
-"""Returns a value with its shown texts cleaned: the same object where nothing was odd. Appends the names of fields that
-were."""
+"""Returns a value with its display texts cleaned, or the same object if all were clean. Appends the names of cleaned
+fields to the list."""
 
 
 def cleaned(text: str) -> str:
-    """Return the text without unprintable characters, not longer than `MOST`."""
+    """Return the text without unprintable characters and at most `MOST` characters long."""
     if len(text) <= MOST and text.isprintable() and text == text.strip():
         return text
     kept = (each for each in text[: 8 * MOST] if each in _JOINERS or category(each) not in _REMOVED)
@@ -39,7 +40,7 @@ def cleaned(text: str) -> str:
 
 @cache
 def cleaner(hint: Any) -> Clean | None:
-    """Compile what cleans a value of this annotation; None: it has no shown texts."""
+    """Compile the cleaner for this annotation, or return None if it has no display texts."""
     origin, within = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _each_of([clean for each in within if (clean := cleaner(each)) is not None])

@@ -1,7 +1,8 @@
-"""Checks single values of a provider's answer: by their plain type (`PLAIN`), and by the name of their field (`NAMED`).
+"""Validates single values of a provider's answer, by type (`PLAIN`) and by field name (`NAMED`).
 
-Bounds are far above what happens, and below what would break storage, arithmetic or logs. A finding names the path of
-the value in the answer (`answer.transfers[0].amount_kopecks`) and never the value, which may name a payer.
+The bounds are far above realistic values and below those that would break storage, arithmetic or logs. A finding names
+the path of the value in the answer (`answer.transfers[0].amount_kopecks`) and never the value itself, which may be
+personal.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,31 +13,31 @@ from types import NoneType
 from typing import Any
 
 _MOST_KOPECKS = 10**13
-"""A hundred billion roubles: ten times what a request may ask for."""
+"""A hundred billion roubles: ten times the maximum of a request."""
 _MOST_UNITS = 10**18
 """Ten billion USDT."""
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 _LAST = datetime(2200, 1, 1, tzinfo=UTC)
 _LONGEST_PAUSE = 10**9
-"""Seconds."""
+"""Maximum pause in seconds."""
 _TEXT = 4096
 _ID = 512
 _ADDRESS = 128
-"""Characters, like the two above it."""
+"""Maximum characters, as for the two constants above."""
 _WHOLE = 2**63
-"""What no whole number reaches: both databases keep 64 bits."""
+"""Exclusive bound of integers: both databases store 64 bits."""
 _HEX = frozenset("0123456789abcdef")
 _RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:", "blob:", "filesystem:", "about:")
 
 
 Checks = Callable[[Any], None]
-"""Checks a value. Raises: Nonsense, whose place begins at the value."""
+"""Checks a value. Raises: Nonsense, with a path relative to the value."""
 
 
 class Nonsense(ValueError):
-    """What a provider said cannot be true: the cause of the fault that the caller sees.
+    """An answer of a provider that cannot be true; the cause of the fault that the caller sees.
 
-    Its place is put together on the way out (`within`), so that what is sound pays for none.
+    Its path is assembled while the exception propagates (`within`), so that valid answers cost nothing.
     """
 
     def __init__(self, finding: str, place: str = "") -> None:
@@ -45,7 +46,7 @@ class Nonsense(ValueError):
         self.place = place
 
     def within(self, outer: str) -> None:
-        """Say where the value is that this was found in."""
+        """Prefix the path with the enclosing field or index."""
         self.place = f"{outer}{self.place}"
 
     def __str__(self) -> str:
@@ -53,7 +54,7 @@ class Nonsense(ValueError):
 
 
 def instance(kind: type) -> Checks:
-    """Make a check that a value is an instance of `kind`."""
+    """Return a check for instances of `kind`."""
 
     def check(value: Any) -> None:
         if not isinstance(value, kind):
@@ -63,7 +64,7 @@ def instance(kind: type) -> Checks:
 
 
 def wrong_type(value: Any) -> Nonsense:
-    """The finding about a value of a wrong type."""
+    """Return the finding for a value of a wrong type."""
     return Nonsense(f"is of type {type(value).__name__}")
 
 
@@ -79,7 +80,7 @@ def _text(value: Any) -> None:
         raise wrong_type(value)
     if len(value) > _TEXT:
         raise Nonsense(f"is longer than {_TEXT} characters")
-    # Databases refuse NUL, UTF-8 cannot encode lone surrogates, and a line break would forge a line of a log.
+    # Databases refuse NUL, UTF-8 cannot encode lone surrogates, and a line break would forge a log line.
     if not value.isprintable() and any(ord(each) < 32 or 0xD800 <= ord(each) < 0xE000 for each in value):
         raise Nonsense("has characters that no text has")
 
@@ -137,7 +138,7 @@ def _id(value: str) -> None:
 
 
 def address(value: str) -> None:
-    """Check the form of a blockchain address; its network's own rules are the core's. Raises: Nonsense."""
+    """Check the form of a blockchain address; the core checks the rules of its network. Raises: Nonsense."""
     if not value.isascii() or not value.isprintable() or " " in value or not 1 <= len(value) <= _ADDRESS:
         raise Nonsense("is no address")
 
@@ -148,7 +149,7 @@ def _hash(value: str) -> None:
 
 
 def filled(value: Any) -> None:
-    """Check that a text, or bytes, are not empty. Raises: Nonsense."""
+    """Check that a text or bytes are not empty. Raises: Nonsense."""
     if not value:
         raise Nonsense("is empty")
 
@@ -176,5 +177,5 @@ NAMED: Mapping[str, Checks] = {
     "link": _link,
     "form_url": _link,
 }
-"""By the name of a field, which means the same in every record of the ports. Applied after the check by type, and not
-to null."""
+"""Checks by field name, which means the same in every record of the ports. They run after the check by type, and not
+for null."""

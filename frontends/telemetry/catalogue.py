@@ -1,5 +1,5 @@
-"""Every metric there is: name, labels, meaning. The exposition takes them from here, and tests hold the table in
-docs/operations.md, the dashboard and the alert rules against it."""
+"""Catalogue of all metrics: name, labels, meaning. The exposition uses it, and tests compare the table in
+docs/operations.md, the dashboard and the alert rules with it."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,10 @@ import msgspec
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric as Prometheus knows it."""
+    """One Prometheus metric."""
 
     name: str
-    """A counter's without `_total`."""
+    """Name of the metric; for a counter without `_total`."""
     type: str
     """`counter`, `gauge` or `histogram`."""
     labels: tuple[str, ...] = ()
@@ -18,7 +18,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names of its time series."""
+        """Names of its time series."""
         if self.type == "histogram":
             return f"{self.name}_bucket", f"{self.name}_count", f"{self.name}_sum"
         return (f"{self.name}_total",) if self.type == "counter" else (self.name,)
@@ -144,7 +144,7 @@ _SHARED = (
 )
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_OWN, *_SHARED)}
-"""All of them, in the order of the documentation."""
+"""All metrics in the order of the documentation."""
 
 SHARED = frozenset(metric.name for metric in _SHARED)
-"""Read from the storage, so every process tells the same: take `max`, never `sum`."""
+"""Metrics read from the storage. Every process reports the same value: use `max`, never `sum`."""

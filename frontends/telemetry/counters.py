@@ -1,6 +1,6 @@
-"""Counters in plain integers: a request costs about a microsecond, and whoever scrapes reads them from another thread.
+"""Counters as plain integers. A request costs about a microsecond, and another thread reads them for scrapes.
 
-Labels are bounded: routes as they are declared, kinds of jobs, names of adapters; never an id.
+Labels have bounded values: declared routes, kinds of jobs, names of adapters; never an id.
 """
 
 from bisect import bisect_left
@@ -10,15 +10,15 @@ from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.accounts.request_log import RequestLog
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of durations."""
+"""Upper bounds of duration buckets, in seconds."""
 LATENESS = (0.05, 0.25, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0)
-"""Upper bounds of how late something begins."""
+"""Upper bounds of lateness buckets, in seconds."""
 
 Labels = tuple[str, ...]
 
 
 class Tallies:
-    """A number for each set of labels."""
+    """One counter per set of labels."""
 
     def __init__(self) -> None:
         self._counts: dict[Labels, int] = {}
@@ -27,17 +27,18 @@ class Tallies:
         self._counts[labels] = self._counts.get(labels, 0) + times
 
     def read(self) -> list[tuple[Labels, int]]:
-        """As of now; one step for the interpreter, so that no other thread meets it half-way."""
+        """Return the current values in one interpreter step, so that no other thread sees a partial state."""
         return list(self._counts.items())
 
 
 class Durations:
-    """A histogram for each set of labels."""
+    """One histogram per set of labels."""
 
     def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
         self.bounds = tuple(bounds)
         self._rows: dict[Labels, list[float]] = {}
-        """How many of each bound (not cumulated), how many above all, and the sum of all."""
+        """Per set of labels: the count of each bucket (not cumulative), the count above all bounds, and the sum of all
+        values."""
 
     def add(self, seconds: float, *labels: str) -> None:
         row = self._rows.get(labels)
@@ -47,7 +48,7 @@ class Durations:
         row[-1] += seconds
 
     def read(self) -> list[tuple[Labels, list[tuple[str, float]], float]]:
-        """Labels, cumulated buckets as Prometheus writes them, and the sum."""
+        """Return the labels, the cumulative buckets in Prometheus' format, and the sum."""
         found = []
         for labels, live in list(self._rows.items()):
             *counts, total = live.copy()
@@ -60,7 +61,7 @@ class Durations:
 
 
 class Counters:
-    """What a process has counted since it started."""
+    """Counters of a process since its start."""
 
     def __init__(self) -> None:
         self.requests = Tallies()
@@ -71,9 +72,9 @@ class Counters:
         self.refused_connections = Tallies()
         """bound"""
         self.limit_hits = HitCounter()
-        """counter; of the same numbers the rows of the storage are made"""
+        """counter; the rows in the storage are made from the same numbers"""
         self.request_log = RequestLog()
-        """as the watch of requests has it"""
+        """shared with the RequestWatch"""
         self.jobs = Tallies()
         """kind, outcome"""
         self.job_seconds = Durations()
@@ -92,8 +93,8 @@ class Counters:
         self.deliveries = Tallies()
         """outcome"""
         self.delivery_seconds = Durations()
-        """nothing"""
+        """no labels"""
         self.assertions = Tallies()
         """rule"""
         self.loop_lag = 0.0
-        """The most seconds by which the event loop was late in the last interval."""
+        """Largest delay of the event loop in the last interval, in seconds."""

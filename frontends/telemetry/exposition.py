@@ -1,5 +1,5 @@
-"""The metrics at a port of their own, as Prometheus scrapes them. A thread answers, out of what was counted and what
-was last read: a scrape waits for no storage and no event loop."""
+"""Serves the metrics on a separate port for Prometheus. A thread answers from counters and the last reading, so a
+scrape waits for neither the storage nor the event loop."""
 
 import logging
 import platform
@@ -25,18 +25,18 @@ log = logging.getLogger("cambist.telemetry")
 
 
 class Exposition(Collector):
-    """Everything that the catalogue names, as it stands when it is asked for."""
+    """Collects all metrics of the catalogue with their current values."""
 
     def __init__(self, telemetry: Telemetry, reader: Reader) -> None:
         self._telemetry = telemetry
         self._reader = reader
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: so that registering collects nothing."""
+        """Return nothing, so that registering does not collect."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """One family for each metric; those of what could not be read have no rows."""
+        """Yield one family per metric. Metrics that could not be read have no rows."""
         counters = self._telemetry.counters
         yield _gauge("build_info", [((version(), platform.python_version()), 1.0)])
         yield _counter("http_requests", counters.requests)
@@ -138,7 +138,7 @@ def _unix(moment: datetime) -> float:
 
 
 def registry_of(telemetry: Telemetry, reader: Reader) -> CollectorRegistry:
-    """Our metrics, and what is known of the process: memory, files, CPU."""
+    """Return a registry with our metrics and those of the process: memory, files, CPU."""
     registry = CollectorRegistry()
     registry.register(Exposition(telemetry, reader))
     prometheus_client.ProcessCollector(registry=registry)
@@ -147,7 +147,7 @@ def registry_of(telemetry: Telemetry, reader: Reader) -> CollectorRegistry:
 
 @contextmanager
 def exposed(telemetry: Telemetry, reader: Reader, host: str, port: int) -> Iterator[int]:
-    """The metrics are served inside, at the port that is yielded. Raises: OSError when it cannot be listened on."""
+    """Serve the metrics while the block runs, and yield the port. Raises: OSError if it cannot be bound."""
     server, thread = prometheus_client.start_http_server(port, host, registry_of(telemetry, reader))
     bound: int = server.server_port
     shown = f"[{host}]" if ":" in host else host

@@ -1,5 +1,4 @@
-"""What a process that counts requests does beside them: it writes now and then which limits it saw hit, and which keys
-used."""
+"""Writes rate-limit hits and key uses to the storage at intervals, in every process that counts requests."""
 
 import asyncio
 import logging
@@ -11,20 +10,21 @@ from ...core.usecases.accounts.request_log import RequestLog
 from ...ports.bundle import Ports
 
 EVERY = 10.0
-"""Seconds between two looks whether there is something to write: what a process that is killed loses at most."""
+"""Seconds between two writes; a killed process loses at most this much."""
 REQUESTS_EVERY = 1.0
-"""The same of the log of requests, which somebody may be following; it says itself whether writing is worth while."""
+"""The same for the request log, shorter because somebody may be following it. The log itself decides whether to
+write."""
 PATIENCE = 5.0
-"""Seconds that the last writing may take, at the end of the process."""
+"""Maximum duration of the last write at the end of the process, in seconds."""
 
 log = logging.getLogger("cambist.limits")
 
 
 class Book(Protocol):
-    """What is noted of requests in memory, for a while."""
+    """Records about requests, buffered in memory."""
 
     async def flush(self, ports: Ports) -> None:
-        """Write it. What could not be written waits on."""
+        """Write the buffer. Records that could not be written stay in it."""
         ...
 
 
@@ -32,21 +32,21 @@ class Book(Protocol):
 async def hits_kept(
     ports: Ports, *books: Book, every: float = EVERY, when: Callable[[Ports], bool] | None = None
 ) -> AsyncIterator[None]:
-    """What is noted is written inside, where given only `when` that is worth while, and once more at the end, after the
-    last request."""
+    """Write the buffers periodically while the block runs, if `when` allows it, and once more after the last
+    request."""
     over = asyncio.Event()
     writing = asyncio.create_task(_write(ports, books, over, every, when))
     try:
         yield
     finally:
         over.set()
-        # Not cut off in a commit, of which nobody would know whether it was carried out.
+        # Wait for the write: cancelling a commit would leave its outcome unknown.
         await asyncio.wait([writing], timeout=PATIENCE)
         writing.cancel()
 
 
 def requests_kept(ports: Ports, requests: RequestLog) -> AbstractAsyncContextManager[None]:
-    """The same of the log of requests."""
+    """Do the same for the request log."""
     return hits_kept(ports, requests, every=REQUESTS_EVERY, when=requests.is_due)
 
 

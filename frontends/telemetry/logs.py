@@ -1,5 +1,5 @@
-"""Log lines on stderr, each with the request or the job it belongs to. No body, no header, no query is ever logged, and
-what slips through is masked (masking.py)."""
+"""Log lines on stderr, each with the request or job it belongs to. Bodies, headers and queries are never logged, and
+masking.py masks secrets that slip through."""
 
 import json
 import logging
@@ -17,14 +17,15 @@ from .masking import mask_event
 from .sparing import SparingHandler
 
 ACCESS = ("method", "route", "status", "took_ms", "account_id", "mode")
-"""The fields of a line of the access log; nothing else that a library hangs on a record gets into a line."""
+"""Fields of an access log line. Other attributes that a library adds to a record are dropped."""
 
 
 _BOUND: ContextVar[dict[str, Any]] = ContextVar("what log lines carry")
 
 
 class _Carrying(msgspec.Struct, eq=False):
-    """Log lines inside the block carry these fields; every request passes here, so it is no generator, and a struct."""
+    """Adds these fields to log lines inside the block. Every request enters one, so it is a struct and not a
+    generator."""
 
     _fields: dict[str, Any]
     _token: Token[dict[str, Any]] | None = None
@@ -38,12 +39,12 @@ class _Carrying(msgspec.Struct, eq=False):
 
 
 def request_context(request_id: str) -> AbstractContextManager[None]:
-    """Every log line inside carries this request id, and whose request it is once that is known."""
+    """Add this request id to every log line in the block, and the account once it is known."""
     return _Carrying({"request_id": request_id})
 
 
 def of_account(account_id: str, mode: str) -> None:
-    """The request is this account's: the log lines that follow say so."""
+    """Add the account of the request to the following log lines."""
     fields = _BOUND.get(None)
     if fields is not None:
         fields["account_id"] = account_id
@@ -51,13 +52,13 @@ def of_account(account_id: str, mode: str) -> None:
 
 
 def job_context(job: Job) -> AbstractContextManager[None]:
-    """Every log line inside carries the job, and the id of the object that it works on."""
+    """Add the job and the id of its object to every log line in the block."""
     fields = {"job_id": job.id, "job_kind": job.kind, "attempt": job.attempts}
     return _Carrying({**fields, "object_id": job.argument} if job.argument else fields)
 
 
 def configure_logging(level: str, form: str) -> None:
-    """Send all logging of the process to stderr, as JSON lines or as text for people; `auto`: text on a terminal."""
+    """Send all logging of the process to stderr, as JSON lines or as text; `auto`: text on a terminal."""
     if form == "auto":
         form = "text" if sys.stderr.isatty() else "json"
     handler = SparingHandler(sys.stderr)
@@ -65,13 +66,13 @@ def configure_logging(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # What libraries say at their lower levels is of no use to operators, and statements carry their values.
+    # Debug output of libraries is of no use to operators, and SQL statements contain values.
     for name in ("alembic", "aiosqlite", "asyncio", "dramatiq", "opentelemetry", "sqlalchemy", "urllib3"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class _Lines(logging.Formatter):
-    """Makes a line of a record, out of nothing but the message, what is allowed, and what the block around it says."""
+    """Formats a record from its message, the allowed fields, and the fields of the enclosing block only."""
 
     def __init__(self, write: Callable[[dict[str, Any]], str]) -> None:
         super().__init__()
@@ -87,7 +88,8 @@ class _Lines(logging.Formatter):
         line = {**line, **{name: value for name, value in _BOUND.get({}).items() if name not in line}}
         line["timestamp"] = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         if record.exc_info:
-            # Plain: some tracebacks print the local variables of every frame, and those are bodies and secrets.
+            # Plain traceback: some formatters print the local variables of every frame, which include bodies and
+            # secrets.
             line["exception"] = self.formatException(record.exc_info)
         return self._write(mask_event(line))
 

@@ -1,9 +1,9 @@
-"""The last net under the log lines. No code of the house logs a secret or personal data; should a library's message or
-a traceback carry some, it is masked here.
+"""Last safety net for log lines. Our code never logs secrets or personal data; if the message of a library or a
+traceback contains some, it is masked here.
 
-It knows forms: keys of ours, secrets and hashes in hex, phones, card and passport numbers, e-mails, addresses with a
-password or a query, and whatever stands behind the name of a field that holds such data. A name that is told by nothing
-cannot be found by its form: for that, see that it is never logged.
+Masking recognises forms: our keys, secrets and hashes in hex, phone, card and passport numbers, e-mail addresses, URLs
+with a password or a query, and values after the name of a sensitive field. A person's name alone has no recognisable
+form, so code must never log it.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 MASK = "***"
 
 _OUR_WORDS = frozenset({"timestamp", "level", "logger", "job_kind", "method", "route", "mode"})
-"""Fields of a line that hold nothing but what we wrote into the program."""
+"""Fields of a line that contain only constants of the program."""
 
 _FIELD_NAMES = "|".join(
     (
@@ -44,7 +44,7 @@ _FIELD = re.compile(
 _NUMBER = re.compile(
     "|".join(
         (
-            # Ids are what a log is for; their digits are nobody's.
+            # Ids are the purpose of a log, and their digits are not personal.
             rf"(?P<id>(?<![0-9a-f]){_UUID}(?![0-9a-f]))",
             r"(?P<hex>(?<![0-9a-f])[0-9a-f]{40,})",
             r"(?:(?<![\w+])\+[0-9]{6,11}|(?<![\w.+\-])[78][0-9]{6})(?P<phone>[0-9]{4})(?!\w)",
@@ -58,9 +58,9 @@ _DIGITS = re.compile(r"[0-9]{4}|[0-9a-f]{40}", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
-    """The text with what looks secret or personal masked. Masking what is masked changes nothing.
+    """Return the text with secrets and personal data masked. Masking twice changes nothing.
 
-    Each form is looked for only where a sign of it is there: most lines have none, and cost a microsecond.
+    Each form is searched for only if a character of it occurs, so most lines cost a microsecond.
     """
     if "@" in text:
         text = _MAIL.sub(f"{MASK}@", _USER.sub(f"{MASK}@", text))
@@ -85,7 +85,8 @@ def _mask_number(match: "re.Match[str]") -> str:
 
 
 def _is_card(text: str) -> bool:
-    """Whether the check digit is right, as of one in ten numbers by chance: times and counts mostly stay readable."""
+    """Return whether the check digit is right. One in ten numbers passes by chance, so times and counts mostly stay
+    readable."""
     total = 0
     for place, digit in enumerate(reversed([int(sign) for sign in text if sign.isdigit()])):
         doubled = digit * 2 if place % 2 else digit
@@ -94,7 +95,7 @@ def _is_card(text: str) -> bool:
 
 
 def mask_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """A log line with every text masked, however deep it lies."""
+    """Return a log line with every text masked at any depth."""
     return {name: value if name in _OUR_WORDS else _masked_value(name, value) for name, value in event.items()}
 
 

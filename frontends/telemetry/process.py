@@ -1,5 +1,4 @@
-"""Whether a process is counted and traced, and by what: settings become telemetry around the house, and what serves
-it."""
+"""Sets up metrics and tracing of a process from its settings."""
 
 import asyncio
 import threading
@@ -16,7 +15,7 @@ from .tracing import Tracing, start_tracing
 
 @asynccontextmanager
 async def observed(settings: Settings, clock: Clock) -> AsyncIterator[Telemetry | None]:
-    """The telemetry that the settings ask for, open; None where they ask for none. Raises: SettingsError."""
+    """Yield the telemetry that the settings ask for, or None. Raises: SettingsError."""
     if settings.metrics_port is None and not settings.tracing:
         yield None
         return
@@ -29,12 +28,12 @@ async def observed(settings: Settings, clock: Clock) -> AsyncIterator[Telemetry 
 
 
 async def _close(tracing: Tracing) -> None:
-    """In a thread that keeps no process: a collector that hangs has it wait."""
+    """Close tracing in a daemon thread, because a collector that hangs would block the process."""
     loop, closed = asyncio.get_running_loop(), asyncio.Event()
 
     def close() -> None:
         tracing.close()
-        with suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+        with suppress(RuntimeError):  # the loop has been closed and nothing waits any more
             loop.call_soon_threadsafe(closed.set)
 
     threading.Thread(target=close, daemon=True).start()
@@ -47,9 +46,9 @@ async def _close(tracing: Tracing) -> None:
 
 @asynccontextmanager
 async def scraped(settings: Settings, telemetry: Telemetry | None, ports: Ports) -> AsyncIterator[None]:
-    """The metrics are served inside, where the settings name a port.
+    """Serve the metrics while the block runs, if the settings name a port.
 
-    Raises: SettingsError without the extra `metrics`, or when the port cannot be listened on.
+    Raises: SettingsError without the extra `metrics`, or if the port cannot be bound.
     """
     if telemetry is None or settings.metrics_port is None:
         yield
@@ -58,7 +57,7 @@ async def scraped(settings: Settings, telemetry: Telemetry | None, ports: Ports)
         from .exposition import exposed
     except ImportError:
         raise _wrong_port("needs the extra `metrics`: pip install 'cambist[metrics]'") from None
-    from .signs import Reader, reading  # here: nobody asks for them without metrics
+    from .signs import Reader, reading  # imported here because only metrics need them
 
     reader = Reader(ports)
     async with AsyncExitStack() as stack:

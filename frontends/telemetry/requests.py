@@ -1,4 +1,4 @@
-"""Requests at the edge: counted by route, traced, and written into the access log."""
+"""Counts, traces and logs requests at the HTTP edge."""
 
 import logging
 import re
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 NONE = "none"
-"""No route was found, or no answer was given."""
+"""Label for a missing route or a missing answer."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _TYPE = re.compile(r":[a-z]+\}")
@@ -32,11 +32,11 @@ log = logging.getLogger("cambist.access")
 
 
 class RequestWatch:
-    """What watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`.
+    """Watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`.
 
-    Those that a limit refuses are counted with telemetry and without: in `hits`, else in the telemetry's own counter.
-    Whose key was used is noted in `uses`, and what it asked in `requests`, by the operations' paths. `written` counts
-    and bounds the bytes that accounts write.
+    Rate-limit hits are counted even without telemetry: in `hits`, by default in the telemetry's own counter. `uses`
+    records used keys, and `requests` the requests by declared path. `written` counts and bounds the bytes that accounts
+    write.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class RequestWatch:
         self._routes: dict[str, str] = {}
 
     def begin(self, scope: HTTPScope, headers: dict[bytes, bytes], request_id: str = "") -> "Asked":
-        """A request that came; it is under way inside the `with` of what is returned."""
+        """Return a context manager for an incoming request."""
         return Asked(self, scope, headers, request_id)
 
     def route_of(self, scope: HTTPScope) -> str:
-        """The route as it is declared, without the types of its parameters: `/api/v1/payments/{payment_id}`. The path
-        itself may hold a token, and whoever likes makes up new ones."""
+        """Return the declared route without parameter types: `/api/v1/payments/{payment_id}`. The path itself may
+        contain a token, and clients could send any number of different ones."""
         template: str = scope.get("path_template") or NONE
         route = self._routes.get(template)
         if route is None:
@@ -75,12 +75,12 @@ class RequestWatch:
         return route
 
     def writes(self, status: int | None) -> bool:
-        """Whether a request answered so gets a line."""
+        """Return whether a request with this status gets a log line."""
         return self._every or (self._failed and (status is None or status >= 500))
 
 
 class Asked(msgspec.Struct, eq=False):
-    """One request under way."""
+    """One request in progress."""
 
     _watch: RequestWatch
     _scope: HTTPScope
@@ -91,7 +91,7 @@ class Asked(msgspec.Struct, eq=False):
     _answered: float = 0.0
     _span: "_RequestSpan | None" = None
 
-    __repr__ = object.__repr__  # a struct's own would show the headers, and in them the secret
+    __repr__ = object.__repr__  # the struct's own repr would show the headers with the secret
 
     def __enter__(self) -> Self:
         telemetry = self._watch.telemetry
@@ -103,7 +103,7 @@ class Asked(msgspec.Struct, eq=False):
         return self
 
     def answers(self, status: int) -> None:
-        """The answer begins."""
+        """Record the status when the answer starts."""
         self._status = status
         self._answered = self._watch.clock.monotonic()
 
@@ -124,7 +124,8 @@ class Asked(msgspec.Struct, eq=False):
             self._write(route)
 
     def _note(self, watch: RequestWatch, caller: Caller) -> None:
-        """What the caller may see of it later. Nothing is worked out here: every request passes."""
+        """Record the request for the caller's request log. Every request passes here, so the values are stored
+        unprocessed."""
         watch.uses.note(caller.key_id)
         if self._status is not None:
             scope: Any = self._scope
@@ -169,7 +170,7 @@ class Asked(msgspec.Struct, eq=False):
 
 
 class _RequestSpan:
-    """The span of a request, below the one that its `traceparent` names."""
+    """Span of a request, below the one that its `traceparent` names."""
 
     def __init__(self, tracing: Tracing, method: str, headers: dict[bytes, bytes]) -> None:
         carrier = {
@@ -193,6 +194,6 @@ class _RequestSpan:
 
 
 def method_of(scope: HTTPScope) -> str:
-    """The method, of those that are counted by name."""
+    """Return the method if it is a known one, otherwise `other`."""
     method = scope["method"]
     return method if method in _METHODS else "other"

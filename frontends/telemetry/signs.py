@@ -1,5 +1,5 @@
-"""Reads every 15 s how the service does, and keeps the last answer for whoever scrapes: a scrape touches no storage, so
-it answers at once whatever is away."""
+"""Reads the health of the service every 15 s and keeps the last result for scrapes. A scrape never touches the storage,
+so it answers at once even during an outage."""
 
 import asyncio
 import contextlib
@@ -27,9 +27,9 @@ from .counters import Counters
 EVERY = 15.0
 """Seconds between two readings."""
 LEDGER_EVERY = 4
-"""The ledger is looked at with every fourth of them."""
+"""Every fourth reading checks the ledger."""
 PATIENCE = 5.0
-"""Seconds that one question may take."""
+"""Timeout of one query, in seconds."""
 BEAT = 0.5
 """Seconds between two measurements of the loop's delay."""
 
@@ -39,10 +39,10 @@ log = logging.getLogger("cambist.telemetry")
 
 
 class Signs(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading. What could not be read is null or absent, never an old value."""
+    """One reading. Values that could not be read are null or absent, never old."""
 
     read_at: float
-    """By the clock's monotonic time."""
+    """Monotonic time of the clock."""
     up: dict[str, bool]
     clock_offset: float | None = None
     """Seconds."""
@@ -55,9 +55,9 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
     settlements: tuple[SettlementSigns, ...] = ()
     notices: dict[str, datetime] = msgspec.field(default_factory=dict)
-    """When each provider's notice was last heard."""
+    """Time of the last notification of each provider."""
     alarm_channels: dict[str, float] = msgspec.field(default_factory=dict)
-    """For how many seconds each does not work; 0: it does."""
+    """Seconds for which each channel has been failing; 0 if it works."""
     reconciliations: tuple[ReconciliationSigns, ...] = ()
     days_not_compared: int | None = None
     held: bool | None = None
@@ -66,7 +66,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reader:
-    """Takes one reading after the other."""
+    """Takes readings one after another."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -77,7 +77,7 @@ class Reader:
         """The last reading."""
 
     async def read(self) -> None:
-        """Take a reading. Never raises, and never takes longer than some times `PATIENCE`."""
+        """Take a reading. Never raises, and takes at most a few times `PATIENCE`."""
         ports = self._ports
         storage, meter, queue = await asyncio.gather(
             self._told("storage", lambda: _check(ports)),
@@ -122,7 +122,7 @@ class Reader:
         return None if faults is None else len(faults)
 
     async def _told(self, name: str, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """The answer; None when there is none, or none in time."""
+        """Return the result, or None if the query fails or takes too long."""
         question: Question[T] = self._questions.setdefault(name, Question(ask))
         try:
             return await question.answer(PATIENCE)
@@ -146,7 +146,7 @@ async def _is_held(ports: Ports) -> bool:
 
 @asynccontextmanager
 async def reading(ports: Ports, reader: Reader, counters: Counters) -> AsyncIterator[None]:
-    """Readings are taken inside, the first one at once, and the loop's lateness is measured."""
+    """Take readings and measure the loop's delay while the block runs. The first reading starts at once."""
 
     async def read() -> None:
         while True:
@@ -161,7 +161,7 @@ async def reading(ports: Ports, reader: Reader, counters: Counters) -> AsyncIter
                 before = ports.clock.monotonic()
                 await ports.clock.sleep(BEAT)
                 worst = max(worst, ports.clock.monotonic() - before - BEAT)
-                # A scrape right after the interval's end still sees what it was.
+                # Include the previous interval, so that a scrape right after its end still sees its maximum.
                 counters.loop_lag = max(worst, last)
             last = worst
 

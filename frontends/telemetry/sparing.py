@@ -1,5 +1,5 @@
-"""Log lines that strangers can cause are told once a minute for each cause, with a count, so that nobody fills a disk
-by sending nonsense (docs/operations.md "Logs")."""
+"""Limits log lines that unauthenticated requests can trigger to one per minute and cause, with a count, so that nobody
+can fill the disk by sending garbage (docs/operations.md "Logs")."""
 
 import asyncio
 import copy
@@ -8,33 +8,33 @@ from contextlib import nullcontext
 from typing import TextIO
 
 MINUTE = 60.0
-"""Seconds from a line to the next one of the same cause."""
+"""Seconds between two lines of the same cause."""
 
 CAUSES = 64
-"""Causes that are told apart in a minute; what is told of further ones goes by the text without its arguments."""
+"""Maximum number of causes distinguished in a minute. Further ones are grouped by their text without arguments."""
 
 SPARED = frozenset({"asyncio", "cambist.health", "cambist.http", "cambist.kyc", "cambist.window", "uvicorn.error"})
-"""Loggers with lines that a request can cause which nobody has authorized."""
+"""Loggers with lines that an unauthenticated request can trigger."""
 
 _Cause = tuple[str, str]
 
 
 class SparingHandler(logging.StreamHandler[TextIO]):
-    """Writes the first line of a cause, counts those that follow within a minute, and then says how many they were.
+    """Writes the first line of a cause, counts the following ones of a minute, and then logs their number.
 
-    Errors are written each: they are faults of ours, whose lines are wanted with their request ids.
+    Errors are always written: they are our own faults, and each request id matters.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         super().__init__(stream)
         self._since: dict[_Cause, float] = {}
         self._more: dict[_Cause, tuple[int, logging.LogRecord]] = {}
-        """How many were not written, and the last of them."""
+        """Number of suppressed lines, and the last of them."""
         self._waker: asyncio.AbstractEventLoop | None = None
-        """The event loop that will say what was counted."""
+        """Event loop that will log the counts."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it, or count it."""
+        """Write or count the record."""
         self._tell(record.created)
         if record.levelno > logging.WARNING or record.name not in SPARED:
             super().emit(record)
@@ -48,7 +48,7 @@ class SparingHandler(logging.StreamHandler[TextIO]):
         self._wake_later()
 
     def close(self) -> None:
-        """Say what is not said yet."""
+        """Log the remaining counts."""
         self._tell(None)
         super().close()
 
@@ -62,9 +62,10 @@ class SparingHandler(logging.StreamHandler[TextIO]):
         return record.name, text
 
     def _tell(self, now: float | None) -> None:
-        """Say how many lines were left out in the minutes that are over at this Unix second; None: in all."""
+        """Log the number of suppressed lines of each minute that ended by this Unix time, or of all minutes for
+        None."""
         over = [cause for cause, since in self._since.items() if now is None or abs(now - since) >= MINUTE]
-        for cause in over:  # the clock may have been set: backwards, too, a minute ends
+        for cause in over:  # the clock may have been set back, which also ends a minute
             del self._since[cause]
             count, last = self._more.pop(cause, (0, None))
             if last is not None:
@@ -73,10 +74,10 @@ class SparingHandler(logging.StreamHandler[TextIO]):
                 super().emit(told)
 
     def _wake_later(self) -> None:
-        """Say soon after its minute what was counted, also where no line follows."""
+        """Schedule the log of the counts, in case no further line follows."""
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # a thread: the next line says it
+        except RuntimeError:  # called in a thread: the next line logs the counts
             return
         if self._waker is not loop:
             self._waker = loop

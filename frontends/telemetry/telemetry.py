@@ -1,5 +1,5 @@
-"""What a process tells about itself: counters, and spans where tracing is asked for. One word for each thing that
-happens, said where it happens: at the edge, in the worker, around the providers."""
+"""Telemetry of a process: counters, and spans if tracing is on. Each event is recorded once, at its source: the HTTP
+edge, the worker, and the provider adapters."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from .counters import Counters
 from .tracing import Attributes, Tracing, ended
 
 _FINE = frozenset({"done", "refused", "forged", "overtaken", "2xx", "not_possible"})
-"""Outcomes that are no failure of anything: a refusal is an answer."""
+"""Outcomes that are not failures: a refusal is an answer."""
 
 
 class Ending:
-    """How something under way came out; whoever does it may say so, before it ends."""
+    """Outcome of a call, webhook or job, set before the block ends."""
 
     __slots__ = ("outcome",)
 
@@ -27,7 +27,7 @@ class Ending:
 
 
 def outcome_of(fault: BaseException) -> str:
-    """A failed call's end in one word (ports/faults.py, and why the guard of providers made it)."""
+    """Return the outcome of a failed call as one word (ports/faults.py, and the cause set by the provider guard)."""
     if isinstance(fault.__cause__, NotInTime):
         return "timeout"
     if isinstance(fault.__cause__, Nonsense):
@@ -46,7 +46,7 @@ def outcome_of(fault: BaseException) -> str:
 
 
 class Telemetry:
-    """The counters of a process, and its tracer."""
+    """The counters of a process and its tracer."""
 
     def __init__(self, clock: Clock, tracing: Tracing | None = None) -> None:
         self.clock = clock
@@ -55,7 +55,7 @@ class Telemetry:
 
     @contextmanager
     def call(self, port: str, provider: str, operation: str) -> Iterator[None]:
-        """A call to a provider is under way inside."""
+        """Count and trace a provider call while the block runs."""
         begun = self.clock.monotonic()
         outcome = "done"
         attributes = {"cambist.port": port, "cambist.provider": provider, "cambist.operation": operation}
@@ -72,7 +72,7 @@ class Telemetry:
 
     @contextmanager
     def webhook(self, event: str | None, event_id: str | None) -> Iterator[Ending]:
-        """A webhook is being posted inside; whoever posts it says how it ended."""
+        """Count and trace a webhook while the block runs; the caller sets its outcome."""
         begun = self.clock.monotonic()
         attributes = {"cambist.event.type": event, "cambist.event.id": event_id}
         with self._span("deliver", "client", attributes) as ending:
@@ -87,7 +87,7 @@ class Telemetry:
 
     @contextmanager
     def job(self, job: Job) -> Iterator[Ending]:
-        """A job is being done inside; whoever does it says how it ended."""
+        """Count and trace a job while the block runs; the caller sets its outcome."""
         counters = self.counters
         begun = self.clock.monotonic()
         counters.job_lateness.add(max((self.clock.now() - job.due).total_seconds(), 0.0), job.kind)

@@ -1,5 +1,5 @@
-"""Ports whose calls are counted and traced: the composition root puts them around the adapters of a process that is
-traced. Neither the core nor an adapter knows of it."""
+"""Wraps ports to count and trace their calls. The composition root adds the wrappers in processes with telemetry;
+neither the core nor an adapter knows of them."""
 
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ P = TypeVar("P")
 
 
 def traced(telemetry: Telemetry, port: str, adapter: P) -> P:
-    """The adapter, with its operations counted under this port's name."""
+    """Return the adapter, wrapped to count its operations under this port's name."""
     provider = str(getattr(adapter, "name", port))
 
     def counted(operation: str, call: Call) -> Call:
@@ -28,14 +28,14 @@ def traced(telemetry: Telemetry, port: str, adapter: P) -> P:
 
 
 class TracedNotifier:
-    """Fills the port Notifier over another one, and counts the webhooks by what became of them."""
+    """Implements the port Notifier on top of another notifier, and counts webhooks by outcome."""
 
     def __init__(self, telemetry: Telemetry, notifier: Notifier) -> None:
         self._telemetry = telemetry
         self._notifier = notifier
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
-        """As the notifier does."""
+        """Send the webhook and record its outcome."""
         named = webhook.headers
         with self._telemetry.webhook(named.get("X-Webhook-Event"), named.get("X-Webhook-Id")) as ending:
             result = await self._notifier.send(webhook)
@@ -43,7 +43,7 @@ class TracedNotifier:
         return result
 
     async def close(self) -> None:
-        """The notifier's."""
+        """Close the wrapped notifier."""
         await self._notifier.close()
 
 
@@ -54,7 +54,7 @@ def _outcome(result: DeliveryResult) -> str:
 
 
 def traced_ports(telemetry: Telemetry | None, ports: Ports) -> Ports:
-    """The ports with those to providers and receivers traced; as they are where nothing is counted."""
+    """Return the ports with providers and the notifier traced, or unchanged without telemetry."""
     if telemetry is None:
         return ports
     seen = with_providers(ports, lambda port, adapter: traced(telemetry, port, adapter))

@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry, as the extra `otel`; nothing of it is imported unless `tracing` is set.
+"""OpenTelemetry tracing, from the extra `otel`. Nothing of it is imported unless `tracing` is set.
 
-What is exported where, sampled how and named what, the standard OTEL_* variables say. Spans carry routes, kinds, ids of
-objects and outcomes: no address, no query, no body, and no text of an error.
+The standard OTEL_* variables configure exporter, sampling and names. Spans contain routes, kinds, object ids and
+outcomes, but no URL, query, body or error text.
 """
 
 import os
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 Attributes = Mapping[str, str | int | None]
-"""Of a span, by OpenTelemetry's names or our own below `cambist.`; what is None is left out."""
+"""Span attributes, with OpenTelemetry's names or our own below `cambist.`. None values are left out."""
 
 _EXPORTER = "OTEL_TRACES_EXPORTER"
 
 
 class Tracing:
-    """A tracer of our own: none is registered for the whole process."""
+    """A private tracer, which is not registered for the whole process."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         from opentelemetry.trace import SpanKind
@@ -37,7 +37,7 @@ class Tracing:
     def span(
         self, name: str, kind: str, attributes: Attributes, carrier: Mapping[str, str] | None = None
     ) -> Iterator["Span"]:
-        """A span inside, below the one that the caller is in, or below the one that `carrier` (headers) names."""
+        """Open a span below the current one, or below the one that `carrier` (headers) names."""
         from opentelemetry.propagate import extract
 
         with self._tracer.start_as_current_span(
@@ -51,7 +51,7 @@ class Tracing:
             yield span
 
     def close(self) -> None:
-        """Send what is left; waits for the collector, so it is for a thread."""
+        """Send the remaining spans. Blocks on the collector, so call it in a thread."""
         self._provider.shutdown()
 
 
@@ -60,7 +60,7 @@ def _known(attributes: Attributes) -> dict[str, str | int]:
 
 
 def ended(span: "Span", attributes: Attributes, failure: str | None) -> None:
-    """Say how what the span is about came out; `failure`: in a word, when it is one."""
+    """Set the outcome of a span. `failure`: one word, if it failed."""
     from opentelemetry.trace import Status, StatusCode
 
     span.set_attributes(_known(attributes))
@@ -69,7 +69,7 @@ def ended(span: "Span", attributes: Attributes, failure: str | None) -> None:
 
 
 def start_tracing() -> Tracing:
-    """The tracer that the OTEL_* variables ask for. Raises: SettingsError."""
+    """Return the tracer configured by the OTEL_* variables. Raises: SettingsError."""
     try:
         from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -96,7 +96,7 @@ def _exporter(name: str) -> "SpanExporter | None":
 
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
-        return ConsoleSpanExporter(out=sys.stderr)  # stdout has one line, and scripts wait for it
+        return ConsoleSpanExporter(out=sys.stderr)  # stdout has one line that scripts wait for
     if name == "otlp":
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 

@@ -1,11 +1,11 @@
-"""What runs."""
+"""The installed version of cambist."""
 
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 
 
 def version() -> str:
-    """The installed version; of a tree that was never installed it is not known."""
+    """Return the installed version, or `unknown` for a source tree that was never installed."""
     try:
         return version_of("cambist")
     except PackageNotFoundError:
