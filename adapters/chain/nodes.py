@@ -13,16 +13,16 @@ _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class NodesChain:
-    """Fills the port ChainWatcher, for the networks whose nodes are set."""
+    """Implementation of the port ChainWatcher, for the networks that have nodes in the settings."""
 
     def __init__(self, nodes: Mapping[Network, Nodes]) -> None:
-        """Raises: NotConfigured for none at all."""
+        """Set up the networks. Raises: NotConfigured if no network is set."""
         if not nodes:
             raise NotConfigured("no node of any network is set")
         self._nodes = dict(nodes)
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
-        """As the port has it. What is final was said by two nodes, where two are set."""
+        """Look up a transaction, as the port defines it. If two nodes are set, both confirm a final one."""
         if not _HASH.match(tx_hash):
             raise ValueError("a transaction hash is 64 hex digits in lower case")
         if network not in self._nodes:
@@ -37,11 +37,11 @@ class NodesChain:
         return Reverted() if receipt.is_reverted else Final(receipt.transfers)
 
     async def check(self) -> None:
-        """Whether all nodes are of their networks. Raises: NotConfigured, Unavailable."""
+        """Check that all nodes belong to their networks. Raises: NotConfigured, Unavailable."""
         await asyncio.gather(*(nodes.check() for nodes in self._nodes.values()))
 
     async def shortages(self) -> Sequence[Shortage]:
-        """As the port has it."""
+        """Return shortages of nodes, as the port defines it."""
         found = await asyncio.gather(*(nodes.shortage() for nodes in self._nodes.values()))
         return [each for each in found if each is not None]
 

@@ -1,7 +1,7 @@
-"""Chains without money: transactions that are there because somebody said so.
+"""Chains without money: transactions exist because a simulation call made them.
 
-What is on them lies in the storage, so that it survives a restart, and every process of the service sees the same
-chains. A transaction that nobody spoke of is not found, as on a real chain.
+The storage holds them, so that they survive a restart and every process of the service sees the same chains. Any
+other transaction is not found, as on a real chain.
 """
 
 import re
@@ -38,7 +38,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatedChain:
-    """Fills the ports ChainWatcher and ChainSimulator, for all networks."""
+    """Implementation of the ports ChainWatcher and ChainSimulator, for all networks."""
 
     def __init__(self, storage: Storage, clock: Clock, *, script: ChainScript | None = None) -> None:
         self._ledger = Notebook(_NAME, _Entry, storage, clock)
@@ -46,7 +46,10 @@ class SimulatedChain:
         self._script = script or ChainScript()
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
-        """How it stands. Raises: what the script says; ValueError for what is no hash in canonical form."""
+        """Return the state of a transaction.
+
+        Raises: the scripted faults; ValueError for a hash that is not in canonical form.
+        """
         key = _key(network, tx_hash)
         await begin_read(self._clock, self._script.lookup)
         entry = await self._ledger.read(key)
@@ -55,9 +58,9 @@ class SimulatedChain:
     async def pretend(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
     ) -> None:
-        """Put the transaction on the chain, or change it, or take it away with MISSING.
+        """Add or change a transaction, or remove it with MISSING.
 
-        Raises: ValueError for what is no hash in canonical form, or moves less than nothing.
+        Raises: ValueError for a hash that is not in canonical form, or a negative amount.
         """
         key = _key(network, tx_hash)
         if any(move.units < 0 for move in moves):
@@ -78,7 +81,8 @@ def _sighting(entry: _Entry, key: str) -> Sighting:
         return InBlock()
     if entry.state is TransactionState.REVERTED:
         return Reverted()
-    # A real chain lists the events of every contract; what is no USDT, or moves nothing, is left out as there.
+    # A real chain lists the events of every contract. Other tokens, and movements of nothing, are left out here as
+    # there.
     return Final(
         tuple(
             UsdtTransfer(
@@ -94,5 +98,5 @@ def _sighting(entry: _Entry, key: str) -> Sighting:
 
 
 def _address(seed: str) -> str:
-    """An address that nobody holds, the same for the same seed, of a shape that no network has."""
+    """Return an address without a private key, derived from the seed, in a form that no network uses."""
     return f"simulated-{sha256(seed.encode()).hexdigest()[:32]}"

@@ -1,1 +1,1 @@
-"""Ways of filling the port DepositWatcher."""
+"""Implementations of the port DepositWatcher."""

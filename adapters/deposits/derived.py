@@ -1,5 +1,7 @@
-"""Addresses of a wallet that the service can count up and not spend from: BIP32 of an account's extended public key
-(docs/providers/chains.md "Addresses")."""
+"""Addresses of a wallet that the service can derive and not spend from:
+
+BIP32 of an account's extended public key (docs/providers/chains.md "Addresses").
+"""
 
 import hmac
 
@@ -14,15 +16,18 @@ _LENGTH = 78
 _ACCOUNT_DEPTH = 3
 """m / purpose' / coin' / account'."""
 _EXTERNAL = 0
-"""The chain of addresses that are shown to others."""
+"""Number of the chain of addresses for receiving."""
 _HARDENED = 1 << 31
 
 
 class AccountKey:
-    """An account's extended public key. Its repr hides it: with one private key of a single address it gives all."""
+    """Extended public key of an account.
+
+    Its repr hides it, because together with one address's private key it reveals all others.
+    """
 
     def __init__(self, text: str) -> None:
-        """`text`: the xpub. Raises: NotConfigured, which says what it is instead and does not quote it."""
+        """Read the xpub. Raises: NotConfigured, which describes the text and does not quote it."""
         try:
             raw = read_base58check(text.strip())
         except ValueError:
@@ -44,18 +49,21 @@ class AccountKey:
         return "<AccountKey>"
 
     def payload(self, number: int) -> bytes:
-        """The 20 bytes of the address with this number, from 0 on. Raises: ValueError for one that there is not."""
+        """Return the 20 bytes of the address with this number, from 0.
+
+        Raises: ValueError for a number that has no key.
+        """
         if not 0 <= number < _HARDENED:
             raise ValueError("no such address")
         point, _ = _child(self._point, self._code, number)
         return keccak256(point.format(compressed=False)[1:])[-20:]
 
     def fingerprint(self) -> str:
-        """What tells the key from another one and gives nothing of it away."""
+        """Fingerprint that tells the key from others without revealing it."""
         return keccak256(self._point.format() + self._code).hex()[:8]
 
 
 def _child(point: PublicKey, code: bytes, number: int) -> tuple[PublicKey, bytes]:
-    """CKDpub. Raises: ValueError where there is no such key: of one in 2 to the 127."""
+    """Derive a child key (CKDpub). Raises: ValueError if there is none, which happens for one key in 2 to the 127."""
     digest = hmac.digest(code, point.format() + number.to_bytes(4), "sha512")
     return point.add(digest[:32]), digest[32:]

@@ -1,5 +1,6 @@
 """Deposits of USDT, seen by the nodes of a network, at addresses of a wallet that the service cannot spend from
-(docs/providers/chains.md "Deposits")."""
+(docs/providers/chains.md "Deposits").
+"""
 
 import asyncio
 import logging
@@ -20,18 +21,18 @@ from .passes import Passes
 from .watched import AddressPage, WatchedAddress
 
 FRESH = 5.0
-"""Seconds that a look is taken for the present: whoever asks again meanwhile gets it."""
+"""Seconds for which a read counts as current. Requests in that time share its result."""
 LAG = timedelta(seconds=30)
-"""From a block until a look has it: nodes hear of it, and the look is some seconds old."""
+"""Time from a block until a read shows it: nodes receive it late, and the read may be some seconds old."""
 _ACTIVE = 60.0
-"""Seconds after it was asked about that an address is read with the others."""
+"""Seconds after its last request in which an address is read together with the others."""
 _WATCHED_MOST = 100_000
-"""Addresses in memory; of others the page is read anew."""
+"""Addresses in memory. The pages of others are loaded again."""
 _KEPT_AT_ONCE = 64
-"""Pages that one pass writes, at most: what is not written is only read again."""
+"""Pages that one pass stores at most. The rest is only read again."""
 _ROUNDS = 3
 _NEXT = 100
-"""Addresses of the wallet that are not given out yet, and still count as its own."""
+"""Addresses of the wallet that are not assigned yet, and still count as its own."""
 _USED_MOST = 100
 _BALANCE_OF = "0x70a08231"
 
@@ -39,7 +40,7 @@ log = logging.getLogger("cambist.providers")
 
 
 class NodesDeposits:
-    """Fills the ports DepositWatcher, LateDeposits and CountedWallet."""
+    """Implementation of the ports DepositWatcher, LateDeposits and CountedWallet."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class NodesDeposits:
         *,
         span: int = SPAN,
     ) -> None:
-        """`numbers`: of the addresses of `key`, and of no other."""
+        """Set up the watcher. `numbers`: the counter for the addresses of `key` only."""
         self._name = name
         self._nodes = nodes
         self._key = key
@@ -62,12 +63,12 @@ class NodesDeposits:
         self._span = span
         self._passes = Passes(nodes, span=span)
         self._watched: dict[str, WatchedAddress] = {}
-        """The last asked about stands last."""
+        """Watched addresses. The last requested one comes last."""
         self._reading: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
-        """As given; stored with exchanges."""
+        """Name of the watcher, which is stored with exchanges."""
         return self._name
 
     @property
@@ -82,8 +83,11 @@ class NodesDeposits:
         return f"<NodesDeposits {self._name}>"
 
     async def address(self, operation: str) -> str:
-        """The next of the wallet that never held USDT: the same for the same operation, as long as the wallet's xpub is
-        the same. Raises: Unavailable, NotConfigured."""
+        """Return the wallet's next address that never held USDT.
+
+        The same operation gets the same address as long as the wallet's xpub stays the same. Raises: Unavailable,
+        NotConfigured.
+        """
         for turn in range(_USED_MOST):
             number = await self._numbers.number(operation if turn == 0 else f"{operation}~{turn}")
             address = self._nodes.chain.spelling.write(self._key.payload(number))
@@ -94,7 +98,7 @@ class NodesDeposits:
         raise Unavailable(f"{self._name}: {_USED_MOST} addresses in a row held USDT before they were given out")
 
     async def deposits(self, address: str) -> Sequence[Deposit]:
-        """As the port has it, as of some seconds ago at most. Raises: Unavailable, NotConfigured."""
+        """Return the deposits, as the port defines it, at most some seconds old. Raises: Unavailable, NotConfigured."""
         watched = await self._of(address)
         asked_at = watched.asked_at = self._clock.monotonic()
         for _ in range(_ROUNDS):
@@ -105,16 +109,16 @@ class NodesDeposits:
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
                 self._reading.add_done_callback(self._was_read)
-            # Whoever gives up waiting does not take the answer from the others.
+            # A cancelled caller must not cancel the read for the others.
             await asyncio.shield(self._reading)
         raise Unavailable(f"{self._name}: the address was not read in time")
 
     async def addresses(self, first: int, most: int) -> Sequence[WalletAddress]:
-        """As the port has it."""
+        """List addresses of the wallet, as the port defines it."""
         return [await self._shown(number) for number in range(first, first + most)]
 
     async def skip(self, number: int) -> int:
-        """As the port has it."""
+        """Skip addresses, as the port defines it."""
         following = await self._numbers.next_number()
         while following < number:
             following = await self._numbers.number(f"skipped~{following}") + 1
@@ -129,16 +133,18 @@ class NodesDeposits:
         return WalletAddress(number=number, address=address, is_given=True, units=units)
 
     async def check(self) -> None:
-        """Whether all nodes are of the network. Raises: NotConfigured, Unavailable."""
+        """Check that all nodes belong to the network. Raises: NotConfigured, Unavailable."""
         await self._nodes.check()
 
     async def shortages(self) -> Sequence[Shortage]:
-        """As the port has it."""
+        """Return shortages of nodes, as the port defines it."""
         shortage = await self._nodes.shortage()
         return [] if shortage is None else [shortage]
 
     async def owns(self, address: str) -> bool:
-        """As the port has it: given out already, by this wallet or a former one, or among the next of this one."""
+        """Return whether the address is ours, as the port defines it: assigned by this wallet or a former one, or
+        among this wallet's next ones.
+        """
         if await self._pages.read(address) is not None:
             return True
         try:
@@ -155,8 +161,10 @@ class NodesDeposits:
             await asyncio.wait([self._reading])
 
     async def _begin(self, address: str) -> AddressPage:
-        """The page of an address that is given out for the first time: what is before it is nobody's. What it held,
-        and which block is final, as many nodes say as are needed."""
+        """Return the page of a newly assigned address: deposits before it belong to no client.
+
+        The required number of nodes report its balance and the final block.
+        """
         view, chain = await self._nodes.view(), self._nodes.chain
         call = {"to": chain.usdt, "data": _BALANCE_OF + topic_of(chain.spelling.read(address))[2:]}
         held = max(
@@ -184,7 +192,7 @@ class NodesDeposits:
 
     async def _read(self) -> None:
         now = self._clock.monotonic()
-        # Who would have to be read again soon is read along, so that all come to be read together.
+        # Also read the addresses that are nearly due, so that all of them are soon read together.
         active = [
             each
             for each in self._watched.values()
@@ -194,7 +202,7 @@ class NodesDeposits:
         await self._keep(active)
 
     async def _keep(self, read: Sequence[WatchedAddress]) -> None:
-        """Write down what would take long to read again; what came, first."""
+        """Store progress that would take long to read again; pages with deposits first."""
         richer = [each for each in read if len(each.found) > each.kept[1]]
         further = (each for each in read if each.since - each.kept[0] >= self._span and len(each.found) == each.kept[1])
         changed = [*richer, *further]
@@ -209,13 +217,13 @@ class NodesDeposits:
 
     def _was_read(self, task: asyncio.Task[None]) -> None:
         self._reading = None
-        # Looked at, because nobody may be waiting any more.
+        # Fetch the exception, because there may be no caller left to get it.
         if not task.cancelled():
             task.exception()
 
 
 def _anew(fault: Exception) -> Exception:
-    """The same for one of several who wait: each raises its own."""
+    """Return a copy of the fault, so that each of several waiting callers raises its own."""
     if isinstance(fault, Unavailable):
         return type(fault)(str(fault), retry_after=fault.retry_after)
     return type(fault)(str(fault))

@@ -1,5 +1,8 @@
-"""One pass over all addresses that are asked about: many in one question, so that what it costs goes by blocks and
-hundreds of addresses, and not by how often somebody looks (docs/providers/chains.md "Deposits")."""
+"""One pass over all watched addresses.
+
+A query covers many addresses, so the cost depends on blocks and hundreds of addresses, and not on how often clients
+poll (docs/providers/chains.md "Deposits").
+"""
 
 import asyncio
 import logging
@@ -22,30 +25,30 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _TOGETHER = 500
-"""Addresses of one question; nodes take 1000."""
+"""Addresses in one query. Nodes accept 1000."""
 _AT_ONCE = 4
 _SPANS = 40
-"""Questions of one pass about the same addresses: what is further behind goes on at the next."""
+"""Queries of one pass about the same addresses. Addresses further behind continue in the next pass."""
 _REMEMBERED = 4096
-"""Transactions, and blocks, that need not be asked for again while they are not on a page."""
+"""Cached transactions and blocks, which need no second request while no page has them."""
 
 
 log = logging.getLogger("cambist.providers")
 
 
 class StillReading(Unavailable):
-    """It goes well, and there is more to read."""
+    """The read works, and is not complete yet."""
 
 
 class _Moved(msgspec.Struct, frozen=True):
-    """What a transaction moved in its block."""
+    """Movements of a transaction in its block."""
 
     transfers: tuple[UsdtTransfer, ...]
     at: datetime
 
 
 class Passes:
-    """Reads the blocks since the last look for some addresses."""
+    """Reader of the blocks since the last read, for some addresses."""
 
     def __init__(self, nodes: Nodes, *, span: int = SPAN) -> None:
         self._nodes = nodes
@@ -55,7 +58,7 @@ class Passes:
         self._moments: OrderedDict[str, datetime] = OrderedDict()
 
     async def read(self, watched: Sequence[WatchedAddress], now: float) -> None:
-        """Bring them to the present; each says itself whether that went well. `now`: when this began."""
+        """Read the addresses up to the present. Each records whether that succeeded. `now`: start of the pass."""
         try:
             view = await self._nodes.view()
         except NO_ANSWER as fault:
@@ -86,7 +89,7 @@ class Passes:
         read, settled = 0, min(view.final, view.latest - self._nodes.chain.reread)
         async for span in self._search.spans(view, part[0].since + 1, view.latest, list(by_topic)):
             if not span.is_agreed:
-                # One node may hide a deposit, or lack it: these blocks, and all after them, are read again.
+                # One node may hide or lack a deposit, so read these blocks and all later ones again.
                 settled = min(settled, part[0].since)
             for event in span.logs:
                 is_final = event.height <= view.final
@@ -105,7 +108,7 @@ class Passes:
             each.pending = tuple(pending.get(each.address, ()))
 
     async def _prove(self, view: View, watched: WatchedAddress) -> None:
-        """Ask the network for what the page says came."""
+        """Check the page's deposits with the network."""
         for tx_hash in watched.claimed:
             receipt = await self._nodes.receipt(view, tx_hash, sure=True)
             is_final = receipt is not None and receipt.height <= view.final
@@ -119,8 +122,9 @@ class Passes:
         watched.claimed = frozenset()
 
     async def _deposits(self, view: View, event: FoundLog, *, is_final: bool) -> list[tuple[Deposit, str]]:
-        """All that the transaction moved, and to whom; the receipt says it, and the event only that there is one.
-        Nothing where it left its block meanwhile."""
+        """Return all movements of the transaction with their recipients, from its receipt; the event only shows that
+        there is one. Empty if the transaction left its block meanwhile.
+        """
         tx_hash, block_hash = event.tx_hash, event.block_hash
         moved = self._moved.get((tx_hash, block_hash, is_final))
         if moved is None:
@@ -134,7 +138,7 @@ class Passes:
         return [(_deposit(tx_hash, each, moved.at, is_final=is_final), each.recipient) for each in moved.transfers]
 
     async def _moved_in(self, view: View, receipt: Receipt, *, is_final: bool) -> _Moved | None:
-        """None of one that was reverted, or whose block is another by now."""
+        """Return its movements; None if it was reverted, or its block was replaced."""
         at = None if receipt.is_reverted else await self._moment(view, receipt.height, receipt.block_hash)
         if at is None:
             return None
@@ -143,7 +147,7 @@ class Passes:
         return moved
 
     async def _moment(self, view: View, height: int, block_hash: str) -> datetime | None:
-        """When the block was made; None when another stands in its place."""
+        """Return when the block was made; None if another has replaced it."""
         if block_hash not in self._moments:
             block = await self._nodes.block(view, height)
             if block.hash.lower() != block_hash:
@@ -153,7 +157,9 @@ class Passes:
 
 
 def _parts(watched: Sequence[WatchedAddress], span: int) -> Iterator[Sequence[WatchedAddress]]:
-    """Some hundreds each that are read about as far: one that is far behind does not hold up the others."""
+    """Yield groups of some hundred addresses that are read about equally far, so that one far behind does not delay
+    the others.
+    """
     begin = 0
     for place, each in enumerate(watched):
         if place - begin >= _TOGETHER or each.since - watched[begin].since > span:

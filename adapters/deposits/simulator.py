@@ -1,8 +1,8 @@
-"""A TRON without money where clients send USDT to the service because somebody said so.
+"""TRON without money, on which clients' deposits exist because a simulation call made them.
 
-An address follows from the operation and the name of the watcher alone, so nothing need be kept for it. What came to
-it is one page in the storage: it survives a restart, and every process of the service sees the same chain. No timers
-are kept: whether a deposit is final follows from the page and the clock.
+An address is derived from the operation and the watcher's name, so it needs no storage. One page in the storage
+holds an address's deposits: it survives a restart, and every process of the service sees the same chain. There are
+no timers: whether a deposit is final follows from the page and the clock.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from ...ports.storage import Storage
 from ..script import DepositScript, begin_read
 
 FINALITY = timedelta(seconds=60)
-"""From a block until it is final: about what TRON takes."""
+"""Time from a block until it is final, about as on TRON."""
 
 Spell = Callable[[bytes], str]
-"""The network's spelling of the 20 bytes that an address is."""
+"""Function that writes the 20 bytes of an address in the network's form."""
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,28 +38,28 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Page(msgspec.Struct, frozen=True, kw_only=True):
-    """All that came to one address: the body of a note."""
+    """All movements to one address: the body of a note."""
 
     events: tuple[_Event, ...] = ()
 
 
 class SimulatedDeposits:
-    """Fills the ports DepositWatcher and DepositSimulator, with addresses that nobody holds the key of."""
+    """Implementation of the ports DepositWatcher and DepositSimulator, with addresses that have no private key."""
 
     def __init__(
         self, name: str, storage: Storage, clock: Clock, ids: Ids, *, spell: Spell, script: DepositScript | None = None
     ) -> None:
-        """`spell` writes an address, so that it passes every check that a real one passes."""
+        """Set up the watcher. `spell` writes addresses that pass every check of a real one."""
         self._chain = Notebook(name, _Page, storage, clock)
         self._clock = clock
         self._ids = ids
         self._spell = spell
         self.script = script or DepositScript()
-        """What the next calls shall do instead of behaving."""
+        """Faults for the next calls."""
 
     @property
     def name(self) -> str:
-        """As given; part of every note's id."""
+        """Name of the watcher, which is part of every note's id."""
         return self._chain.provider
 
     @property
@@ -67,12 +67,12 @@ class SimulatedDeposits:
         return Network.TRON
 
     async def address(self, operation: str) -> str:
-        """The same for the same operation, over every restart. Raises: what the script says."""
+        """Return the operation's address, which survives restarts. Raises: the scripted faults."""
         await begin_read(self._clock, self.script.address)
         return self._spell(sha256(f"{self.name}/{operation}".encode()).digest()[:20])
 
     async def deposits(self, address: str) -> Sequence[Deposit]:
-        """In the order in which they were sent. Raises: Unavailable; what the script says."""
+        """Return the deposits in the order of sending. Raises: Unavailable; the scripted faults."""
         twist = await begin_read(self._clock, self.script.deposits)
         page, now = await self._chain.read(address) or _Page(), self._clock.now()
         found = [
@@ -111,13 +111,13 @@ class SimulatedDeposits:
         return event.tx_hash
 
     async def pretend_drop(self, address: str, tx_hash: str) -> None:
-        """As the port has it. Raises: ValueError; Unavailable."""
+        """Drop a deposit's block, as the port defines it. Raises: ValueError; Unavailable."""
         if await self._chain.change(address, lambda page: _dropped(page, tx_hash)) is None:
             raise _unknown(tx_hash)
 
 
 def _sent(page: _Page, event: _Event, *, is_known: bool) -> _Page:
-    """The page with one movement more, or with a dropped transaction in a block again."""
+    """Return the page with one more movement, or with a dropped transaction back in a block."""
     same = [other for other in page.events if other.tx_hash == event.tx_hash]
     if is_known and not same:
         raise _unknown(event.tx_hash)

@@ -1,1 +1,3 @@
-"""Nodes of the networks that USDT moves on, by JSON-RPC: what watchers of chains and deposits share, and wallets."""
+"""Nodes of the networks that carry USDT, over JSON-RPC: shared by the watchers of chains and deposits,
+and by wallets.
+"""

@@ -1,5 +1,8 @@
-"""Searches blocks for USDT that came to some addresses, or left one, by spans that nodes take: how many blocks and
-addresses one question may have, each node decides for itself, and says it in words and codes of its own."""
+"""Search of blocks for USDT that some addresses received, or that one sent.
+
+It works in spans, because each node limits the blocks and addresses of one query in its own way, and reports this
+with its own texts and codes.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -11,9 +14,9 @@ from .records import TRANSFER, FoundLog, read_logs
 from .rpc import Node, NodeRefused, TooOften
 
 SPAN = 1000
-"""Blocks of one question, at first: what most nodes take."""
+"""Blocks in one query at first. Most nodes accept as many."""
 _TRUSTED = 32
-"""After so many answers in a row the span is doubled again."""
+"""Successful answers in a row after which the span is doubled."""
 _NO_METHOD = -32601
 
 
@@ -21,27 +24,27 @@ class Span(msgspec.Struct, frozen=True):
     """Result of a search in some blocks."""
 
     end: int
-    """The last of them."""
+    """Last block of the span."""
     logs: Sequence[FoundLog]
     is_agreed: bool
-    """Enough nodes gave a whole answer. Otherwise there may be more logs."""
+    """Whether enough nodes gave a complete answer. Otherwise there may be more logs."""
 
 
 class _Taken(msgspec.Struct):
-    """The blocks that one node takes in a question."""
+    """Blocks that one node accepts in a query."""
 
     span: int
     answered: int = 0
 
 
 class LogSearch:
-    """Searches by the nodes of one network, and learns which spans they take."""
+    """Search by the nodes of one network, which learns the spans that they accept."""
 
     def __init__(self, nodes: Nodes, *, span: int = SPAN) -> None:
         self._nodes = nodes
         self._most = span
         self._taken: dict[str, _Taken] = {}
-        """By the node's name."""
+        """State by the node's name."""
 
     async def spans(
         self,
@@ -53,10 +56,11 @@ class LogSearch:
         sender: str | None = None,
         sure: bool = False,
     ) -> AsyncIterator[Span]:
-        """Search these blocks span by span for movements of USDT to one of `recipients` (topics; empty: to anybody),
-        from `sender` where it is given. One node's word is enough for a log. `sure`: raise where too few nodes answer.
+        """Search these blocks in spans for movements of USDT to one of `recipients` (topics; empty: to any address),
+        and from `sender` if it is given.
 
-        Raises: Unavailable, NotConfigured, after a span of which no node gave a whole answer; earlier spans stay valid.
+        A log needs only one node. `sure`: raise if too few nodes answer. Raises: Unavailable or NotConfigured after
+        a span for which no node gave a complete answer; earlier spans stay valid.
         """
         while first <= last:
             end = min(last, first + min(self._of(node).span for node in view.nodes[: self._nodes.needed]) - 1)
@@ -83,10 +87,13 @@ class LogSearch:
         sender: str | None,
         found: dict[FoundLog, None],
     ) -> int:
-        """Add the nodes' logs to `found`, and return how many gave a whole answer. Raises: Unavailable for none."""
+        """Add the nodes' logs to `found`, and return how many gave a complete answer.
+
+        Raises: Unavailable if none did.
+        """
 
         async def ask(node: Node) -> None:
-            # A node cannot tell of blocks that it does not have yet, and some refuse the question.
+            # A node has no logs for blocks that it lacks, and some refuse the query.
             end = min(last, view.heads[node.name])
             if not await self._of_node(node, first, end, recipients, sender, found):
                 raise Unavailable(f"{node.name}: a log cannot be read, and may be of USDT")
@@ -102,9 +109,9 @@ class LogSearch:
         sender: str | None,
         found: dict[FoundLog, None],
     ) -> bool:
-        """Ask one node, in spans that it takes, and return whether all its logs were readable.
+        """Query one node in spans that it accepts, and return whether all its logs were readable.
 
-        Raises: NodeRefused where it refuses one block for one address; Unavailable.
+        Raises: NodeRefused if it refuses one block for one address; Unavailable.
         """
         taken, is_whole = self._of(node), True
         while first <= last:
@@ -118,7 +125,7 @@ class LogSearch:
                     taken.span, taken.answered = (end - first + 1) // 2, 0
                     continue
                 if len(recipients) <= 1:
-                    taken.span = self._most  # the span was not the matter
+                    taken.span = self._most  # the span was not the reason
                     raise
                 middle = len(recipients) // 2
                 for half in (recipients[:middle], recipients[middle:]):
@@ -126,7 +133,7 @@ class LogSearch:
             except TooOften:
                 raise
             except Unavailable:
-                # Also an answer that takes too long, or has too much in it: the next search asks for less.
+                # This includes answers that take too long or are too large: the next search asks for less.
                 taken.span, taken.answered = max(1, (end - first + 1) // 2), 0
                 raise
             else:

@@ -1,5 +1,7 @@
-"""What there is to know of each network: its chain, its USDT, its pace. USDT is told by its contract alone: any other
-token may give itself that name and those decimals."""
+"""Facts about each network: its chain, its USDT, its pace.
+
+Only the contract identifies USDT: any other token may use the same name and decimals.
+"""
 
 from collections.abc import Mapping
 
@@ -21,21 +23,23 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     decimals: int
     spelling: Spelling
     confirmations: int
-    """Blocks upon one until it counts as final, for nodes that do not know the tag `finalized`."""
+    """Blocks after one until it counts as final, for nodes that do not know the tag `finalized`."""
     reread: int
-    """The newest blocks that are read again at each look although they are final: behind one address there are often
-    several nodes, and one that lacks a block answers as if nothing were in it."""
+    """Newest blocks that every read covers again although they are final.
+
+    One address may have several nodes behind it, and a node that lacks a block answers as if the block were empty.
+    """
     quiet: float
-    """Seconds without a block after which a node does not keep up, or the network stands still."""
+    """Seconds without a block after which a node is behind, or the network stands still."""
 
     def units(self, amount: int) -> int:
-        """Of the port, for an amount of the contract's smallest parts; what is beyond them is cut off."""
+        """Convert an amount in the contract's smallest units to the port's units, rounded down."""
         if self.decimals > PORT_DECIMALS:
             return int(amount // 10 ** (self.decimals - PORT_DECIMALS))
         return int(amount * 10 ** (PORT_DECIMALS - self.decimals))
 
     def amount(self, units: int) -> int:
-        """The contract's smallest parts, for units of the port; what is beyond them is cut off."""
+        """Convert the port's units to the contract's smallest units, rounded down."""
         if self.decimals > PORT_DECIMALS:
             return int(units * 10 ** (self.decimals - PORT_DECIMALS))
         return int(units // 10 ** (PORT_DECIMALS - self.decimals))
@@ -50,7 +54,7 @@ CHAINS: Mapping[Network, Chain] = {
             usdt="0xa614f803b6fd780986a42c78ec9c7f77e6ded13c",  # TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t
             decimals=6,
             spelling=TRON,
-            confirmations=20,  # more than two thirds of the 27 that make blocks
+            confirmations=20,  # more than two thirds of the 27 block producers
             reread=40,
             quiet=60.0,
         ),
@@ -60,7 +64,7 @@ CHAINS: Mapping[Network, Chain] = {
             usdt="0xdac17f958d2ee523a2206206994597c13d831ec7",
             decimals=6,
             spelling=EVM,
-            confirmations=96,  # three epochs: one more than finality takes
+            confirmations=96,  # three epochs: one more than finality needs
             reread=8,
             quiet=180.0,
         ),

@@ -1,8 +1,8 @@
-"""The nodes of one network, in the order of the setting (docs/providers/chains.md "Nodes").
+"""Nodes of one network, in the order of the setting (docs/providers/chains.md "Nodes").
 
-No node is believed alone where several are set. Two nodes have to agree on whatever moves money. While only one
-answers, it can say that nothing has come yet, and everything else waits. A node that refuses a question, or answers it
-oddly, is left out of that question alone. Where nodes contradict one another nothing is read.
+If several nodes are set, none is trusted alone. Two nodes must agree on everything that moves money. While only one
+answers, it can say that nothing has arrived yet, and everything else waits. A node that refuses a query, or answers
+it oddly, is left out of that query only. While nodes contradict each other, nothing is read.
 """
 
 import asyncio
@@ -23,64 +23,64 @@ from .rpc import Node, NodeRefused, TooOften
 T = TypeVar("T")
 
 VOICES = 2
-"""Nodes that have to agree, where as many are set."""
+"""Nodes that must agree, if as many are set."""
 _HOLDS = 2.0
-"""Seconds that a view is taken for the present."""
+"""Seconds for which a view counts as current."""
 _AHEAD = timedelta(minutes=1)
-"""So far a block's moment may be ahead of our clock."""
+"""Time by which a block may be ahead of our clock."""
 _REFUSED_FOR = 120.0
-"""Seconds for which a node that refused a question counts as missing for it, where nobody asks again."""
+"""Seconds for which a node that refused a query counts as missing for it, if the query is not repeated."""
 _INVALID_PARAMS = -32602
 
 log = logging.getLogger("cambist.providers")
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """The network as it stands."""
+    """Present state of the network."""
 
     nodes: tuple[Node, ...]
-    """Those that keep up, one at least; the first is asked first."""
+    """Nodes that are not behind, at least one. The first is queried first."""
     heads: Mapping[str, int]
-    """The newest block of each, by the node's name."""
+    """Newest block of each node, by name."""
     latest: int
-    """The newest block that the first of them has."""
+    """Newest block of the first node."""
     final: int
-    """No block up to this one can be taken back."""
+    """Final block: neither it nor an earlier one can be reverted."""
 
 
 class _Standing(msgspec.Struct, frozen=True):
-    """How one node sees its network."""
+    """State of the network as one node sees it."""
 
     latest: int
     final: Block
 
 
 class _Miss(msgspec.Struct, frozen=True):
-    """A node that does not answer one kind of question."""
+    """A node that does not answer one kind of query."""
 
     why: str
     at: float
     counts: bool
-    """It is a kind of question on which nodes have to agree."""
+    """Whether nodes must agree on this kind of query."""
 
 
 class Nodes:
     """A network, seen by its nodes."""
 
     def __init__(self, chain: Chain, urls: Sequence[str], clock: Clock) -> None:
-        """Opens nothing yet. Raises: NotConfigured."""
+        """Set up the nodes without connecting. Raises: NotConfigured."""
         if not urls:
             raise NotConfigured(f"{chain.network}: no node is set")
         self.chain = chain
         self._clock = clock
         self._nodes = [Node(f"{chain.network} node {place}", url, clock) for place, url in enumerate(urls, 1)]
         self.needed = min(VOICES, len(self._nodes))
-        """Nodes that have to agree."""
+        """Number of nodes that must agree."""
         self._of_the_chain: set[str] = set()
         self._counting: set[str] = set()
         """Nodes that do not know the tag `finalized`."""
         self._missing: dict[tuple[str, str], _Miss] = {}
-        """By node and kind of question."""
+        """Misses by node and kind of query."""
         self._short_since: datetime | None = None
         self._view: tuple[float, View] | None = None
         self._looking: asyncio.Task[View] | None = None
@@ -89,8 +89,10 @@ class Nodes:
         return f"<Nodes of {self.chain.network}: {len(self._nodes)}>"
 
     async def check(self) -> None:
-        """Whether they are nodes of this network. Raises: NotConfigured where one is of another, or takes no key of
-        ours; Unavailable when none answers."""
+        """Check that they are nodes of this network.
+
+        Raises: NotConfigured if one belongs to another, or refuses our key; Unavailable if none answers.
+        """
         answers = await asyncio.gather(*(tried(self._check_chain(node)) for node in self._nodes))
         wrong = next((each for each in answers if isinstance(each, NotConfigured)), None)
         if wrong is not None:
@@ -99,17 +101,17 @@ class Nodes:
             raise joined([each for each in answers if each is not None])
 
     async def view(self) -> View:
-        """The network as it stands, or stood a moment ago. Raises: Unavailable, NotConfigured."""
+        """Return the current state of the network, at most _HOLDS seconds old. Raises: Unavailable, NotConfigured."""
         if self._view is not None and self._clock.monotonic() - self._view[0] < _HOLDS:
             return self._view[1]
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
             self._looking.add_done_callback(self._looked)
-        # A caller that gives up waiting does not take the answer from the others.
+        # A cancelled caller must not cancel the read for the others.
         return await asyncio.shield(self._looking)
 
     async def shortage(self) -> Shortage | None:
-        """Why money of this network waits for nodes; None while as many answer as have to agree."""
+        """Return why money of this network waits for nodes; None while enough nodes answer."""
         try:
             present = {node.name for node in (await self.view()).nodes}
         except NO_ANSWER as fault:
@@ -130,8 +132,10 @@ class Nodes:
         return Shortage(of=self.chain.network, since=self._short_since, told=f"{told}: {why}" if why else told)
 
     async def first(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> T:
-        """Return the first answer of any node. For facts that move no money, or prove themselves. `what`: the kind of
-        question. Raises: NodeRefused where all refuse; Unavailable, NotConfigured."""
+        """Return the first answer of any node, for facts that move no money, or prove themselves.
+
+        `what`: the kind of query. Raises: NodeRefused if all refuse; Unavailable, NotConfigured.
+        """
         faults = list[Fault]()
         for node in view.nodes:
             answer = await self._answer(node, what, question(node), counts=False)
@@ -141,7 +145,10 @@ class Nodes:
         raise joined(faults)
 
     async def voices(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> list[T]:
-        """Return the answers of as many nodes as have to agree, or of the fewer that answer. Raises: as `first`."""
+        """Return the answers of as many nodes as must agree, or of all that answer if they are fewer.
+
+        Raises: as `first`.
+        """
         said, faults, left = list[T](), list[Fault](), list(view.nodes)
         while left and len(said) < self.needed:
             asked, left = left[: self.needed - len(said)], left[self.needed - len(said) :]
@@ -155,13 +162,13 @@ class Nodes:
         return said
 
     async def agreed(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> list[T]:
-        """Return the answers of as many nodes as have to agree. Raises: as `first`; Unavailable where fewer answer."""
+        """Return the answers of as many nodes as must agree. Raises: as `first`; Unavailable if fewer answer."""
         said = await self.voices(view, what, question)
         self.demand(len(said), what)
         return said
 
     def demand(self, voices: int, what: str) -> None:
-        """Raises: Unavailable where these are fewer than are needed."""
+        """Raise Unavailable if these are fewer answers than needed."""
         if voices < self.needed:
             raise Unavailable(
                 f"{voices} of {len(self._nodes)} nodes of {self.chain.network} answer about {what}, and {self.needed} "
@@ -169,10 +176,10 @@ class Nodes:
             )
 
     async def receipt(self, view: View, tx_hash: str, *, sure: bool = False) -> Receipt | None:
-        """Return the receipt of a transaction; None where no node knows it in a block. Enough nodes agree on a final
-        receipt; with `sure` they also agree on None. `tx_hash` without `0x`.
+        """Return the receipt of a transaction; None if no node has it in a block.
 
-        Raises: Unavailable, NotConfigured.
+        Enough nodes agree on a final receipt; with `sure` they also agree on None. `tx_hash` has no `0x`. Raises:
+        Unavailable, NotConfigured.
         """
         faults, found, unknown = list[Fault](), list[Receipt](), 0
         for node in view.nodes:
@@ -199,8 +206,7 @@ class Nodes:
         return None
 
     async def block(self, view: View, height: int) -> Block:
-        """Return the head of a block. Enough nodes agree on a final one. Raises: Unavailable,
-        NotConfigured."""
+        """Return the head of a block. Enough nodes agree on a final one. Raises: Unavailable, NotConfigured."""
         if height > view.final:
             return await self.first(view, "blocks", lambda node: _block(node, hex(height)))
         said = await self.agreed(view, "blocks", lambda node: _block(node, hex(height)))
@@ -234,7 +240,7 @@ class Nodes:
 
     def _looked(self, task: asyncio.Task[View]) -> None:
         self._looking = None
-        # Looked at, because nobody may be waiting any more.
+        # Fetch the exception, because there may be no caller left to get it.
         if not task.cancelled() and task.exception() is None:
             self._view = (self._clock.monotonic(), task.result())
 
@@ -260,7 +266,7 @@ class Nodes:
         )
 
     async def _standing(self, node: Node) -> _Standing:
-        """Raises: what a fault of its own is, also where it does not keep up."""
+        """Return the state that a node sees. Raises: its own faults, also if it is behind."""
         await self._check_chain(node)
         latest = await _block(node, "latest")
         behind = self._clock.now() - latest.at
@@ -300,7 +306,7 @@ class Nodes:
         self._of_the_chain.add(node.name)
 
     def _note(self, node: Node, what: str, fault: Fault | None, *, counts: bool) -> None:
-        """Log once that a node is left out of a kind of question, and once that it is asked again."""
+        """Log once that a node is left out of a kind of query, and once that it takes part again."""
         place = node.name, what
         if fault is None:
             if self._missing.pop(place, None) is not None:
@@ -316,7 +322,7 @@ class Nodes:
 
 
 async def quantity_at(node: Node, method: str, *params: Any) -> int:
-    """A number that a node says. Raises: as `Node.ask`."""
+    """Return a number that a node reports. Raises: as `Node.ask`."""
     return quantity(await node.ask(method, str, *params))
 
 
@@ -331,7 +337,7 @@ async def _block(node: Node, number: str) -> Block:
 
 
 async def tried(asked: Awaitable[T]) -> T | Fault:
-    """Return the answer, or the fault in its place."""
+    """Return the answer, or the fault instead."""
     try:
         return await asked
     except NO_ANSWER as fault:
@@ -339,7 +345,7 @@ async def tried(asked: Awaitable[T]) -> T | Fault:
 
 
 def joined(faults: Sequence[Fault]) -> Fault:
-    """One fault that says all: NotConfigured or NodeRefused where nothing else is the matter."""
+    """Return one fault for all: NotConfigured or NodeRefused if there is no other kind."""
     told = "; ".join(str(fault) for fault in faults)
     if all(isinstance(fault, NotConfigured) for fault in faults):
         return NotConfigured(told)

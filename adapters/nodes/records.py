@@ -1,4 +1,4 @@
-"""Answers of nodes, as far as we read them, and the movements of USDT in them."""
+"""Answers of nodes, in the part that we read, and the movements of USDT in them."""
 
 import re
 from collections.abc import Sequence
@@ -14,22 +14,23 @@ from .networks import Chain
 L = TypeVar("L")
 
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
-"""The first topic of every token's event Transfer(address,address,uint256)."""
+"""First topic of every token's event Transfer(address,address,uint256)."""
 
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
 _HASH = re.compile(r"0x[0-9a-f]{64}\Z")
 MOST_UNITS = 10**18
-"""Ten billion USDT: no transfer to a merchant or a client moves more, and no answer of a provider may say more
-(frontends/guard)."""
+"""Ten billion USDT: no transfer to a merchant or a client moves more, and no answer of a provider may contain more
+(frontends/guard).
+"""
 _LATEST = 253402300799
-"""The last second that a datetime has."""
+"""Last second of a datetime."""
 _TOPICS = 3
 _WORD = 66
-"""Letters of 32 bytes, as JSON-RPC writes them."""
+"""Characters of 32 bytes, as JSON-RPC writes them."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """The head of a block."""
+    """Head of a block."""
 
     number: str
     hash: str
@@ -48,7 +49,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class FoundLog(msgspec.Struct, frozen=True):
-    """A transaction that a search for movements of USDT found, and the block in which it stands."""
+    """Transaction that a search for movements of USDT found, and its block."""
 
     tx_hash: str
     """Without `0x`, in lower case."""
@@ -57,8 +58,10 @@ class FoundLog(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a transaction in its block, as far as money depends on it. Two nodes that agree give equal receipts,
-    however they spell them."""
+    """Result of a transaction in its block, in the parts on which money depends.
+
+    Two nodes that agree give equal receipts, even if they spell them differently.
+    """
 
     tx_hash: str
     """Without `0x`, in lower case."""
@@ -69,7 +72,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldReceipt(msgspec.Struct, frozen=True, rename="camel"):
-    """A receipt as nodes send it. Some send one for a transaction that waits for a block, with nulls in it."""
+    """Receipt as nodes send it. Some send one with nulls for a transaction that waits for a block."""
 
     transaction_hash: str
     block_number: str | None = None
@@ -96,8 +99,10 @@ class _Address(msgspec.Struct, frozen=True):
 
 
 def read_receipt(chain: Chain, told: ToldReceipt) -> Receipt | None:
-    """Read a receipt; None where the transaction is in no block. Raises: Unavailable for one that cannot be true, or
-    may hide a movement of USDT."""
+    """Read a receipt; None if the transaction is in no block.
+
+    Raises: Unavailable for a receipt that cannot be true, or may hide a movement of USDT.
+    """
     if told.block_number is None or told.block_hash is None:
         return None
     if told.status is None or told.logs is None:
@@ -114,8 +119,10 @@ def read_receipt(chain: Chain, told: ToldReceipt) -> Receipt | None:
 
 
 def read_logs(chain: Chain, told: Sequence[msgspec.Raw], first: int, last: int) -> tuple[list[FoundLog], bool]:
-    """Read the logs of blocks `first` to `last` one by one. Return those that move USDT, and whether all were readable:
-    an unreadable log of another contract hides nothing."""
+    """Read the logs of blocks `first` to `last` one by one.
+
+    Return those that move USDT, and whether all were readable. An unreadable log of another contract hides nothing.
+    """
     found, is_whole = list[FoundLog](), True
     for raw in told:
         try:
@@ -131,7 +138,7 @@ def read_logs(chain: Chain, told: Sequence[msgspec.Raw], first: int, last: int) 
 
 
 def _found(chain: Chain, raw: msgspec.Raw) -> FoundLog | None:
-    """None for a log that moves no USDT, or stands in no block. Raises: Unavailable."""
+    """Return the log; None if it moves no USDT, or is in no block. Raises: Unavailable."""
     log = _decoded(chain, raw, _ToldLog)
     if log is None or log.removed or (log.block_number is None and log.block_hash is None):
         return None
@@ -143,7 +150,10 @@ def _found(chain: Chain, raw: msgspec.Raw) -> FoundLog | None:
 
 
 def _decoded(chain: Chain, raw: msgspec.Raw, shape: type[L]) -> L | None:
-    """None for an unreadable log of another contract. Raises: Unavailable for any other that is unreadable."""
+    """Return the decoded log; None for an unreadable one of another contract.
+
+    Raises: Unavailable for any other unreadable log.
+    """
     try:
         return msgspec.json.decode(raw, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -163,30 +173,30 @@ def _moved_by(chain: Chain, raw: msgspec.Raw, index: int) -> UsdtTransfer | None
 
 
 def quantity(text: str) -> int:
-    """A number of JSON-RPC. Raises: Unavailable."""
+    """Return the value of a JSON-RPC number. Raises: Unavailable."""
     if not _QUANTITY.match(text):
         raise Unavailable("a node says a number that is none")
     return int(text, 16)
 
 
 def plain_hash(text: str) -> str:
-    """A hash without its `0x`. Raises: Unavailable."""
+    """Return a hash without its `0x`. Raises: Unavailable."""
     if not _HASH.match(text.lower()):
         raise Unavailable("a node says a hash that is none")
     return text[2:].lower()
 
 
 def topic_of(payload: bytes) -> str:
-    """An address as a topic, or as the argument of a call."""
+    """Return an address as a topic, or as the argument of a call."""
     return f"0x{payload.rjust(32, bytes(1)).hex()}"
 
 
 def _moved(chain: Chain, log: _Log, index: int) -> UsdtTransfer | None:
-    """The movement of USDT that a log tells of. None for other events, and for a movement of nothing: strangers send
-    such to be seen at an address. `index` is the log's place in its transaction: the number that nodes give it counts
-    by block, and changes when a block is taken back.
+    """Return the movement of USDT in a log.
 
-    Raises: Unavailable for a log of USDT that cannot be true.
+    None for other events, and for a movement of nothing: strangers send these to appear at an address. `index` is
+    the log's position in its transaction. The number that nodes report counts by block, and changes when a block is
+    reverted. Raises: Unavailable for a log of USDT that cannot be true.
     """
     if log.address.lower() != chain.usdt or not log.topics or log.topics[0].lower() != TRANSFER:
         return None

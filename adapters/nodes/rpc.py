@@ -1,7 +1,7 @@
-"""One node, by JSON-RPC over HTTP: a question, and its answer in a shape.
+"""One node, over JSON-RPC and HTTP: a query, and its typed answer.
 
-A node's address may hold a key. So it stands in no fault, repr or log line: a node is called by its network and its
-place in the setting.
+A node's address may contain a key, so no fault, repr or log line shows it. They name a node by its network and its
+position in the setting.
 """
 
 import asyncio
@@ -23,18 +23,20 @@ T = TypeVar("T")
 ANSWER_MAX = 8 * 1024 * 1024
 _LIMIT = 7.0
 _AT_ONCE = 8
-"""Questions under way, at most: a pass over many addresses is not to look like an attack."""
+"""Concurrent queries at most: a pass over many addresses must not look like an attack."""
 _REST = {HTTPStatus.TOO_MANY_REQUESTS: 5.0, HTTPStatus.FORBIDDEN: 30.0}
-"""Seconds in which a node is not asked the same question when it does not say how long. TronGrid answers 403, and keeps
-to 30 seconds."""
+"""Seconds without the same query after this status, if the node does not say how long.
+
+TronGrid answers 403, and keeps it up for 30 seconds.
+"""
 _REST_MOST = 60.0
 _NO_ANSWER_REST = 2.0
-"""Seconds; twice as many each time it gives none again: one that hangs must not hold up every look."""
+"""Seconds without queries after a missing answer, doubled each time: a node that hangs must not delay every read."""
 _TOO_OFTEN = re.compile(
     r"rate.?limit|request rate|too many requests|throttl|capacity|per second|/second|quota|credit|lack of computing",
     re.IGNORECASE,
 )
-"""Of a code that says both, the words tell too many questions from too many results."""
+"""Words that separate too many queries from too many results, for a code that means both."""
 _TOO_OFTEN_CODES = (429, -32029, -32097)
 _KEY_HEADERS = {"tron": "TRON-PRO-API-KEY"}
 _WORDS = 120
@@ -42,17 +44,17 @@ _SAID = 1000
 
 
 class NodeRefused(Unavailable):
-    """The node says no to this question, for certain and not for being asked too often."""
+    """The node refuses this query, certainly and not for its frequency."""
 
     def __init__(self, message: str, code: int = 0, *, said: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, retry_after=retry_after)
         self.code = code
         self.said = said
-        """The node's own words, for what they mean and not for a log."""
+        """The node's own text, to find its meaning and not for a log."""
 
 
 class TooOften(Unavailable):
-    """The node counts our questions, or gave no answer just now: ask it later, and not for less."""
+    """The node limits our queries, or did not answer just now: repeat the query later, not with a smaller range."""
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -65,19 +67,19 @@ class _Reply(msgspec.Struct, frozen=True):
     result: msgspec.Raw = msgspec.Raw()
     error: msgspec.Raw = msgspec.Raw()
     own_error: str | None = msgspec.field(default=None, name="Error")
-    """TRON's limiter speaks no JSON-RPC."""
+    """Error of TRON's rate limiter, which does not speak JSON-RPC."""
 
 
 class _OddAnswer(Fault):
-    """JSON, but no answer to the question. It says nothing about the node's other answers."""
+    """JSON that does not answer the query. It says nothing about the node's other answers."""
 
 
 class _NoAnswer(_OddAnswer):
-    """What came is not even JSON: something else than the node answers at its address."""
+    """The answer is not even JSON: another program than the node answers at its address."""
 
 
 class NodeAddress(msgspec.Struct, frozen=True):
-    """Where a node is, and what it is to be told. Its repr hides the keys."""
+    """URL of a node, and the headers for it. Its repr hides the keys."""
 
     base: str
     query: Mapping[str, str] | None
@@ -88,11 +90,12 @@ class NodeAddress(msgspec.Struct, frozen=True):
 
 
 class Node:
-    """A node of a network. Belongs to the event loop that first asks it."""
+    """Node of a network. It belongs to the event loop that queries it first."""
 
     def __init__(self, name: str, url: str, clock: Clock, *, limit: float = _LIMIT) -> None:
-        """`url`: as the setting has it; what stands before an `@` is a key, which goes into a header. Opens nothing
-        yet. Raises: NotConfigured for what is no address of a node."""
+        """Read the URL of the setting, in which a key may stand before an `@` and then goes into a header, without
+        connecting. Raises: NotConfigured for a text that is no address of a node.
+        """
         self.name = name
         at = read_address(name, url)
         self._query = at.query
@@ -102,28 +105,28 @@ class Node:
         self._clock = clock
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._rests_until = float("-inf")
-        """While it is silent, the node is asked nothing."""
+        """Time until which the node gets no queries, after a missing answer."""
         self._limited_until: dict[str, float] = {}
-        """By method: the node counts our questions, and is asked the other ones."""
+        """End of a pause by method: the node limits this method, and still gets other queries."""
         self._silent = 0
-        """How many questions in a row had no answer."""
+        """Number of queries in a row without an answer."""
         self._number = 0
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"
 
     async def ask(self, method: str, shape: type[T], *params: Any) -> T:
-        """The result, in this shape. A read, whatever the method.
+        """Return the result in this shape. The method must only read.
 
-        Raises: NodeRefused; TooOften; Unavailable for everything else that is no answer; NotConfigured when the key is
-        not taken. Only silence, or an answer that is not JSON, rests the node for other questions.
+        Raises: NodeRefused; TooOften; Unavailable for any other failure; NotConfigured if the key is refused. Only
+        silence, or an answer that is not JSON, pauses the node for other queries.
         """
         return await self._asked(method, shape, params, writes=False)
 
     async def send(self, method: str, *params: Any) -> str:
-        """The same for what does something there.
+        """Call a method that has an effect.
 
-        Raises: NodeRefused; TooOften, Unavailable, NotConfigured: it was certainly not done; OutcomeUnknown.
+        Raises: NodeRefused; TooOften, Unavailable or NotConfigured if it certainly had no effect; OutcomeUnknown.
         """
         return await self._asked(method, str, params, writes=True)
 
@@ -155,8 +158,8 @@ class Node:
             raise (NodeRefused if 400 <= answer.status < 500 else Unavailable)(str(fault)) from None
 
     async def ask_for(self, method: str, shape: type[T], *params: Any) -> T | None:
-        """The same, of what may not be there: None."""
-        found: T | None = await self.ask(method, shape | None, *params)  # type: ignore[arg-type]  # a union is a shape, too
+        """Return the result; None if the node has no such thing."""
+        found: T | None = await self.ask(method, shape | None, *params)  # type: ignore[arg-type] # a union is a shape, too
         return found
 
     async def close(self) -> None:
@@ -174,7 +177,7 @@ class Node:
         except msgspec.ValidationError:
             raise _OddAnswer(f"{self.name}: {method}: status {status}, and JSON of another shape") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            # A status of 4xx is a refusal, whatever stands below it.
+            # A status of 4xx is a refusal, whatever the body contains.
             kind = _OddAnswer if 400 <= status < 500 else _NoAnswer
             raise kind(f"{self.name}: {method}: status {status}, and no answer of JSON-RPC") from None
         self._silent = 0
@@ -200,13 +203,13 @@ class Node:
     def _rest_silent(self) -> None:
         now = self._clock.monotonic()
         if self._rests_until > now:
-            return  # several questions under way at once are one silence
+            return  # several concurrent queries count as one silence
         self._rests_until = now + min(_NO_ANSWER_REST * 2 ** min(self._silent, 5), _REST_MOST)
         self._silent += 1
 
 
 def _error(raw: bytes) -> _Error:
-    """An error in whatever shape: a code or words that cannot be read make it no less of an error."""
+    """Return an error of any shape. It stays an error even if its code or text cannot be read."""
     try:
         return msgspec.json.decode(raw, type=_Error)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -221,14 +224,18 @@ def _is_too_often(error: _Error) -> bool:
 
 
 def _quotable(said: str) -> str:
-    """What a node said, as far as it can stand in a log: a line, without an address, which may hold our key."""
+    """Return the part of a node's text that may go into a log: one line, without an address, which may contain our
+    key.
+    """
     words = "".join(each for each in said[: 4 * _WORDS] if each.isprintable()).split(" ")
     return " ".join("…" if "://" in word else word for word in words)[:_WORDS]
 
 
 def read_address(name: str, url: str) -> NodeAddress:
-    """What an address of the setting says; `name` begins with the network's. Raises: NotConfigured, which does not
-    quote it."""
+    """Read an address of the setting; `name` begins with the network's.
+
+    Raises: NotConfigured, which does not quote it.
+    """
     try:
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")

@@ -1,4 +1,4 @@
-"""How networks write the 20 bytes that an address is, and what base58 with a checksum holds."""
+"""The networks' forms of the 20 bytes of an address, and the content of base58 with a checksum."""
 
 import re
 from collections.abc import Callable
@@ -14,19 +14,19 @@ _ADDRESS = 20
 _TRON = b"\x41"
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 _MOST = 128
-"""Letters that are read: an extended key has 111."""
+"""Characters that are read at most: an extended key has 111."""
 
 
 class Spelling(msgspec.Struct, frozen=True):
-    """A network's way to write addresses."""
+    """A network's form of addresses."""
 
     write: Callable[[bytes], str]
     read: Callable[[str], bytes]
-    """Raises: ValueError for what is no address as it is written there."""
+    """Returns the 20 bytes. Raises: ValueError for a text that is no address in this form."""
 
 
 def base58check(body: bytes) -> str:
-    """The text of it and its checksum."""
+    """Return the text of the body and its checksum."""
     raw = body + _checksum(body)
     number, letters = int.from_bytes(raw), ""
     while number:
@@ -36,7 +36,7 @@ def base58check(body: bytes) -> str:
 
 
 def read_base58check(text: str) -> bytes:
-    """What was written so, without its checksum. Raises: ValueError."""
+    """Return the body of such a text, without its checksum. Raises: ValueError."""
     number, zeros = 0, len(text) - len(text.lstrip("1"))
     if len(text) > _MOST:
         raise ValueError("too long")
@@ -64,7 +64,7 @@ def _read_tron(text: str) -> bytes:
 
 
 def _evm(payload: bytes) -> str:
-    """With the checksum of EIP-55, which is in the case of its letters."""
+    """Return the text with the checksum of EIP-55, which sets the case of its letters."""
     digits = _whole(payload).hex()
     marks = keccak256(digits.encode()).hex()
     return "0x" + "".join(

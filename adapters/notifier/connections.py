@@ -1,7 +1,7 @@
-"""Connections of the notifier. They remember the status line of an answer, whatever aiohttp's parser makes of the rest.
+"""Connections of the notifier. They remember the status line of an answer, even if aiohttp's parser rejects the rest.
 
-A merchant's receiver has answered once a whole head with a final status is there (docs/webhooks.md "What a receiver
-does"). aiohttp drops the head when the body behind it is broken and came in the same bytes.
+A merchant's receiver has answered once a complete head with a final status has arrived (docs/webhooks.md "What a
+receiver does"). aiohttp drops the head if a broken body arrived in the same bytes.
 """
 
 import re
@@ -16,12 +16,12 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 
 HEAD_MAX = 64 * 1024
-"""Bytes of an answer's head, interim answers included."""
+"""Bytes of an answer's head, including interim answers."""
 HEADERS_MAX = 200
 _INTERIM_MAX = 8
-"""Interim answers (1xx) before the final one. More of them would have us read on without end."""
+"""Interim answers (1xx) before the final one. The limit keeps us from reading without end."""
 _POOLED = 65
-"""Connections to one host tried for a webhook: the 64 that the pool keeps at most, and a new one."""
+"""Connections to one host tried for a webhook: up to 64 in the pool, and a new one."""
 
 _NO_HEADERS: Mapping[bytes, bytes] = {}
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -31,15 +31,15 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?=[ \r\n])")
 
 
 class NeverFinal(aiohttp.ClientError):
-    """The receiver sends interim answers only."""
+    """The receiver sends only interim answers."""
 
 
 class HeadTooLarge(aiohttp.ClientError):
-    """The head of an answer has more bytes or more lines than we read."""
+    """The head of an answer has more bytes or lines than we read."""
 
 
 class Attempt:
-    """One exchange: what came back, over which connection, and whether that has to be a new one."""
+    """One exchange: its answer, its connection, and whether that must be a new one."""
 
     __slots__ = ("fresh", "protocol", "retry_after", "status")
 
@@ -47,32 +47,32 @@ class Attempt:
         self.fresh = False
         self.protocol: HeadReader | None = None
         self.status: int | None = None
-        """The final status of the answer, once its whole head was read."""
+        """Final status of the answer, once its complete head was read."""
         self.retry_after: Mapping[bytes, bytes] = _NO_HEADERS
-        """Headers Retry-After and Date of an answer that may ask us to wait, by name in lower case."""
+        """Headers Retry-After and Date of an answer that may tell us to wait, by name in lower case."""
 
     @property
     def was_stale(self) -> bool:
-        """Whether it went over a kept connection on which no byte came back."""
+        """Whether it used a kept connection on which no byte came back."""
         return self.protocol is not None and self.protocol.requests > 1 and not self.protocol.answering
 
 
 ATTEMPT: ContextVar[Attempt] = ContextVar("attempt")
-"""The exchange of the present task. aiohttp's session hands nothing of ours down to its connector."""
+"""Exchange of the current task. aiohttp's session passes no data of ours to its connector."""
 
 
 class HeadReader(ResponseHandler):
-    """aiohttp's protocol, which also reads the status line of the present answer by itself."""
+    """aiohttp's protocol, which also reads the status line of the current answer itself."""
 
     attempt: Attempt
-    """The present exchange."""
+    """The current exchange."""
     requests = 0
-    """How many requests this connection carried, the present one included."""
+    """Requests on this connection, including the current one."""
     answering = False
-    """Whether a byte of the present answer came."""
+    """Whether a byte of the current answer arrived."""
 
     def set_response_params(self, **options: Any) -> None:
-        """Begin with a request: its answer is read from the next byte on."""
+        """Start a request: its answer begins with the next byte."""
         self.requests += 1
         self.answering = False
         self._head, self._searched, self._interim = bytearray(), 0, 0
@@ -99,7 +99,7 @@ class HeadReader(ResponseHandler):
             if end.end() > HEAD_MAX or self._head.count(b"\n", start, end.start()) > HEADERS_MAX:
                 raise HeadTooLarge
             if line is None:
-                break  # no answer of HTTP/1: aiohttp's parser says so
+                break  # not an answer of HTTP/1: aiohttp's parser reports it
             code = int(line[1])
             if code >= 200 or code == 101:
                 self.attempt.status = code
@@ -122,7 +122,7 @@ class HeadReader(ResponseHandler):
 
 
 class Connector(aiohttp.TCPConnector):
-    """A pool of such connections."""
+    """Pool of such connections."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -134,8 +134,10 @@ class Connector(aiohttp.TCPConnector):
         traces: Any,
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
     ) -> Connection:
-        """Return a connection on which nothing came unasked: that would be taken for the answer to this webhook. An
-        attempt that has to be `fresh` gets a new one. Raises what aiohttp raises."""
+        """Return a connection without unrequested bytes, which would count as the answer to this webhook.
+
+        A `fresh` attempt gets a new one. Raises aiohttp's errors.
+        """
         attempt = ATTEMPT.get()
         for _ in range(_POOLED):
             connection = await super().connect(req, traces, timeout)
@@ -148,7 +150,7 @@ class Connector(aiohttp.TCPConnector):
 
 
 def give_up(connection: Connection) -> None:
-    """Close it at once: bytes that are not sent yet would keep it open for as long as the receiver does not read."""
+    """Close the connection at once. Unsent bytes would keep it open for as long as the receiver does not read."""
     if connection.transport is not None:
         connection.transport.abort()
     connection.close()

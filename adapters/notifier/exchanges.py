@@ -1,9 +1,8 @@
-"""The two ways in which a webhook goes out over aiohttp's connections, with TLS, names, pool and parser its own in
-both.
+"""Two ways to send a webhook over aiohttp's connections. Both use aiohttp's TLS, DNS, pool and parser.
 
-`ClientSession` prepares every request for whatever may come: redirects, cookies, proxies, middlewares, bodies that are
-streams. A webhook is a few bytes to an address that is checked already, so `DirectExchange` asks the connector for a
-connection, writes all of it at once and reads the answer: half of what the session takes (docs/performance.md).
+`ClientSession` prepares every request for redirects, cookies, proxies, middlewares and streamed bodies. A webhook
+is a few bytes to an address that is checked already. So `DirectExchange` takes a connection from the connector,
+writes everything at once and reads the answer, at half the cost of the session (docs/performance.md).
 """
 
 from collections.abc import Mapping
@@ -23,21 +22,26 @@ from .connections import HEAD_MAX, HEADERS_MAX, give_up
 from .guard import request_target
 
 _ANSWER_MAX = 4 * 1024
-"""Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
+"""Bytes of an answer that are read.
+
+Their content is unused, but reading a short answer to its end keeps the connection.
+"""
 _NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-"""The one limit is the notifier's, over the whole exchange."""
+"""No limits of aiohttp: the notifier limits the whole exchange."""
 _UNPACKED = "identity"
-"""Packed answers are not for us."""
+"""Header that asks for answers without compression."""
 _ADDRESSES = 10_000
-"""Requests that are kept."""
+"""Addresses whose request is cached."""
 
 
 class Exchange(Protocol):
-    """Posts webhooks over the connections of the connector that it is made with; it is the connector's owner."""
+    """Sender of webhooks over the connections of its connector, which it owns."""
 
     async def send(self, url: URL, webhook: WebhookRequest) -> int:
-        """Return the status, once the answer was read to its end or to our limit. Raises what aiohttp and sockets
-        raise, also when only the body is broken (`Attempt.status` is known then)."""
+        """Return the status, once the answer was read to its end or to our limit.
+
+        Raises the errors of aiohttp and sockets, also if only the body is broken (`Attempt.status` is then known).
+        """
         ...
 
     async def close(self) -> None:
@@ -46,8 +50,11 @@ class Exchange(Protocol):
 
 
 class SessionExchange:
-    """By a session: by what aiohttp documents alone, and so with any version of it. What a receiver does beside its
-    answer (answering unasked, not reading) is left to aiohttp."""
+    """Exchange over a session.
+
+    It uses only aiohttp's documented features, and so works with any version. aiohttp handles receivers that send
+    unrequested answers or do not read.
+    """
 
     def __init__(self, connector: aiohttp.TCPConnector) -> None:
         self._session = aiohttp.ClientSession(
@@ -62,27 +69,27 @@ class SessionExchange:
         )
 
     async def send(self, url: URL, webhook: WebhookRequest) -> int:
-        """As Exchange has it."""
+        """Send a webhook, as Exchange defines it."""
         headers = {hdrs.ACCEPT_ENCODING: _UNPACKED, **webhook.headers}
         async with self._session.post(url, data=webhook.body, headers=headers, allow_redirects=False) as response:
             await _read(response.content)
-            return response.status  # leaving here gives up a connection whose answer goes on
+            return response.status  # leaving the block drops a connection whose answer goes on
 
     async def close(self) -> None:
-        """As Exchange has it."""
+        """Close all connections."""
         await self._session.close()
 
 
 class DirectExchange:
-    """On the connections themselves."""
+    """Exchange directly on the connections."""
 
     def __init__(self, connector: aiohttp.TCPConnector) -> None:
         self._connector = connector
         self._addresses: dict[str, _Address] = {}
-        """By the text of the address: URLs that differ in spelling may be equal."""
+        """Requests by the text of the address: URLs with different spellings may be equal."""
 
     async def send(self, url: URL, webhook: WebhookRequest) -> int:
-        """As Exchange has it. Raises ValueError for a header that is not one line of ASCII."""
+        """Send a webhook, as Exchange defines it. Raises ValueError for a header that is not one line of ASCII."""
         address = self._addresses.get(webhook.url) or self._address(url, webhook.url)
         whole = b"%b%b\r\n%b" % (address.head, _lines(webhook.headers, len(webhook.body)), webhook.body)
         connection = await self._connector.connect(address, [], _NO_LIMITS)
@@ -93,14 +100,14 @@ class DirectExchange:
             raise
         transport = connection.transport
         if transport is not None and transport.get_write_buffer_size():
-            # Who answers without reading would have every webhook gather here.
+            # A receiver that answers without reading would let unsent webhooks pile up here.
             give_up(connection)
         else:
-            connection.release()  # which closes one whose answer goes on
+            connection.release()  # closes a connection whose answer goes on
         return status
 
     async def close(self) -> None:
-        """As Exchange has it."""
+        """Close all connections."""
         await self._connector.close()
 
     def _address(self, url: URL, text: str) -> "_Address":
@@ -112,7 +119,7 @@ class DirectExchange:
 
 
 class _Address(aiohttp.ClientRequest):
-    """What the connector wants to know of a request, which is the same for all webhooks to an address."""
+    """Request data that the connector needs, the same for all webhooks to an address."""
 
     _key: ConnectionKey | None = None
     target = "/"
@@ -120,14 +127,14 @@ class _Address(aiohttp.ClientRequest):
 
     @property
     def connection_key(self) -> ConnectionKey:
-        """Where a connection for it may go; put together once."""
+        """Key of its connections, computed once."""
         if self._key is None:
             self._key = super().connection_key
         return self._key
 
     @cached_property
     def head(self) -> bytes:
-        """How every webhook begins."""
+        """First lines of every webhook to this address."""
         host = self.headers[hdrs.HOST]
         lines = f"POST {self.target} HTTP/1.1", f"Host: {host}", f"Accept-Encoding: {_UNPACKED}", "Accept: */*"
         return "".join(f"{line}\r\n" for line in lines).encode("ascii")
@@ -142,7 +149,7 @@ def _lines(headers: Mapping[str, str], length: int) -> bytes:
 
 
 async def _exchanged(connection: Connection, whole: bytes, address: _Address) -> int:
-    """Send a request and read its final answer: the status."""
+    """Send a request, and return the status of its final answer."""
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None:
         raise aiohttp.ClientConnectionResetError("the connection was closed")
@@ -174,5 +181,7 @@ async def _read(content: StreamReader) -> None:
 EXCHANGE: type[DirectExchange] | type[SessionExchange] = (
     DirectExchange if aiohttp.__version__.startswith("3.14.") else SessionExchange
 )
-"""aiohttp's minor versions may change how its parts work together. With one that is not known here its session is used;
-the contract tests do so once more."""
+"""Minor versions of aiohttp may change how its parts work together.
+
+With a version that is not listed here, the session is used; the contract tests run once more with it.
+"""

@@ -1,9 +1,9 @@
-"""Which addresses we post to: a merchant chooses the receiver, so it could name our own network
+"""Addresses to which webhooks may go: a merchant chooses the receiver, and could name our own network
 (docs/webhooks.md "Your address").
 
-Two gates. `check_url` reads the address as text and stops what can be seen there. `SocketGuard` stands where a socket
-is made, on the numeric address about to be connected to, so no name, redirect, odd spelling of a number or DNS answer
-that changed in between gets around it (a checking resolver alone lets literals through: they are never resolved).
+There are two checks. `check_url` reads the address as text and rejects what the text shows. `SocketGuard` checks
+the numeric address when a socket is made. So no name, redirect, odd spelling of a number or changed DNS answer gets
+around it. A checking resolver alone would let literal addresses through, because they are never resolved.
 """
 
 import errno
@@ -21,7 +21,7 @@ _URL = re.compile(r"([A-Za-z]+)://([^/?#]*)(.*)\Z", re.ASCII)
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{0,5}))?\Z", re.ASCII)
 _HOST_MAX = 253
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}\Z", re.ASCII)
-"""RFC 1035, 2.3. The underscore occurs."""
+"""RFC 1035, 2.3. Underscores occur in practice."""
 
 _REFUSED_4 = tuple(
     ip_network(net)
@@ -44,8 +44,11 @@ _REFUSED_4 = tuple(
     )
 )
 _GLOBAL_6 = ip_network("2000::/3")
-"""All that was ever given out for the open network: everything else (NAT64 64:ff9b::/96, unique local, link-local, old
-ways to write an IPv4 address) is refused without a list."""
+"""Range of all addresses assigned for the public internet.
+
+Every other one (NAT64 64:ff9b::/96, unique local, link-local, old ways to write an IPv4 address) is refused without
+a list.
+"""
 _REFUSED_6 = tuple(
     ip_network(net)
     for net in (
@@ -59,23 +62,29 @@ _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class BadAddress(ValueError):
-    """The webhook's address is none that we post to. The message is for operators and holds no part of the address."""
+    """The webhook's address is not allowed. The message is for operators and contains no part of the address."""
 
 
 class AddressBlocked(OSError):
-    """The host stands for a network address that we never post to. An OSError, as the connector expects of a socket."""
+    """The host resolves to a network address that is never allowed.
+
+    An OSError, as the connector expects from a socket.
+    """
 
     WHY = "the host's network address is not public"
 
     def __init__(self) -> None:
-        # The same errno and text each time: the connector joins the errors of several addresses, and keeps this
-        # type only when they are all alike.
+        # Always use the same errno and text: the connector joins the errors of several addresses, and keeps this type
+        # only if they are all alike.
         super().__init__(errno.EACCES, self.WHY)
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """An address of the open network. The lists are our own because `is_global` differs between Python versions (and
-    is true of multicast); both must agree."""
+    """Return whether it is an address of the public internet.
+
+    The lists are our own, because `is_global` differs between Python versions (and is true for multicast); both
+    must agree.
+    """
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)
@@ -86,23 +95,22 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def is_loopback(address: IPv4Address | IPv6Address) -> bool:
-    """This very machine, also when written as an IPv4 address inside an IPv6 one."""
+    """Return whether it is this machine, also as an IPv4 address inside an IPv6 one."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return any((mapped or address) in net for net in _LOOPBACK)
 
 
 class SocketGuard:
-    """Makes the connector's sockets, and none towards a forbidden address: no byte leaves.
+    """Maker of the connector's sockets, which makes none for a forbidden address, so that no byte leaves.
 
-    `loopback`: this machine's own addresses are allowed beside the public ones (test mode, where the installation
-    permits it).
+    `loopback`: also allow this machine's own addresses (test mode, if the installation permits it).
     """
 
     def __init__(self, *, loopback: bool) -> None:
         self._loopback = loopback
 
     def __call__(self, info: AddrInfoType) -> socket.socket:
-        """A socket for `info`. Raises: AddressBlocked."""
+        """Return a socket for `info`. Raises: AddressBlocked."""
         family, kind, protocol, _, where = info
         try:
             address = ip_address(where[0])
@@ -114,11 +122,11 @@ class SocketGuard:
 
 
 def check_url(text: str, *, plain_http: bool) -> URL:
-    """Return the address in the spelling that the merchant gave. Raises: BadAddress.
+    """Return the address in the merchant's spelling. Raises: BadAddress.
 
-    https to any port, because merchants' receivers stand on many, and a TLS greeting harms no other service;
-    `plain_http` (test mode) adds http. Scheme and host alone are put into lower case. What we judge here must be what
-    the URL parser reads, so an address is refused when the two disagree.
+    https may go to any port, because merchants' receivers use many, and a TLS greeting harms no other service.
+    `plain_http` (test mode) also allows http. Only scheme and host become lower case. The check must see what the
+    URL parser reads, so an address on which the two disagree is refused.
     """
     if len(text) > _URL_MAX:
         raise BadAddress(f"longer than {_URL_MAX} characters")
@@ -153,7 +161,7 @@ def check_url(text: str, *, plain_http: bool) -> URL:
 
 
 def request_target(text: str) -> str:
-    """Path and query of an address as written, without the fragment, which never travels."""
+    """Return path and query of an address as written, without the fragment, which is never sent."""
     parts = _URL.match(text)
     rest = parts[3].partition("#")[0] if parts else ""
     return rest if rest.startswith("/") else f"/{rest}"
@@ -162,7 +170,7 @@ def request_target(text: str) -> str:
 def _check_host(host: str) -> None:
     if ":" in host:
         try:
-            IPv6Address(host)  # where it leads is judged by the SocketGuard
+            IPv6Address(host)  # the SocketGuard checks the address itself
         except ValueError:
             raise BadAddress("no host of that form") from None
         return
@@ -170,7 +178,7 @@ def _check_host(host: str) -> None:
     if len(host) > _HOST_MAX or not all(map(_LABEL.match, labels)):
         raise BadAddress("no host of that form")
     if labels[-1].isdigit() or labels[-1].lower().startswith("0x"):
-        # A name never ends in a number: this is an IPv4 address, and only its plain form means the same everywhere.
+        # A name never ends in a number, so this is an IPv4 address, and only its plain form means the same everywhere.
         try:
             IPv4Address(host)
         except ValueError:

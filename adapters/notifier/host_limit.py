@@ -1,28 +1,28 @@
-"""How many webhooks may be on their way to one host at once, whoever posts them.
+"""Limit on the concurrent webhooks to one host, from all callers.
 
-Deliveries ask core/domain/webhooks/limiter.py before they come here, in all and by host; test webhooks, which a
-merchant asks for, do not, and many merchants may name one host.
+Deliveries pass core/domain/webhooks/limiter.py first, in total and by host. Test webhooks, which a merchant
+requests, do not, and many merchants may name one host.
 """
 
 import asyncio
 from collections import deque
 
 Host = tuple[str, int]
-"""Its name, and the port."""
+"""Host name and port."""
 
 
 class Waitlist:
-    """The permits of one host, given to who comes first. asyncio.Semaphore is the same with five calls for each use."""
+    """Permits of one host, first come, first served. asyncio.Semaphore does the same with five calls for each use."""
 
     __slots__ = ("_waiting", "free")
 
     def __init__(self, permits: int) -> None:
         self.free = permits
-        """None while somebody waits."""
+        """Free permits; None while a webhook waits."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def wait(self) -> None:
-        """Wait for a permit, where none is free."""
+        """Wait for a permit if none is free."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -33,7 +33,7 @@ class Waitlist:
             raise
 
     def give_back(self) -> None:
-        """Hand a permit on to the first who still waits, or keep it free."""
+        """Pass a permit on to the first waiting webhook, or keep it free."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -43,18 +43,19 @@ class Waitlist:
 
 
 class HostLimit:
-    """Gives out turns, first come first served per host.
+    """Permits by host, first come, first served.
 
-    Not the connector's own limits: its queue runs on the webhook's time, and would charge our wait to the receiver.
+    The connector's own limits do not fit: its queue counts towards the webhook's time, and would charge our wait to
+    the receiver.
     """
 
     def __init__(self, per_host: int) -> None:
         self._per_host = per_host
         self._waitlists: dict[Host, Waitlist] = {}
-        """One that nobody holds is forgotten, so that memory follows what is under way."""
+        """Waitlists in use. An unused one is dropped, so that memory follows the webhooks under way."""
 
     async def enter(self, host: Host) -> None:
-        """Wait for a turn at this host; `leave` ends it."""
+        """Wait for a permit for this host; `leave` returns it."""
         waitlist = self._waitlists.get(host)
         if waitlist is None:
             waitlist = self._waitlists[host] = Waitlist(self._per_host)
@@ -68,7 +69,7 @@ class HostLimit:
             raise
 
     def leave(self, host: Host) -> None:
-        """The turn is over."""
+        """Return the permit."""
         waitlist = self._waitlists[host]
         waitlist.give_back()
         self._forget(host, waitlist)

@@ -1,4 +1,4 @@
-"""Posting webhooks over HTTP with aiohttp (docs/webhooks.md "When you do not answer")."""
+"""Sending of webhooks over HTTP with aiohttp (docs/webhooks.md "When you do not answer")."""
 
 import os
 import ssl
@@ -21,18 +21,20 @@ from .resolver import ThreadResolver
 
 _NOTE_MAX = 200
 _DNS_SECONDS = 10
-"""How long a lookup is remembered. It may be stale or a lie: the guard looks at what is connected to."""
+"""Seconds for which a lookup is cached. It may be outdated or false: the guard checks the connected address."""
 _DNS_THREADS = 256
 _CHECKED = 10_000
-"""Addresses whose check is remembered: that of the text, which comes out the same each time. The other gate, at the
-socket, is passed anew by every connection."""
+"""Addresses whose text check is cached, because its result never changes.
+
+Every connection passes the other check, at the socket, again.
+"""
 
 
 class HttpNotifier:
-    """Posts each webhook once; redirects, proxies, cookies and packed answers are not for us.
+    """Notifier that sends each webhook once, without redirects, proxies, cookies and compressed answers.
 
-    Live webhooks and webhooks of test mode (`open_network`) have connections of their own, so that a webhook never
-    travels on one that was allowed for the other kind.
+    Live webhooks and test webhooks (`open_network`) have separate connections, so that a webhook never uses a
+    connection that was allowed for the other kind.
     """
 
     def __init__(
@@ -47,14 +49,14 @@ class HttpNotifier:
         resolver: AbstractResolver | None = None,
         exchange: Callable[[aiohttp.TCPConnector], Exchange] = EXCHANGE,
     ) -> None:
-        """Opens nothing yet.
+        """Set up the notifier without connecting.
 
-        `loopback`: webhooks of test mode may go to this machine itself, where other services may listen.
-        `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host`: how many may
-        be under way at once to one host and port, of each kind; further ones wait, which is not charged to the
-        receiver. How many may be in all is for whoever posts (core/domain/webhooks/limiter.py). `keep_alive`: seconds
-        an idle connection is kept. `tls`: other than the system's trust, for receivers under a private authority.
-        `exchange`: how webhooks go out over connections (exchanges.py).
+        `loopback`: test webhooks may go to this machine itself, where other services may listen. `limit`: seconds
+        for a whole exchange, from connecting to the last byte of the answer. `per_host`: concurrent webhooks of
+        each kind to one host and port; further ones wait, which is not charged to the receiver. The caller limits
+        the total (core/domain/webhooks/limiter.py). `keep_alive`: seconds an idle connection is kept. `tls`: other
+        than the system's trust, for receivers with a private authority. `exchange`: the way to send over
+        connections (exchanges.py).
         """
         self._clock = clock
         self._loopback = loopback
@@ -70,9 +72,9 @@ class HttpNotifier:
         self._closed = False
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
-        """Send it once. Never raises for what the receiver or the network does: that is the result.
+        """Send a webhook once. A failure of the receiver or the network is a result, never an error.
 
-        Raises RuntimeError when the notifier was closed before the webhook's turn came.
+        Raises RuntimeError if the notifier was closed before the webhook was sent.
         """
         try:
             url, host = self._address(webhook)
@@ -97,7 +99,7 @@ class HttpNotifier:
         )
 
     def _pause(self, headers: Mapping[bytes, bytes]) -> int | None:
-        """Return the seconds that an answer asks us to wait, an hour at most; None when it asks for nothing readable.
+        """Return the seconds that an answer tells us to wait, an hour at most; None if it gives none that we can read.
 
         A date counts from the answer's own Date, because the clocks of both sides may differ.
         """
@@ -111,8 +113,10 @@ class HttpNotifier:
         return max(0, min(round((until - now).total_seconds()), RETRY_AFTER_MAX))
 
     async def close(self) -> None:
-        """Close all connections. Webhooks under way end as broken connections, or at their limit; no further one can be
-        posted."""
+        """Close all connections.
+
+        Webhooks under way end as broken connections, or at their limit; new ones are refused.
+        """
         self._closed = True
         exchanges = list(self._exchanges.values())
         self._exchanges.clear()
@@ -121,7 +125,8 @@ class HttpNotifier:
         await self._resolver.close()
 
     def _address(self, webhook: WebhookRequest) -> tuple[URL, Host]:
-        """The webhook's address and whose it is, checked once for many webhooks: reading it takes a fifth of posting.
+        """Return the webhook's address and its host, checked once for many webhooks: reading it takes a fifth of the
+        time of sending.
 
         Raises: BadAddress.
         """
@@ -137,9 +142,9 @@ class HttpNotifier:
     async def _attempt(
         self, exchange: Exchange, url: URL, webhook: WebhookRequest, attempt: Attempt
     ) -> tuple[Answer, int | None, str]:
-        """Return how it ended, the status, and a note on the cause.
+        """Return the result, the status, and a note on the cause.
 
-        A whole head with a final status is the answer, even if the body breaks or does not end in time.
+        A complete head with a final status is the answer, even if the body breaks or does not end in time.
         """
         ATTEMPT.set(attempt)
         try:
@@ -151,9 +156,9 @@ class HttpNotifier:
             return self._fault(error)
 
     async def _exchanged(self, exchange: Exchange, url: URL, webhook: WebhookRequest, attempt: Attempt) -> int:
-        """Send the webhook; send it once more, on a new connection, when a kept one broke before any byte came back.
+        """Send the webhook; send it again, on a new connection, if a kept one broke before any byte came back.
 
-        The receiver closed it for being idle in that moment, most likely, which says nothing about the webhook.
+        Most likely the receiver closed the idle connection at that moment, which says nothing about the webhook.
         """
         try:
             return await exchange.send(url, webhook)
@@ -181,7 +186,7 @@ class HttpNotifier:
         return self._deadlines
 
     def _exchange(self, open_network: bool) -> Exchange:
-        """The exchange for a kind of webhook, made inside the running loop, which it then belongs to."""
+        """Return the exchange for a kind of webhook. It is made inside the running loop, to which it then belongs."""
         if self._closed:
             raise RuntimeError("the notifier is closed")
         exchange = self._exchanges.get(open_network)
@@ -205,12 +210,12 @@ def _http_date(text: str) -> datetime | None:
         read = parsedate_to_datetime(text)
     except ValueError:
         return None
-    # RFC 9110 has dates in GMT alone; "-0000" reads as no zone.
+    # RFC 9110 allows only GMT; "-0000" parses as no zone.
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def _tls_note(error: aiohttp.ClientSSLError) -> str:
-    """Notes are made of the cause alone: aiohttp's own texts hold the address."""
+    """Return a note on the cause only, because aiohttp's own texts contain the address."""
     cause = error.os_error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"certificate: {cause.verify_message}"
@@ -221,7 +226,8 @@ def _connection_note(error: aiohttp.ClientConnectorError) -> str:
     cause = error.os_error
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "the host's name was not found"
-    # The cause's own text may hold the address; its number does not. None: several addresses failed differently.
+    # The cause's own text may contain the address; its number does not. Without a number, several addresses failed
+    # differently.
     return f"no connection: {os.strerror(cause.errno) if cause.errno else type(cause).__name__}"
 
 

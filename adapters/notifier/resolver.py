@@ -1,4 +1,4 @@
-"""Looking up names with threads of our own."""
+"""DNS lookups on our own threads."""
 
 import asyncio
 import socket
@@ -12,16 +12,16 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 T = TypeVar("T")
 
 Name = tuple[str, int, socket.AddressFamily]
-"""What is looked up: a host's name, the port, and which kind of address."""
+"""Subject of a lookup: host name, port, and kind of address."""
 
 _PATIENCE = 1.0
-"""Seconds a lookup takes until the answer of the one before will do, and the name is a slow one."""
+"""Seconds after which a lookup falls back to the previous answer, and the name counts as slow."""
 _REMEMBERED = 10_000
-"""Names of which an answer, or that they are slow, is remembered."""
+"""Names with a cached answer, or known as slow."""
 
 
 class Lookup:
-    """A lookup under way, for all who ask meanwhile."""
+    """Lookup under way, shared by all callers."""
 
     __slots__ = ("begun", "task", "waiting")
 
@@ -30,21 +30,21 @@ class Lookup:
     def __init__(self) -> None:
         self.waiting = 0
         self.begun = False
-        """It has a thread, which nobody can take away from it."""
+        """Whether it has a thread, which it then keeps."""
 
 
 class ThreadResolver(AbstractResolver):
-    """The system's resolver, on threads that nothing else waits for.
+    """The system's resolver, on separate threads.
 
-    A name whose servers are dead holds its thread for many seconds. The event loop's own pool has six threads on two
-    cores (uvloop's has four), so that a handful of dead names there would stop the lookups of every other merchant.
-    Here, too, there may be more dead names than threads. So each has one thread at most, those whose last lookup was
-    slow have half of all, and a name that was found before is known while it is looked up again. That answer may be
-    old; what is connected to is looked at by the guard.
+    A name with dead servers holds its thread for many seconds. The event loop's own pool has six threads on two
+    cores (uvloop's has four), so a handful of dead names there would stop the lookups of every other merchant.
+    Here, too, there may be more dead names than threads. So each name has one thread at most, and names whose last
+    lookup was slow share half of the threads. A name that was found before keeps its answer while it is looked up
+    again. That answer may be old; the guard checks the connected address.
     """
 
     def __init__(self, threads: int, *, patience: float = _PATIENCE) -> None:
-        # Threads start with the first lookups, not here.
+        # The threads start with the first lookups, not here.
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cambist-dns")
         self._for_slow_ones = asyncio.Semaphore(max(threads // 2, 1))
         self._patience = patience
@@ -55,7 +55,7 @@ class ThreadResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of `host`. Raises OSError when it has none."""
+        """Return the addresses of `host`. Raises OSError if it has none."""
         name = host, port, family
         lookup = self._under_way.get(name)
         if lookup is None:
@@ -68,7 +68,7 @@ class ThreadResolver(AbstractResolver):
             await asyncio.wait([lookup.task], timeout=None if known is None else self._patience)
         finally:
             lookup.waiting -= 1
-            # One that has its thread goes on without whoever gave up waiting: its answer is of use.
+            # A lookup that has its thread goes on without its callers, because its answer is useful later.
             if not lookup.waiting and not lookup.begun:
                 self._under_way.pop(name, None)
                 lookup.task.cancel()
@@ -79,7 +79,7 @@ class ThreadResolver(AbstractResolver):
         return lookup.task.result()
 
     async def close(self) -> None:
-        """Forget the lookups under way; their threads end with them."""
+        """Drop the lookups under way; their threads end with them."""
         for lookup in [*self._under_way.values()]:
             lookup.task.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -123,7 +123,7 @@ class ThreadResolver(AbstractResolver):
         if task.exception() is None:
             _remember(self._known, name, task.result())
         else:
-            # Who says that there is no such name is believed at once.
+            # An answer that there is no such name counts at once.
             self._known.pop(name, None)
 
 

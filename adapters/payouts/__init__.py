@@ -1,1 +1,1 @@
-"""Wallets: ways of filling the port UsdtSender."""
+"""Wallets: implementations of the port UsdtSender."""

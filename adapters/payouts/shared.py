@@ -1,4 +1,4 @@
-"""What wallets of all networks ask of nodes, and read off what they say."""
+"""Queries and checks that the wallets of all networks share."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ _BALANCE_OF = "0x70a08231"
 
 
 class Moved(Protocol):
-    """What a transfer says that it moves. Addresses are their 20 bytes."""
+    """Movement that a transfer declares. Addresses are their 20 bytes."""
 
     @property
     def owner(self) -> bytes: ...
@@ -23,7 +23,10 @@ class Moved(Protocol):
 
 
 def seen(view: View, receipt: Receipt, chain: Chain, made: Moved) -> TransferState:
-    """One that ended well has moved what it says; a final one that moved nothing never will."""
+    """Return the state of a transfer with this receipt.
+
+    A successful one has moved what it declares; a final transfer that moved nothing has failed.
+    """
     if receipt.height > view.final:
         return TransferState.IN_BLOCK
     write, units = chain.spelling.write, chain.units(made.amount)
@@ -35,7 +38,10 @@ def seen(view: View, receipt: Receipt, chain: Chain, made: Moved) -> TransferSta
 
 
 def recipient_of(chain: Chain, address: str, owner: bytes) -> bytes:
-    """The 20 bytes of it. Raises: Refused for what is no address of somebody else there."""
+    """Return the 20 bytes of an address.
+
+    Raises: Refused for a text that is no address on the network, or is the wallet's own.
+    """
     try:
         payload = chain.spelling.read(address)
     except ValueError:
@@ -46,7 +52,7 @@ def recipient_of(chain: Chain, address: str, owner: bytes) -> bytes:
 
 
 def is_address_of(chain: Chain, address: str, owner: bytes) -> bool:
-    """Whether a text is the address of these 20 bytes on the network."""
+    """Return whether a text is the address of these 20 bytes on the network."""
     try:
         return chain.spelling.read(address) == owner
     except ValueError:
@@ -54,16 +60,19 @@ def is_address_of(chain: Chain, address: str, owner: bytes) -> bool:
 
 
 async def usdt_of(nodes: Nodes, view: View, owner: bytes) -> int:
-    """The token's smallest parts that an address has. Raises: Unavailable, NotConfigured."""
+    """Return an address's balance in the token's smallest units. Raises: Unavailable, NotConfigured."""
     call = {"to": nodes.chain.usdt, "data": f"{_BALANCE_OF}{topic_of(owner)[2:]}"}
     return await _least(nodes, view, "eth_call", call, "latest")
 
 
 async def coins_of(nodes: Nodes, view: View, owner: bytes) -> int:
-    """The smallest parts of the network's own coin that an address has. Raises: Unavailable, NotConfigured."""
+    """Return an address's balance in the smallest units of the network's own coin.
+
+    Raises: Unavailable, NotConfigured.
+    """
     return await _least(nodes, view, "eth_getBalance", f"0x{owner.hex()}", "latest")
 
 
 async def _least(nodes: Nodes, view: View, method: str, *params: object) -> int:
-    """The least that as many nodes say as are needed: none alone says that the wallet has enough."""
+    """Return the lowest balance that the required number of nodes report, because a single node could overstate it."""
     return min(await nodes.agreed(view, "balances", lambda node: quantity_at(node, method, *params)))

@@ -1,4 +1,4 @@
-"""Who holds the key of the wallet that pays out."""
+"""Signer with the key of the wallet that pays out."""
 
 import re
 from typing import Protocol
@@ -14,23 +14,23 @@ SIGNATURE = 65
 
 
 class Signer(Protocol):
-    """Signs for one address. A key in a file, or a device that never shows it (docs/providers/chains.md "The key")."""
+    """Signer for one address: a key in a file, or a device that never shows it (docs/providers/chains.md "The key")."""
 
     @property
     def payload(self) -> bytes:
-        """The address: its 20 bytes."""
+        """The address as 20 bytes."""
         ...
 
     async def sign(self, digest: bytes) -> bytes:
-        """The recoverable signature of these 32 bytes: r, s, and 0 or 1. Raises: Unavailable, NotConfigured."""
+        """Return the recoverable signature of these 32 bytes: r, s, and 0 or 1. Raises: Unavailable, NotConfigured."""
         ...
 
 
 class KeySigner:
-    """Signs with a key in memory. Its repr hides it."""
+    """Signer with a key in memory. Its repr hides the key."""
 
     def __init__(self, key: str) -> None:
-        """`key`: 64 hex digits. Raises: NotConfigured, without quoting it."""
+        """Read the key, 64 hex digits. Raises: NotConfigured, without quoting it."""
         match = _KEY.match(key.strip())
         try:
             self._key = PrivateKey(bytes.fromhex(match[1] if match else ""))
@@ -46,18 +46,18 @@ class KeySigner:
 
 
 def signer_of(signature: bytes, digest: bytes) -> bytes:
-    """The address that signed. Raises: ValueError for what is no signature."""
+    """Return the address that signed. Raises: ValueError for an invalid signature."""
     if len(signature) != SIGNATURE:
         raise ValueError("a signature has 65 bytes")
-    plain = signature[:-1] + bytes((signature[-1] % 27,))  # some write 27 and 28 for 0 and 1
+    plain = signature[:-1] + bytes((signature[-1] % 27,))  # some signers write 27 and 28 for 0 and 1
     try:
         return _payload(PublicKey.from_signature_and_message(plain, digest, hasher=None))
-    except Exception as error:  # the library raises its own and plain ones
+    except Exception as error:  # the library raises its own errors and built-in ones
         raise ValueError("no signature") from error
 
 
 def signer_is(payload: bytes, signature: bytes, digest: bytes) -> bool:
-    """Whether this address signed."""
+    """Return whether this address signed."""
     try:
         return signer_of(signature, digest) == payload
     except ValueError:

@@ -1,9 +1,9 @@
-"""A wallet without money, on a chain of its own: transfers that come into a block and become final by the clock.
+"""Wallet without money, on its own chain: transfers get into a block and become final by the clock.
 
-The chain lies in the storage, so that it survives a restart, and every process of the service sees the same one. It
-keeps no timers: how a transfer stands follows from what is written and the clock whenever it is asked. Signing writes
-nothing, as with a real wallet: a transfer that was signed and never sent leaves no trace. What was sent is written down
-by its operation, too, in the step that brings it onto the chain.
+The storage holds the chain, so that it survives a restart and every process of the service sees the same one. There
+are no timers: the state of a transfer follows from the stored entry and the clock. Signing stores nothing, as with
+a real wallet: a transfer that is signed and never broadcast leaves no trace. Broadcasting stores the transfer by
+its operation as well.
 """
 
 import re
@@ -23,19 +23,19 @@ from ...ports.storage import Storage
 from ..script import Ending, SenderScript, Twist, be_silent, begin_read, begin_write, fault, spoken
 
 LIFETIME = timedelta(seconds=60)
-"""From signing until no block takes a transfer any more: what TRON gives a transaction."""
+"""Time from signing until no block accepts a transfer any more, as on TRON."""
 FINALITY = timedelta(seconds=5)
-"""From a block until it is final; so a transfer is proven absent this long after its end."""
+"""Time from a block until it is final. A transfer is proven absent this long after its expiry."""
 
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _TRON = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}\Z")
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}\Z")
-"""The shapes of addresses. Whether a checksum is right the core checks (core/domain/wallets.py), before it asks."""
+"""Form of an EVM address. The core checks the checksum (core/domain/wallets.py) before it calls the wallet."""
 _DECIMALS = {Network.TRON: 6, Network.ETHEREUM: 6, Network.BSC: 18}
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True):
-    """What a blob says. Its hash is the transaction's, as on TRON."""
+    """Content of a blob. Its hash is the transaction's hash, as on TRON."""
 
     wallet: str
     operation: str
@@ -51,18 +51,18 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     state: TransferState
     since: datetime
     held: bool = False
-    """Somebody said that it stands so: the clock does not move it on."""
+    """A simulation call fixed the state, so the clock does not change it."""
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sent for an operation: the body of a note whose key is the operation, a slash and the hash."""
+    """A transfer sent for an operation: the body of a note whose key is the operation, a slash and the hash."""
 
     tx_hash: str
     blob: bytes
 
 
 class SimulatedSender:
-    """Fills the ports ListingSender and SenderSimulator, with USDT on a network of its own."""
+    """Implementation of the ports ListingSender and SenderSimulator, with USDT on its own network."""
 
     def __init__(
         self,
@@ -74,28 +74,31 @@ class SimulatedSender:
         script: SenderScript | None = None,
         network: Network = Network.TRON,
     ) -> None:
-        """`network`: where it pays out. It takes addresses of TRON there, too, since exchanges are always on TRON."""
+        """Set up the wallet on `network`. It also accepts addresses of TRON, because exchanges are always on TRON."""
         self._chain = Notebook(name, _Entry, storage, clock)
         self._sent = Notebook(name, _Sent, storage, clock)
         self._clock = clock
         self._ids = ids
         self._network = network
         self.script = script or SenderScript()
-        """What the next calls shall do instead of behaving."""
+        """Faults for the next calls."""
 
     @property
     def name(self) -> str:
-        """As given; part of every note's id."""
+        """Name of the wallet, which is part of every note's id."""
         return self._chain.provider
 
     @property
     def capabilities(self) -> SenderCapabilities:
-        """USDT on its network."""
+        """Capabilities: USDT on its network."""
         return SenderCapabilities(network=self._network, decimals=_DECIMALS[self._network], simulated=True)
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
-        """Another transaction at each call. Raises: Refused for an amount that the network cannot move, or what does
-        not look like an address; what the script says."""
+        """Sign another transaction at each call.
+
+        Raises: Refused for an amount that the network cannot move, or a text that does not look like an address;
+        the scripted faults.
+        """
         await begin_read(self._clock, self.script.sign)
         if units <= 0 or units % self.capabilities.step:
             raise Refused("no amount that the network can move", reason="amount")
@@ -114,10 +117,11 @@ class SimulatedSender:
         return SignedTransfer(operation=operation, tx_hash=sha256(blob).hexdigest(), blob=blob, expires_at=expires_at)
 
     async def broadcast(self, signed: SignedTransfer) -> None:
-        """Into a block at once; final after FINALITY. One that a dropped block threw out comes back so.
+        """Put a transfer into a block at once; it is final after FINALITY. A transfer from a dropped block gets into a
+        new one the same way.
 
-        Raises: Refused for one that this wallet did not sign as it stands, or that has expired and is in no block;
-        OutcomeUnknown when the storage lost its answer; what the script says.
+        Raises: Refused for a transfer that this wallet did not sign in this form, or that has expired and is in no
+        block; OutcomeUnknown when the storage lost its answer; the scripted faults.
         """
         twist = await begin_write(self._clock, self.script.broadcast)
         self._check(signed)
@@ -133,18 +137,21 @@ class SimulatedSender:
             raise fault(twist)
 
     async def state(self, signed: SignedTransfer) -> TransferState:
-        """The transfer by the clock of now. Raises: Unavailable; what the script says."""
+        """Return the state of the transfer now. Raises: Unavailable; the scripted faults."""
         await self._begin_read(self.script.state)
         now, end = self._clock.now(), _end(signed)
         written = await self._chain.read(signed.tx_hash)
         entry = _as_of(written, end, now)
         if entry.state is TransferState.FAILED and entry != written:
-            # Written down before it is said, so that a broadcast still under way comes too late.
+            # Store the failure before reporting it, so that a concurrent broadcast comes too late.
             entry = await self._change(signed.tx_hash, lambda before: _as_of(before, end, now))
         return entry.state
 
     async def find(self, operation: str) -> SentTransfer | None:
-        """What was broadcast for the operation and has not failed. Raises: Unavailable; what the script says."""
+        """Return the transfer that was broadcast for the operation and has not failed.
+
+        Raises: Unavailable; the scripted faults.
+        """
         await self._begin_read(self.script.find)
         now = self._clock.now()
         for sent in await self._sent.below(operation):
@@ -158,19 +165,19 @@ class SimulatedSender:
         return None
 
     async def sent_since(self, moment: datetime) -> list[SentTransfer]:
-        """What was broadcast since and has not failed. Raises: Unavailable."""
+        """Return the transfers broadcast since `moment` that have not failed. Raises: Unavailable."""
         operations = {key.rpartition("/")[0] for key, _ in await self._sent.since(moment) if "/" in key}
         found = [await self.find(operation) for operation in sorted(operations)]
         return [each for each in found if each is not None]
 
     async def pretend(self, tx_hash: str, state: TransferState) -> None:
-        """Put the transfer in that state. Raises: ValueError for what is no hash in canonical form."""
+        """Put the transfer in that state. Raises: ValueError for a hash that is not in canonical form."""
         if not _HASH.match(tx_hash):
             raise ValueError("a transaction hash is 64 hex digits in lower case")
         await self._chain.put(tx_hash, _Entry(state=state, since=self._clock.now(), held=True))
 
     def _check(self, signed: SignedTransfer) -> None:
-        """A network takes only what a wallet signed as it stands."""
+        """Refuse a transfer that the wallet did not sign in this form."""
         try:
             body = msgspec.json.decode(signed.blob, type=_Body)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -185,8 +192,10 @@ class SimulatedSender:
     async def _change(
         self, tx_hash: str, change: Callable[[_Entry | None], _Entry], sent: SignedTransfer | None = None
     ) -> _Entry:
-        """Write what `change` makes of the entry, whether there is one or not, and what was `sent` with it. Raises:
-        Unavailable."""
+        """Store the result of `change` for the entry, which may not exist yet, together with the `sent` transfer.
+
+        Raises: Unavailable.
+        """
         key = "" if sent is None else f"{sent.operation}/{tx_hash}"
         page = None if sent is None else _Sent(tx_hash=tx_hash, blob=sent.blob)
         entry, is_new = await self._chain.start(
@@ -195,7 +204,7 @@ class SimulatedSender:
         if is_new:
             return entry
         if page is not None and await self._sent.read(key) is None:
-            # Somebody said how it stands before it was sent.
+            # A simulation call set the state before the transfer was sent.
             await self._sent.start(key, page)
         changed = await self._chain.change(tx_hash, change)
         if changed is None:
@@ -203,7 +212,7 @@ class SimulatedSender:
         return changed
 
     async def _begin_read(self, twists: deque[Twist]) -> None:
-        """No read is refused: the network is unavailable instead."""
+        """Apply the script to a read. A read is never refused; the network is unavailable instead."""
         twist = await spoken(self._clock, twists)
         if twist.ending is Ending.REFUSED:
             raise Unavailable(twist.message, retry_after=twist.retry_after)
@@ -218,7 +227,7 @@ def _end(signed: SignedTransfer) -> datetime:
 
 
 def _as_of(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:
-    """How the transaction stands once time did its part."""
+    """Return the state of the transaction at the time `now`."""
     if entry is None:
         entry = _Entry(state=TransferState.UNSEEN, since=now)
     if entry.state is TransferState.UNSEEN and now >= expires_at + FINALITY:
@@ -229,7 +238,7 @@ def _as_of(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:
 
 
 def _included(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:
-    """A block is made with the transaction in it, unless it is in one already or has expired."""
+    """Put the transaction into a new block, unless it is in one or has expired."""
     known = _as_of(entry, expires_at, now)
     if known.state is TransferState.UNSEEN and now < expires_at:
         return _Entry(state=TransferState.IN_BLOCK, since=now)

@@ -1,5 +1,7 @@
-"""What nodes of the EVM say to a transaction that is handed to them (docs/providers/chains.md "What a node answers").
-There are no codes for it: each kind of node has its own words."""
+"""Answers of EVM nodes to a submitted transaction (docs/providers/chains.md "What a node answers").
+
+There are no error codes for it: each kind of node has its own texts.
+"""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +12,14 @@ from ...nodes.rpc import Node, NodeRefused
 
 
 class Taken(Enum):
-    """What an answer means."""
+    """Meaning of an answer."""
 
     YES = "yes"
-    """The node has it."""
+    """The node has the transaction."""
     USED = "used"
-    """Something with its number is in a block already; perhaps this one."""
+    """A transaction with its number is in a block already, perhaps this one."""
     LATER = "later"
-    """Not now: it costs too little for the moment, waits for others, or the wallet lacks coins for gas."""
+    """Not now: the fee is too low at present, other transactions must come first, or the wallet lacks coins for gas."""
     NO = "no"
     """Never."""
 
@@ -26,7 +28,7 @@ _YES = re.compile(
     r"(already exists: )?already known|known transaction(: (0x)?[0-9a-f]{2,64})?|transaction already imported"
     r"|transaction with the same hash was already imported\.?|existing txn? with same hash"
 )
-"""All of an answer: more words may turn it into a no."""
+"""Answers that must match whole, because more words may reverse their meaning."""
 _WORDS: Sequence[tuple[Taken, str]] = (
     (Taken.USED, "nonce too low|nonce is too low|old nonce|invalid nonce|mined"),
     (Taken.LATER, "insufficient funds|insufficient balance|exceeds (account )?balance|for sender balance"),
@@ -42,13 +44,15 @@ _WORDS: Sequence[tuple[Taken, str]] = (
     (Taken.NO, "intrinsic gas|exceeds block gas limit|gas limit (is )?too high|gas limit exceeded"),
     (Taken.NO, "exceeds the configured cap|fee cap exceeded|higher than max fee|exceeds max fee|oversized"),
 )
-"""Whole words anywhere in an answer. The first row that fits counts; the meaning of other words is unknown."""
+"""Words that may stand anywhere in an answer. The first row that fits counts; any other text has an unknown meaning."""
 _MEANINGS = tuple((taken, re.compile(rf"\b(?:{words})\b")) for taken, words in _WORDS)
 
 
 def meaning(said: str) -> Taken | None:
-    """Return the meaning of a node's words; None where it is unknown. Some clients write `NonceTooLow` or
-    `NONCE_TOO_LOW`."""
+    """Return the meaning of a node's text; None if it is unknown.
+
+    Some clients write `NonceTooLow` or `NONCE_TOO_LOW`.
+    """
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", said).replace("_", " ").strip().lower()
     if _YES.fullmatch(plain):
         return Taken.YES
@@ -56,10 +60,11 @@ def meaning(said: str) -> Taken | None:
 
 
 async def handed_over(nodes: Sequence[Node], raw: bytes) -> Taken:
-    """Hand a transaction to the first that takes it. What one says no to, another may take: they are asked in turn.
+    """Submit a transaction to the first node that takes it, trying one node after another, because another may take
+    what one refuses.
 
-    Raises: OutcomeUnknown where one of them may have taken it; Unavailable, with the first one's words, where all say
-    `LATER` or none is there; NotConfigured.
+    Raises: OutcomeUnknown if one of them may have taken it; Unavailable, with the first node's text, if all say
+    `LATER` or none is reachable; NotConfigured.
     """
     said: list[Taken] = []
     faults: list[Fault] = []

@@ -1,8 +1,8 @@
-"""What a wallet gave its numbers to: the network takes each number (nonce) of an address once, and in their order.
+"""Book of a wallet's numbers. The network accepts each number (nonce) of an address once, and in order.
 
-Every number that was given has a page of its own, so of several processes that want the next one each gets another.
-What is signed for it is written down before anybody else has it, and what was ever handed over is marked before that:
-so of one number's transactions one alone takes effect, and whoever asks knows which they are.
+Every assigned number has its own page, so processes that want the next one at the same time each get another. A
+signed transaction is stored before any other process or node gets it, and a page is marked before its transaction
+is broadcast. So only one transaction of a number takes effect, and the book knows all candidates.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from ....ports.faults import Unavailable
 from ....ports.notebook import Notebook
 
 _AGE = 1000
-"""Blocks after which it is written down anew how far the book is whole, although nothing was sent."""
+"""Blocks after which the checkpoint is renewed although nothing was sent."""
 
 
 class Try(msgspec.Struct, frozen=True):
@@ -22,84 +22,94 @@ class Try(msgspec.Struct, frozen=True):
 
     raw: bytes
     at: datetime
-    """When it was signed."""
+    """Time of signing."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A number, and what has it."""
+    """A number, and the transfer that has it."""
 
     operation: str
     place: int
-    """Among the attempts of its operation, from 0 on."""
+    """Position among the attempts of its operation, from 0."""
     nonce: int
     recipient: bytes = b""
     amount: int = 0
-    """In the token's smallest parts."""
+    """Amount in the token's smallest units."""
     height: int
-    """A final block before which nothing had this number."""
+    """Final block before which no transaction had this number."""
     tries: tuple[Try, ...] = ()
-    """In their order: the transfer, and those with higher fees. None: who began it died, or cannot sign just now."""
+    """Signed transactions, in order: the transfer, then the same with higher fees.
+
+    Empty if the process that took the number died, or cannot sign now.
+    """
     handed: bool = False
-    """It may have been handed to the network."""
+    """Whether it may have been broadcast."""
     void: bool = False
-    """It was never handed over, and never will be: the last of the tries only uses up its number."""
+    """Whether it was given up: it was never broadcast and never will be.
+
+    Its last transaction only uses up the number.
+    """
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the book is whole."""
+    """Checkpoint up to which the book is complete."""
 
     nonce: int
-    """All numbers below this one were given before the book began, or have a page."""
+    """Every number below this one was used before the book began, or has a page."""
     height: int
-    """A final block up to which nothing had a number from that one on."""
+    """Final block up to which no transaction had this number or a higher one."""
 
 
 class Book:
-    """The pages of one wallet."""
+    """Pages of one wallet."""
 
     def __init__(self, wallet: str, attempts: Notebook[Attempt], given: Notebook[str], known: Notebook[Known]) -> None:
-        """`wallet`: its address."""
+        """Open the book of the wallet with this address."""
         self._wallet = wallet
         self._attempts = attempts
         self._given = given
         self._known = known
 
     async def attempts(self, operation: str) -> list[Attempt]:
-        """All of an operation, in their order. Raises: Unavailable."""
+        """Return all attempts of an operation, in order. Raises: Unavailable."""
         return await self._attempts.below(self._of(operation))
 
     async def of_number(self, nonce: int) -> Attempt | None:
-        """Who has the number; None: nobody. Raises: Unavailable."""
+        """Return the attempt that has the number; None if the number is free. Raises: Unavailable."""
         key = await self._given.read(self._number(nonce))
         return None if key is None else await self._attempts.read(key)
 
     async def give(self, attempt: Attempt) -> bool:
-        """Give the number to this attempt; False where another has it. Raises: Unavailable, also where the operation
-        has such an attempt already."""
+        """Assign the number to this attempt; return False if another has it.
+
+        Raises: Unavailable, also if the operation already has such an attempt.
+        """
+        # Most lost races show here, before the write.
         if await self._given.read(self._number(attempt.nonce)) is not None:
             return False
+        # One unit stores the number and the attempt's page. If two processes write at once, the storage lets one win.
         key = self._key(attempt)
         return (await self._given.start(self._number(attempt.nonce), key, self._attempts.note(key, attempt)))[1]
 
     async def change(self, attempt: Attempt, turn: Callable[[Attempt], Attempt]) -> Attempt:
-        """Have the page changed; how it then stands. Raises: Unavailable."""
+        """Change the page and return the result. Raises: Unavailable."""
         changed = await self._attempts.change(self._key(attempt), turn)
         if changed is None:
             raise Unavailable(f"{self._attempts.provider}: a page was there and is gone")
         return changed
 
     async def begun_since(self, moment: datetime) -> list[Attempt]:
-        """What got its number from then on. Raises: Unavailable."""
+        """Return the attempts that got their number since `moment`. Raises: Unavailable."""
         pages = await self._attempts.since(moment)
         return [msgspec.json.decode(body, type=Attempt) for key, body in pages if key.startswith(self._of(""))]
 
     async def known(self, begin: Known) -> Known:
-        """How far the book is whole; from `begin` on where it is new. Raises: Unavailable."""
+        """Return the checkpoint, or store `begin` as the first one. Raises: Unavailable."""
         found = await self._known.read(self._whole)
         return found if found is not None else (await self._known.start(self._whole, begin))[0]
 
     async def know(self, more: Known) -> None:
-        """It is whole so far. Raises: Unavailable."""
+        """Advance the checkpoint. Raises: Unavailable."""
 
         def turn(before: Known) -> Known:
             is_more = more.nonce > before.nonce or more.height > before.height + _AGE

@@ -1,4 +1,4 @@
-"""What gas costs, and what a wallet may spend on it."""
+"""Price of gas, and the limit on what a wallet may spend on it."""
 
 import msgspec
 
@@ -12,9 +12,12 @@ from .transaction import Fees
 GWEI = 10**9
 _COIN = 10**18
 _GAS_MOST = 1_000_000
-"""A transfer of USDT uses some 65 000: a node that says more than this is wrong."""
+"""Upper limit for gas. A transfer of USDT uses some 65 000, so a node that reports more than this is wrong."""
 _MARGIN = 4
-"""One more for so many: what a transfer uses changes with what the recipient holds until the block is made."""
+"""Safety margin: one more for every four.
+
+The gas of a transfer depends on the recipient's balance, which may change before the block.
+"""
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -27,16 +30,18 @@ async def _base_fee(node: Node) -> int | None:
 
 
 class Market:
-    """The price of gas on one network, by its nodes."""
+    """Price of gas on one network, as its nodes report it."""
 
     def __init__(self, nodes: Nodes, limit: int) -> None:
-        """`limit`: what one gas may cost, in wei."""
+        """Set up the market. `limit`: highest price of one gas, in wei."""
         self._nodes = nodes
         self.limit = limit
 
     async def fees(self, view: View) -> Fees:
-        """Such that the next blocks take a transaction, also when the base fee doubles. Raises: Unavailable, also where
-        the price is above the limit; NotConfigured."""
+        """Return fees that the next blocks accept, even if the base fee doubles.
+
+        Raises: Unavailable, also if the price is above the limit; NotConfigured.
+        """
         base = await self._nodes.first(view, "fees", _base_fee)
         if base is None:
             price = await self._price(view)
@@ -47,20 +52,25 @@ class Market:
         return Fees(min(2 * base + tip, self.limit), tip)
 
     async def raised(self, view: View, last: Fees) -> Fees | None:
-        """For another transaction in the place of one with these; None where that is above the limit. Raises:
-        Unavailable, NotConfigured."""
+        """Return fees to replace a transaction with these fees; None if they are above the limit.
+
+        Raises: Unavailable, NotConfigured.
+        """
         least = last.raised
         if least.most > self.limit:
             return None
         try:
             now = await self.fees(view)
         except Unavailable:
-            return least  # at its limit it is taken sooner than with less
+            return least  # even at the limit it is accepted sooner than with less
         most = max(least.most, now.most)
         return Fees(most, None if least.tip is None else min(most, max(least.tip, now.tip or 0)))
 
     async def gas(self, view: View, call: dict[str, str]) -> int:
-        """As much as a call may use. Raises: Unavailable, also where the contract would not do it; NotConfigured."""
+        """Return the gas limit for a call.
+
+        Raises: Unavailable, also if the contract would not execute it; NotConfigured.
+        """
         try:
             used = await self._nodes.first(view, "gas", lambda node: quantity_at(node, "eth_estimateGas", call))
         except NodeRefused as fault:
@@ -70,7 +80,10 @@ class Market:
         return used + used // _MARGIN
 
     async def check_coins(self, view: View, owner: bytes, needed: int) -> None:
-        """Raises: Unavailable where the wallet has less of the network's own coin; NotConfigured."""
+        """Check the wallet's balance of the network's own coin.
+
+        Raises: Unavailable if it is less than needed; NotConfigured.
+        """
         coins = await coins_of(self._nodes, view, owner)
         if coins < needed:
             wallet = self._nodes.chain.spelling.write(owner)
@@ -83,7 +96,7 @@ class Market:
         try:
             said = await self._nodes.first(view, "tips", lambda node: quantity_at(node, "eth_maxPriorityFeePerGas"))
         except Unavailable:
-            # Not every kind of node has it.
+            # Not every kind of node supports this method.
             return max(1, await self._price(view) - base)
         return max(1, said)
 

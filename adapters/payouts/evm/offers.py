@@ -1,5 +1,6 @@
-"""What is handed to the network for a number: the transfer, the same with a higher fee, or what only uses the number
-up."""
+"""Transactions offered to the network for a number: the transfer, the same with a higher fee, or an empty one that
+only uses the number up.
+"""
 
 import logging
 from contextlib import suppress
@@ -20,18 +21,20 @@ from .sightings import Sightings
 from .transaction import Transaction
 
 PATIENCE = timedelta(minutes=3)
-"""After which what is in no block is sent with a higher fee."""
+"""Time after which a transaction that is in no block is sent again with a higher fee."""
 GAP_AFTER = 600.0
-"""Seconds for which the network may wait for a number that was given to what was never handed over; then a transaction
-of nothing uses it up."""
+"""Seconds that the network may wait for a number whose transaction was never broadcast.
+
+Then an empty transaction uses the number up.
+"""
 _COIN_GAS = 21_000
-"""Of a transaction that moves nothing."""
+"""Gas of a transaction that moves nothing."""
 
 log = logging.getLogger("cambist.payouts")
 
 
 class Offers:
-    """Of one wallet."""
+    """Offers of one wallet."""
 
     def __init__(
         self,
@@ -51,15 +54,20 @@ class Offers:
         self._market = market
         self._clock = clock
         self._gap: tuple[int, float] | None = None
-        """The number that the network waits for, and since when this process knows."""
+        """The number that the network waits for, and the time when this process noticed."""
 
     async def signed(self, attempt: Attempt, made: Transaction) -> Attempt:
-        """The attempt with this one signed, too; with another's, where that was first."""
+        """Sign a transaction and add it to the attempt.
+
+        If another process added one first, return the attempt with that one.
+        """
+        # Sign and check the signature: a device may sign with another key.
         signature = await self._signer.sign(made.digest)
         if signer_of(signature, made.digest) != self._signer.payload:
             raise Unavailable("the signer signed for another address, or something else")
         new = Try(made.signed(signature), self._clock.now())
 
+        # Store it before it leaves this process, unless the page changed meanwhile.
         def turn(before: Attempt) -> Attempt:
             is_as_seen = (before.tries, before.void) == (attempt.tries, attempt.void)
             return msgspec.structs.replace(before, tries=(*before.tries, new)) if is_as_seen else before
@@ -67,11 +75,14 @@ class Offers:
         return await self._book.change(attempt, turn)
 
     async def newest(self, view: View, attempt: Attempt) -> bytes:
-        """What is to be handed over: the last that was signed, or one with a higher fee, where it is its turn and that
-        one was waited for long enough."""
+        """Return the transaction to broadcast: the last signed one, or a new one with a higher fee if this number is
+        next and the last one waited longer than PATIENCE.
+        """
         last = attempt.tries[-1]
+        # Keep the last one while it is recent, or while earlier numbers must come first.
         if self._clock.now() < last.at + PATIENCE or await self._sightings.count(view, "latest") != attempt.nonce:
             return last.raw
+        # Otherwise offer a higher fee, if it is within the limit and the wallet has the coins.
         made = transaction.read(last.raw).made
         fees = await self._market.raised(view, made.fees)
         if fees is None:
@@ -86,27 +97,34 @@ class Offers:
         return (await self.signed(attempt, msgspec.structs.replace(made, fees=fees))).tries[-1].raw
 
     async def unblock(self, view: View, attempt: Attempt) -> None:
-        """See to it that the number is used up that the network waits for, where that is another one, which nobody ever
-        handed over: its payout was called off, or another was signed in its place."""
+        """Use up the number that the network waits for, if it is an earlier one whose transaction was never broadcast.
+
+        This happens when a payout was cancelled, or another was signed in its place.
+        """
         with suppress(OutcomeUnknown, *NO_ANSWER):
+            # Step 1: find the number that the network waits for. If it is ours or a later one, nothing blocks us.
             count = await self._sightings.count(view, "latest")
             if count >= attempt.nonce:
                 return
+            # Step 2: give its owner GAP_AFTER seconds to broadcast it.
             if self._gap is None or self._gap[0] != count:
                 self._gap = (count, self._clock.monotonic())
             if self._clock.monotonic() < self._gap[1] + GAP_AFTER:
                 return
+            # Step 3: find its attempt; if the book has none, mark the number as used by none of our operations.
             first = await self._book.of_number(count)
             if first is None:
                 first = await self._numbers.give_nobody(count, view.final)
+            # Step 4: give up a number that was never broadcast. One that was broadcast is only sent again.
             if not first.handed:
                 first = await self._used_up(view, first)
             if first.tries:
                 await handed_over(view.nodes, await self.newest(view, first))
 
     async def _used_up(self, view: View, attempt: Attempt) -> Attempt:
-        """The attempt, whose place is given up: a transaction that moves nothing has it. Unless it was handed over."""
+        """Give up an attempt and sign an empty transaction for its number, unless it was broadcast."""
 
+        # Mark it before signing, so that no process broadcasts the transfer from now on.
         def turn(before: Attempt) -> Attempt:
             return before if before.handed else msgspec.structs.replace(before, void=True)
 

@@ -1,4 +1,4 @@
-"""RLP, in which transactions of Ethereum are written: bytes, and lists of them. Each value has one spelling."""
+"""RLP, the encoding of Ethereum's transactions: bytes, and lists of them. Each value has one encoding."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -8,11 +8,11 @@ Item: TypeAlias = "bytes | Sequence[Item]"
 _SHORT = 55
 _TEXT, _LIST = 0x80, 0xC0
 _DEPTH = 4
-"""Of lists in lists: an access list has three."""
+"""Depth of nested lists: an access list has three levels."""
 
 
 def encoded(item: Item) -> bytes:
-    """The bytes of it."""
+    """Return the encoded bytes."""
     if isinstance(item, bytes):
         return item if len(item) == 1 and item[0] < _TEXT else _head(len(item), _TEXT) + item
     body = b"".join(encoded(each) for each in item)
@@ -20,7 +20,7 @@ def encoded(item: Item) -> bytes:
 
 
 def decoded(data: bytes) -> Item:
-    """What they say. Raises: ValueError for what is no RLP, or not as `encoded` writes it."""
+    """Return the decoded value. Raises: ValueError for invalid RLP, or an encoding other than that of `encoded`."""
     item, end = _read(data, 0, _DEPTH)
     if end != len(data) or encoded(item) != data:
         raise ValueError("no RLP, or spelled another way")
@@ -28,12 +28,12 @@ def decoded(data: bytes) -> Item:
 
 
 def number(value: int) -> bytes:
-    """A whole number, as RLP has it: without zeros in front."""
+    """Return an integer in RLP's form, without leading zeros."""
     return value.to_bytes((value.bit_length() + 7) // 8)
 
 
 def read_number(item: Item) -> int:
-    """Raises: ValueError."""
+    """Return the integer. Raises: ValueError."""
     if not isinstance(item, bytes) or item[:1] == b"\0":
         raise ValueError("no number")
     return int.from_bytes(item)

@@ -1,6 +1,8 @@
-"""USDT paid out on Ethereum and BNB Smart Chain (docs/providers/chains.md "Paying out"): transfers are built and signed
-here, each with a number of the wallet that is written down first, followed by nodes that are held against one another,
-and called failed only by proof."""
+"""Payouts of USDT on Ethereum and BNB Smart Chain (docs/providers/chains.md "Paying out").
+
+Transfers are built and signed here. Each has a number of the wallet that is stored first. Several nodes are
+compared to follow it, and it counts as failed only with proof.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,10 +29,12 @@ _USUAL_GAS = 65_000
 
 
 class EvmSender:
-    """Fills the ports ListingSender and ReplacingSender. One wallet, which nobody else spends from."""
+    """Implementation of the ports ListingSender and ReplacingSender, for one wallet from which no other program
+    spends.
+    """
 
     def __init__(self, name: str, nodes: Nodes, signer: Signer, book: Book, clock: Clock, *, price_limit: int) -> None:
-        """`price_limit`: what one gas may cost, in wei. Opens nothing yet."""
+        """Set up the wallet without connecting. `price_limit`: highest price of one gas, in wei."""
         self._name = name
         self._nodes = nodes
         self._chain = nodes.chain
@@ -51,7 +55,7 @@ class EvmSender:
 
     @property
     def address(self) -> str:
-        """The wallet's."""
+        """Address of the wallet."""
         return self._chain.spelling.write(self._signer.payload)
 
     @property
@@ -59,21 +63,27 @@ class EvmSender:
         return SenderCapabilities(network=self._chain.network, decimals=self._chain.decimals)
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
-        """As the port has it. An operation has one number until the network proved that nothing came of it: what is
-        signed for it a second time is the same, or at least in the same place."""
+        """Sign a transfer, as the port defines it.
+
+        An operation keeps its number until the network proves that its transfer failed. So a second signature for
+        it is the same, or at least has the same number.
+        """
         if units <= 0 or units % self.capabilities.step:
             raise Refused("no amount that the network can move", reason="amount")
         recipient = recipient_of(self._chain, address, self._signer.payload)
         transfer = Transfer(recipient=recipient, amount=self._chain.amount(units), operation=operation)
         view = await self._nodes.view()
+        # Step 1: reuse the operation's last attempt, unless it certainly failed.
         attempts = await self._book.attempts(operation)
         attempt = None if not attempts else await self._still_open(view, attempts[-1])
         if attempt is not None and (attempt.recipient, attempt.amount) != (recipient, transfer.amount):
             raise Unavailable(f"something else was signed for {operation}")
+        # Step 2: without a signed transfer, check the balance and the fees before taking a number.
         if attempt is None or not attempt.tries:
             count = await self._sightings.count(view, "latest")
             waiting = await self._numbers.waiting(count)
             fees, gas = await self._means(view, transfer, [each for each in waiting if each != attempt])
+            # Step 3: take the next number, and sign for it.
             if attempt is None:
                 attempt = await self._numbers.give(view, transfer, count, place=len(attempts))
             made = self._call(attempt.nonce, fees, gas, transfer.data)
@@ -83,30 +93,34 @@ class EvmSender:
         return _first(attempt)
 
     async def broadcast(self, signed: SignedTransfer) -> None:
-        """As the port has it; with a higher fee, where it waited for a block long enough."""
+        """Broadcast a transfer, as the port defines it, with a higher fee if it waited long for a block."""
         made, transfer = self._checked(signed)
         view = await self._nodes.view()
+        # Mark the attempt as broadcast before a node gets it.
         attempt = await self._handed(view, signed, made.nonce, transfer)
         if attempt is None:
             raise Refused("another transaction has its place", reason="expired")
+        # Submit the newest transaction of the number.
         taken = await handed_over(view.nodes, await self._offers.newest(view, attempt))
         if taken is Taken.NO:
             raise Refused("the network does not take it", reason="invalid")
         if taken is Taken.USED:
+            # The number is used in a block: find out whether by this transfer or by another transaction.
             state, _ = await self._sightings.stands(view, self._moves(attempt))
             if state is TransferState.FAILED:
                 raise Refused("another transaction has its place", reason="expired")
             if state is TransferState.UNSEEN:
                 raise Unavailable("something has its place, and the nodes do not say yet what")
         elif self._clock.now() >= attempt.tries[-1].at + PATIENCE:
+            # The transfer waited long, so an earlier number may block it.
             await self._offers.unblock(view, attempt)
 
     async def state(self, signed: SignedTransfer) -> TransferState:
-        """As the port has it, of all transactions in its place."""
+        """Return the state of the transfer, as the port defines it, from all transactions with its number."""
         return (await self._stands(signed))[0]
 
     async def in_place(self, signed: SignedTransfer) -> SignedTransfer:
-        """As the port has it."""
+        """Return the transaction in its place, as the port defines it."""
         _, of = await self._stands(signed)
         if of is None or of == signed.tx_hash:
             return signed
@@ -117,7 +131,10 @@ class EvmSender:
         return msgspec.structs.replace(signed, tx_hash=of)
 
     async def find(self, operation: str) -> SentTransfer | None:
-        """As the port has it. What the book lacks, because it is of a backup, the network still knows."""
+        """Find the operation's transfer, as the port defines it.
+
+        The network still knows transfers that a restored book lacks.
+        """
         view = await self._nodes.view()
         await self._numbers.catch_up(view)
         for attempt in reversed(await self._book.attempts(operation)):
@@ -127,26 +144,29 @@ class EvmSender:
         return None
 
     async def sent_since(self, moment: datetime) -> list[SentTransfer]:
-        """As the port has it."""
+        """List sent transfers, as the port defines it."""
         view = await self._nodes.view()
         await self._numbers.catch_up(view)
         found = [await self._sent(view, attempt) for attempt in await self._book.begun_since(moment)]
         return [each for each in found if each is not None]
 
     async def check(self) -> None:
-        """Whether nodes take our keys, and the wallet can pay for a transfer. Raises: NotConfigured, Unavailable."""
+        """Check that nodes accept our keys, and that the wallet can pay for a transfer.
+
+        Raises: NotConfigured, Unavailable.
+        """
         await self._nodes.check()
         view = await self._nodes.view()
         fees = await self._market.fees(view)
         await self._market.check_coins(view, self._signer.payload, _USUAL_GAS * fees.most)
 
     async def shortages(self) -> Sequence[Shortage]:
-        """As the port has it."""
+        """Return shortages of nodes, as the port defines it."""
         shortage = await self._nodes.shortage()
         return [] if shortage is None else [shortage]
 
     async def owns(self, address: str) -> bool:
-        """As the port has it."""
+        """Return whether the address is the wallet's, as the port defines it."""
         return is_address_of(self._chain, address, self._signer.payload)
 
     async def close(self) -> None:
@@ -154,15 +174,18 @@ class EvmSender:
         await self._nodes.close()
 
     async def _still_open(self, view: View, attempt: Attempt) -> Attempt | None:
-        """None where nothing came of it, for certain."""
+        """Return the attempt; None if it certainly failed."""
         if not attempt.tries:
             return attempt
         state, _ = await self._sightings.stands(view, self._moves(attempt))
         return None if state is TransferState.FAILED else attempt
 
     async def _means(self, view: View, transfer: Transfer, waiting: list[Attempt]) -> tuple[Fees, int]:
-        """Raises: Unavailable where the wallet lacks USDT, or coins for gas, or the contract would not do it: what a
-        network charges for a transfer that fails is lost."""
+        """Return the fees and the gas for a transfer.
+
+        Raises: Unavailable if the wallet lacks USDT or coins for gas, or the contract would not execute the
+        transfer: the fee of a failed transfer is lost.
+        """
         held = await usdt_of(self._nodes, view, self._signer.payload) - sum(each.amount for each in waiting)
         if held < transfer.amount:
             free = self._chain.units(max(0, held)) / 10**8
@@ -178,7 +201,10 @@ class EvmSender:
         return Transaction(chain_id=self._chain.chain_id, nonce=nonce, fees=fees, gas=gas, to=token, data=data)
 
     def _checked(self, signed: SignedTransfer) -> tuple[Transaction, Transfer]:
-        """What the transfer says. Raises: Refused for what this wallet did not sign as it stands."""
+        """Return the transaction and its transfer.
+
+        Raises: Refused for a transaction that this wallet did not sign in this form.
+        """
         try:
             read = transaction.read(signed.blob)
             transfer = transaction.read_transfer(read.made.data)
@@ -191,7 +217,10 @@ class EvmSender:
         return read.made, transfer
 
     def _moves(self, attempt: Attempt) -> Moves:
-        """What is looked for: of a place that was given up not what only uses it up, which moves nothing."""
+        """Return the search for an attempt's transfer.
+
+        For an attempt that was given up, it leaves out the empty transaction, which moves nothing.
+        """
         tries = [each for each in attempt.tries if not (attempt.void and self._offers.is_of_nothing(each))]
         return Moves(
             owner=self._signer.payload,
@@ -221,7 +250,7 @@ class EvmSender:
         return await self._sightings.stands(view, moves)
 
     async def _handed(self, view: View, signed: SignedTransfer, nonce: int, transfer: Transfer) -> Attempt | None:
-        """The attempt, which says that it is handed over before it is; None where its place was given up."""
+        """Mark the attempt as broadcast and return it; None if it was given up."""
         attempt = await self._numbers.attempt(signed.operation, nonce)
         if attempt is None:
             attempt = await self._numbers.enter(view, nonce, transfer, signed.blob)
@@ -237,8 +266,11 @@ class EvmSender:
         return None if attempt.void else attempt
 
     async def _sent(self, view: View, attempt: Attempt) -> SentTransfer | None:
-        """What was handed over, unless nothing came of it. One that we only signed may have been handed over since the
-        backup that we are of was made."""
+        """Return the transfer that was broadcast, unless it failed.
+
+        A transfer that our book only shows as signed may have been broadcast after the backup from which the book
+        was restored.
+        """
         if not attempt.tries or attempt.void:
             return None
         moves = self._moves(attempt)

@@ -1,4 +1,4 @@
-"""What the network knows of a wallet's transactions: how a transfer stands, and what the wallet sent."""
+"""The network's knowledge of a wallet's transactions: the state of a transfer, and the wallet's sent transfers."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from functools import partial
@@ -19,20 +19,20 @@ _DYNAMIC = 2
 
 
 class Moves(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for."""
+    """Search for a transfer."""
 
     owner: bytes
     recipient: bytes
     amount: int
     nonce: int
     hashes: Sequence[str]
-    """Of all transactions that were signed for it."""
+    """Hashes of all transactions that were signed for it."""
     height: int | None
-    """A final block before which nothing had this number; None: nobody knows such a one."""
+    """Final block before which no transaction had this number; None if no such block is known."""
 
 
 class _Told(msgspec.Struct, frozen=True, rename="camel"):
-    """A transaction, as nodes tell of it."""
+    """Transaction in the form that nodes send."""
 
     nonce: str
     gas: str
@@ -49,15 +49,16 @@ class _Told(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Sightings:
-    """Of one wallet."""
+    """Sightings of one wallet."""
 
     def __init__(self, nodes: Nodes, owner: bytes) -> None:
         self._nodes = nodes
         self._owner = owner
 
     async def count(self, view: View, tag: str, *, most: bool = False) -> int:
-        """How many of the wallet's numbers are used: the least that as many nodes say as are needed, or the most.
-        Raises: Unavailable, NotConfigured."""
+        """Return how many of the wallet's numbers are used: the lowest count that the required number of nodes report,
+        or the highest with `most`. Raises: Unavailable, NotConfigured.
+        """
         owner = f"0x{self._owner.hex()}"
         said = await self._nodes.agreed(
             view, "numbers", lambda node: quantity_at(node, "eth_getTransactionCount", owner, tag)
@@ -65,12 +66,12 @@ class Sightings:
         return max(said) if most else min(said)
 
     async def stands(self, view: View, moves: Moves) -> tuple[TransferState, str | None]:
-        """How it stands, and by which transaction. Raises: Unavailable, NotConfigured."""
+        """Return the state of a transfer, and the transaction that decided it. Raises: Unavailable, NotConfigured."""
         for each in reversed(moves.hashes):
             receipt = await self._nodes.receipt(view, each)
             if receipt is not None:
                 return seen(view, receipt, self._nodes.chain, moves), each
-        # Some blocks deeper than what is final: nodes show a block before they know what is in it.
+        # Use a block some way below the final one: nodes show a block before they know its contents.
         proven = hex(max(0, view.final - self._nodes.chain.reread))
         if await self.count(view, proven) <= moves.nonce:
             return TransferState.UNSEEN, None
@@ -83,8 +84,10 @@ class Sightings:
         return seen(view, receipt, self._nodes.chain, moves), other
 
     async def is_known(self, view: View, hashes: Collection[str]) -> bool:
-        """Whether a node has one of them, in a block or waiting for one. That none has it, as many nodes say as are
-        needed. Raises: Unavailable, NotConfigured."""
+        """Return whether a node knows one of the transactions, in a block or waiting.
+
+        The answer no needs the required number of nodes. Raises: Unavailable, NotConfigured.
+        """
         for each in hashes:
             said = await self._nodes.voices(view, "transactions", partial(_told, of=each))
             if any(told is not None for told in said):
@@ -93,8 +96,11 @@ class Sightings:
         return False
 
     async def sent(self, view: View, first: int) -> AsyncIterator[tuple[int, list[tuple[Signed, bytes]]]]:
-        """Read the blocks from `first` on, span by span: the last block, and every transfer of USDT that the wallet
-        sent there, with the bytes that it signed. Raises: Unavailable, NotConfigured; earlier spans stay valid."""
+        """Read the blocks from `first` in spans.
+
+        Yield each span's last block, and the wallet's transfers of USDT in it with their signed bytes. Raises:
+        Unavailable, NotConfigured; earlier spans stay valid.
+        """
         spans = LogSearch(self._nodes).spans(view, first, view.latest, (), sender=topic_of(self._owner), sure=True)
         async for span in spans:
             found: list[tuple[Signed, bytes]] = []
@@ -109,8 +115,11 @@ class Sightings:
             yield span.end, found
 
     async def _in_its_place(self, view: View, moves: Moves) -> str | None:
-        """Find another transaction with the same number that moved USDT to the recipient. As many nodes have to agree
-        as are needed: none alone proves that there is nothing, or which number a transaction has."""
+        """Find another transaction with the same number that moved USDT to the recipient.
+
+        The required number of nodes must agree, because one alone proves neither that there is nothing nor which
+        number a transaction has.
+        """
         if moves.height is None:
             raise Unavailable("where this number was given is not known: nothing is proven")
         spans = LogSearch(self._nodes).spans(
@@ -123,7 +132,7 @@ class Sightings:
         return None
 
     async def _raw(self, node: Node, of: str) -> bytes:
-        """The bytes of a transaction, put together again. Raises: Unavailable where they are not those."""
+        """Rebuild the bytes of a transaction. Raises: Unavailable if their hash differs."""
         told = await _told(node, of)
         raw = b"" if told is None else _written(told, self._nodes.chain.chain_id)
         if tx_hash(raw) != of:

@@ -1,5 +1,6 @@
-"""Transactions of Ethereum and BNB Smart Chain, as they are signed and read again: those of EIP-1559, and those with
-one price for gas and the chain's id of EIP-155, for a network whose blocks have no base fee."""
+"""Transactions of Ethereum and BNB Smart Chain, signed and decoded: those of EIP-1559, and those with a single gas
+price and the chain id of EIP-155, for a network whose blocks have no base fee.
+"""
 
 import msgspec
 
@@ -18,41 +19,41 @@ _LEGACY_FIELDS, _DYNAMIC_FIELDS = 9, 12
 
 
 class Fees(msgspec.Struct, frozen=True):
-    """What gas may cost, in wei."""
+    """Limits on the price of gas, in wei."""
 
     most: int
-    """Of one gas, in all."""
+    """Highest total price of one gas."""
     tip: int | None = None
-    """What of that whoever makes the block gets at most, beside the base fee; None: there is no base fee."""
+    """Highest share of it for the block's producer, beside the base fee; None if there is no base fee."""
 
     @property
     def raised(self) -> "Fees":
-        """By so much at least that nodes take another transaction in the place of one with these."""
+        """Return fees high enough that nodes accept a replacement for a transaction with these."""
         return Fees(_more(self.most), None if self.tip is None else _more(self.tip))
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
-    """What one says, before it is signed. Addresses are their 20 bytes."""
+    """Content of a transaction before it is signed. Addresses are their 20 bytes."""
 
     chain_id: int
     nonce: int
     fees: Fees
     gas: int
-    """As much may be used."""
+    """Gas limit."""
     to: bytes
     value: int = 0
-    """In wei."""
+    """Value in wei."""
     data: bytes = b""
 
     @property
     def digest(self) -> bytes:
-        """What is signed."""
+        """The digest to sign."""
         if self.fees.tip is not None:
             return keccak256(_DYNAMIC + rlp.encoded(self._fields()))
         return keccak256(rlp.encoded([*self._fields(), rlp.number(self.chain_id), b"", b""]))
 
     def signed(self, signature: bytes) -> bytes:
-        """What is broadcast. `signature`: r, s, and 0 or 1."""
+        """Return the bytes to broadcast. `signature`: r, s, and 0 or 1."""
         r, s, parity = int.from_bytes(signature[:32]), int.from_bytes(signature[32:64]), signature[64] % 27
         if self.fees.tip is not None:
             return _DYNAMIC + rlp.encoded([*self._fields(), *map(rlp.number, (parity, r, s))])
@@ -67,36 +68,39 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signed(msgspec.Struct, frozen=True):
-    """A transaction with its signature."""
+    """Transaction with its signature."""
 
     made: Transaction
     by: bytes
-    """Whose it is: the 20 bytes of the address."""
+    """The signer's address, as 20 bytes."""
 
 
 class Transfer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the token's contract is told, and for whom it is: behind what the contract reads stands the operation, so
-    that the network itself tells what was paid by it (docs/providers/chains.md "Paying out")."""
+    """Call of the token's contract, and its operation.
+
+    The operation follows the data that the contract reads, so that the network itself shows which operation a
+    transfer paid (docs/providers/chains.md "Paying out").
+    """
 
     recipient: bytes
     amount: int
-    """In the token's smallest parts."""
+    """Amount in the token's smallest units."""
     operation: str
 
     @property
     def data(self) -> bytes:
-        """Of the call."""
+        """Data of the call."""
         said = self.recipient.rjust(_WORD, b"\0") + self.amount.to_bytes(_WORD)
         return SELECTOR + said + self.operation.encode()
 
 
 def tx_hash(raw: bytes) -> str:
-    """The transaction's hash, known before anybody sees it: 64 hex digits."""
+    """Return the transaction's hash, known before it is broadcast: 64 hex digits."""
     return keccak256(raw).hex()
 
 
 def read(raw: bytes) -> Signed:
-    """What was signed, and by whom. Raises: ValueError for what is no transaction as `signed` writes it."""
+    """Return the transaction and its signer. Raises: ValueError for bytes that `signed` would not write."""
     made, signature = _read_dynamic(raw[1:]) if raw[:1] == _DYNAMIC else _read_legacy(raw)
     if made.signed(signature) != raw:
         raise ValueError("no transaction as we sign it")
@@ -104,7 +108,7 @@ def read(raw: bytes) -> Signed:
 
 
 def read_transfer(data: bytes) -> Transfer:
-    """The transfer that a call's data are. Raises: ValueError."""
+    """Return the transfer in a call's data. Raises: ValueError."""
     words = data[len(SELECTOR) :]
     made = Transfer(
         recipient=words[_WORD - _ADDRESS : _WORD],
@@ -166,10 +170,10 @@ def _signature(parity: int, r: int, s: int) -> bytes:
 
 def _bytes(item: rlp.Item) -> bytes:
     if not isinstance(item, bytes):
-        raise ValueError("no transaction as we sign it")  # noqa: TRY004 - of bytes, not of a caller's argument
+        raise ValueError("no transaction as we sign it")  # noqa: TRY004 - an error in the bytes, not in the caller's argument
     return item
 
 
 def _more(fee: int) -> int:
-    """An eighth more, and something where that is nothing: nodes want a tenth."""
+    """Return the fee plus an eighth, at least one more. Nodes require a tenth."""
     return fee + max(fee // 8, 1) + 1

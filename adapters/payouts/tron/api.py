@@ -1,4 +1,4 @@
-"""What a node of TRON is asked beyond JSON-RPC: to take a transaction, and what one would cost."""
+"""TRON's own HTTP interface, for calls that JSON-RPC does not have: broadcasting a transaction, and its cost."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,18 +20,18 @@ _KEY = "TRON-PRO-API-KEY"
 _LIMIT = 8.0
 _BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN)
 _REST = 30.0
-"""Seconds for which TronGrid refuses a key that asked too often."""
+"""Seconds for which TronGrid refuses a key after too many requests."""
 _WORDS = 120
 
 
 class Taken(Enum):
-    """What a node's code says of a transaction (docs/providers/chains.md "What a node answers")."""
+    """Meaning of a node's code for a transaction (docs/providers/chains.md "What a node answers")."""
 
     YES = "yes"
     NO = "no"
     EXPIRED = "expired"
     LATER = "later"
-    """It was certainly not taken: the node is busy, or our wallet has not enough."""
+    """It was certainly not taken: the node is busy, or our wallet has too little."""
 
 
 CODES: Mapping[str, Taken] = {
@@ -49,11 +49,11 @@ CODES: Mapping[str, Taken] = {
     "NOT_ENOUGH_EFFECTIVE_CONNECTION": Taken.LATER,
     "BLOCK_UNSOLIDIFIED": Taken.LATER,
 }
-"""Of any other code nobody knows. `BANDWITH` is spelled so."""
+"""Any other code has an unknown meaning. `BANDWITH` is TRON's spelling."""
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What an account may use without paying. A node leaves out what is zero."""
+    """Resources that an account may use for free. A node leaves out zeros."""
 
     energy_limit: int = msgspec.field(default=0, name="EnergyLimit")
     energy_used: int = msgspec.field(default=0, name="EnergyUsed")
@@ -113,10 +113,10 @@ class _Limited(msgspec.Struct, frozen=True):
 
 
 class TronApi:
-    """One node's HTTP interface."""
+    """HTTP interface of one node."""
 
     def __init__(self, place: int, url: str, clock: Clock) -> None:
-        """`url`: a key stands before an `@`. Opens nothing yet. Raises: NotConfigured."""
+        """Read the URL, in which a key may stand before an `@`, without connecting. Raises: NotConfigured."""
         key, at, rest = url.partition("://")[2].rpartition("@")
         headers = {"Content-Type": "application/json", **({_KEY: key.rstrip(":")} if at else {})}
         self.name = f"tron api {place}"
@@ -127,7 +127,10 @@ class TronApi:
         return f"<TronApi {self.name}>"
 
     async def broadcast(self, transaction: bytes) -> Taken:
-        """Hand it over. Raises: OutcomeUnknown; Unavailable, NotConfigured: it was certainly not taken."""
+        """Broadcast a transaction.
+
+        Raises: OutcomeUnknown; Unavailable or NotConfigured if it was certainly not taken.
+        """
         said = await self._post("/wallet/broadcasthex", {"transaction": transaction.hex()}, _Said, writes=True)
         if said.result:
             return Taken.YES
@@ -138,12 +141,15 @@ class TronApi:
         return CODES[said.code]
 
     async def knows(self, tx_hash: str) -> bool:
-        """Whether the transaction is in any block that the node has. Raises: Unavailable, NotConfigured."""
+        """Return whether the transaction is in any block of the node. Raises: Unavailable, NotConfigured."""
         info = await self._post("/wallet/gettransactioninfobyid", {"value": tx_hash}, _Info)
         return info.id is not None
 
     async def transaction(self, tx_hash: str) -> tuple[bytes, bytes]:
-        """What was signed, and its signature. Raises: Unavailable, also where the node lacks it; NotConfigured."""
+        """Return the signed bytes and the signature.
+
+        Raises: Unavailable, also if the node lacks the transaction; NotConfigured.
+        """
         known = await self._post("/wallet/gettransactionbyid", {"value": tx_hash}, _Known)
         try:
             raw, [signature] = bytes.fromhex(known.raw_data_hex), map(bytes.fromhex, known.signature)
@@ -152,23 +158,25 @@ class TronApi:
         return raw, signature
 
     async def resources(self, owner: bytes) -> Resources:
-        """Raises: Unavailable, NotConfigured."""
+        """Return the account's resources. Raises: Unavailable, NotConfigured."""
         return await self._post("/wallet/getaccountresource", _visible(address=TRON.write(owner)), Resources)
 
     async def energy_of(self, owner: bytes, token: bytes, call: bytes) -> int:
-        """The energy that the call would use now. Raises: Unavailable, also where the contract would not do it;
-        NotConfigured."""
+        """Return the energy that the call would use now.
+
+        Raises: Unavailable, also if the contract would not execute it; NotConfigured.
+        """
         body = _visible(
             owner_address=TRON.write(owner), contract_address=TRON.write(token), data=call.hex(), call_value=0
         )
         trial = await self._post("/wallet/triggerconstantcontract", body, _Trial)
-        # An execution that fails shows here alone.
+        # Only this field shows an execution that fails.
         if not trial.result.result or any(each.ret == "FAILED" for each in trial.transaction.ret):
             raise Unavailable(f"{self.name}: the contract of USDT would not do this transfer")
         return trial.energy_used
 
     async def energy_price(self) -> int:
-        """Sun for one of energy. Raises: Unavailable, NotConfigured."""
+        """Return the price of one energy in sun. Raises: Unavailable, NotConfigured."""
         found = await self._post("/wallet/getchainparameters", {}, _Parameters)
         price = next((each.value for each in found.parameters if each.key == "getEnergyFee"), 0)
         if price <= 0:
@@ -187,16 +195,17 @@ class TronApi:
             raise NotConfigured(f"{self.name}: the key in its address is not taken")
         if answer.status != HTTPStatus.OK:
             raise (OutcomeUnknown if writes else Unavailable)(f"{self.name}: status {answer.status}")
-        # A node's own limiter answers 200.
+        # A node's own rate limiter answers with status 200.
         if answer.decoded(_Limited).error is not None:
             raise Unavailable(f"{self.name} has too much to do")
         return answer.decoded(shape)
 
 
 async def handed_over(apis: Sequence[TronApi], transaction: bytes) -> Taken:
-    """Hand it to the first that takes it. What one says no to, another may take: they are asked in turn.
+    """Submit a transaction to the first interface that takes it, trying one after another, because another may take
+    what one refuses.
 
-    Raises: OutcomeUnknown where one of them may have taken it; Unavailable, NotConfigured.
+    Raises: OutcomeUnknown if one of them may have taken it; Unavailable, NotConfigured.
     """
     said: list[Taken] = []
     faults: list[Fault] = []
@@ -218,7 +227,7 @@ async def handed_over(apis: Sequence[TronApi], transaction: bytes) -> Taken:
 
 
 async def agreed_answers(apis: Sequence[TronApi], ask: Callable[[TronApi], Awaitable[T]]) -> list[T]:
-    """All answers, of as many interfaces at least as nodes have to agree. Raises: Unavailable, NotConfigured."""
+    """Return all answers, from at least as many interfaces as nodes must agree. Raises: Unavailable, NotConfigured."""
     answers = await asyncio.gather(*(tried(ask(api)) for api in apis))
     said = [each for each in answers if not isinstance(each, Fault)]
     if len(said) < min(VOICES, len(apis)):
@@ -227,7 +236,7 @@ async def agreed_answers(apis: Sequence[TronApi], ask: Callable[[TronApi], Await
 
 
 async def first_answer(apis: Sequence[TronApi], ask: Callable[[TronApi], Awaitable[T]]) -> T:
-    """What the first says that says anything. Raises: Unavailable, NotConfigured."""
+    """Return the first interface's answer, or that of the next one that answers. Raises: Unavailable, NotConfigured."""
     last: Fault = NotConfigured("no interface of a node of TRON is set")
     for api in apis:
         try:
@@ -238,5 +247,5 @@ async def first_answer(apis: Sequence[TronApi], ask: Callable[[TronApi], Awaitab
 
 
 def _visible(**fields: Any) -> dict[str, Any]:
-    """Addresses in it are base58."""
+    """Return a request whose addresses are in base58."""
     return {**fields, "visible": True}

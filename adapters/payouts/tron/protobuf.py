@@ -1,16 +1,16 @@
-"""The little of protobuf's wire format that a transaction is made of: whole numbers and bytes."""
+"""The part of protobuf's wire format that transactions use: integers and bytes."""
 
 from collections.abc import Mapping
 
 Fields = Mapping[int, int | bytes]
-"""By number. A field that says its default (0, nothing) is left out, as the wire has it."""
+"""Fields by number. A field with its default (0, empty) is left out, as on the wire."""
 
 _VARINT, _BYTES = 0, 2
 _MOST_BITS = 64
 
 
 def encoded(fields: Fields) -> bytes:
-    """The message, its fields in the order of their numbers: each message has one spelling here."""
+    """Return the message with its fields in the order of their numbers, so that each message has one encoding."""
     out = bytearray()
     for number, value in sorted(fields.items()):
         if not value:
@@ -23,8 +23,11 @@ def encoded(fields: Fields) -> bytes:
 
 
 def decoded(message: bytes) -> dict[int, int | bytes]:
-    """The fields. Raises: ValueError for what is none, for a kind of field that a transaction has not, and for a field
-    that comes twice."""
+    """Return the fields.
+
+    Raises: ValueError for an invalid message, for a type of field that transactions do not have, and for a repeated
+    field.
+    """
     fields: dict[int, int | bytes] = {}
     place = 0
     while place < len(message):

@@ -1,5 +1,8 @@
-"""USDT paid out on TRON (docs/providers/chains.md "Paying out"): transfers are built and signed here, followed by nodes
-that are held against one another, and called failed only by proof."""
+"""Payouts of USDT on TRON (docs/providers/chains.md "Paying out").
+
+Transfers are built and signed here. Several nodes are compared to follow them, and a transfer counts as failed only
+with proof.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,26 +24,28 @@ from .sent import SentTransfers
 from .transaction import Transfer, tx_id
 
 SUN = 1_000_000
-"""Of one TRX."""
+"""Sun in one TRX."""
 LIFETIME = timedelta(hours=1)
-"""In which a transfer gets into a block, or never. The network takes a day at most."""
+"""Time in which a transfer gets into a block, or never. The network allows a day at most."""
 PROOF_AFTER = timedelta(minutes=5)
-"""How far a final block has to be past the end of a transfer that is in none: nodes index a block later than they show
-it."""
+"""Time from a transfer's expiry to the final block that proves it absent.
+
+Nodes index a block later than they show it.
+"""
 _CHAIN = CHAINS[Network.TRON]
 _TOKEN = bytes.fromhex(_CHAIN.usdt[2:])
 _BANDWIDTH = 390
-"""Bytes of a transfer with its operation and signature, and what is counted for its result."""
+"""Bytes of a transfer with its operation and signature, and the bytes that TRON counts for its result."""
 _BANDWIDTH_PRICE = 1000
 _USUAL_ENERGY = 65_000
-"""Of a transfer to who holds USDT already; twice that to who never did."""
+"""Energy of a transfer to an address that holds USDT. An address that never did needs twice as much."""
 _MARGIN = 1.2
-"""The price of energy rises with the use of the contract until the block is made."""
+"""Safety margin: the price of energy may rise with the contract's use before the block."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TronSender:
-    """Fills the port ListingSender. One wallet, which nobody else spends from."""
+    """Implementation of the port ListingSender, for one wallet from which no other program spends."""
 
     def __init__(
         self,
@@ -53,7 +58,7 @@ class TronSender:
         *,
         fee_limit: int,
     ) -> None:
-        """`fee_limit`: what the energy of one transfer may cost, in sun. Opens nothing yet."""
+        """Set up the wallet without connecting. `fee_limit`: highest cost of the energy of one transfer, in sun."""
         self._name = name
         self._nodes = nodes
         self._apis = apis
@@ -71,7 +76,7 @@ class TronSender:
 
     @property
     def address(self) -> str:
-        """The wallet's."""
+        """Address of the wallet."""
         return _CHAIN.spelling.write(self._signer.payload)
 
     @property
@@ -79,7 +84,10 @@ class TronSender:
         return SenderCapabilities(network=Network.TRON, decimals=_CHAIN.decimals)
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
-        """As the port has it. The contract is asked whether it would do the transfer, and what it costs."""
+        """Sign a transfer, as the port defines it.
+
+        A trial call shows whether the contract would execute it, and the cost.
+        """
         if units <= 0 or units % self.capabilities.step:
             raise Refused("no amount that the network can move", reason="amount")
         recipient = recipient_of(_CHAIN, address, self._signer.payload)
@@ -111,7 +119,7 @@ class TronSender:
         )
 
     async def broadcast(self, signed: SignedTransfer) -> None:
-        """As the port has it. After its end it is asked for, and never sent."""
+        """Broadcast a transfer, as the port defines it. After its expiry it is only searched for, never sent."""
         made = self._checked(signed)
         if self._clock.now() < _moment(made.expiration):
             taken = await handed_over(self._apis, signed.blob)
@@ -124,14 +132,17 @@ class TronSender:
             raise Refused("the transfer has expired", reason="expired")
 
     async def state(self, signed: SignedTransfer) -> TransferState:
-        """As the port has it. What is looked at comes before what is looked for, so that no block is missed."""
+        """Return the state of a transfer, as the port defines it.
+
+        The final block is read before the receipt, so that no block is missed.
+        """
         made = self._checked(signed)
         view = await self._nodes.view()
         final = await self._nodes.block(view, view.final)
         receipt = await self._nodes.receipt(view, signed.tx_hash, sure=True)
         if receipt is not None:
             return seen(view, receipt, _CHAIN, made)
-        # A block upon one that is past the end takes it no more, and all before are final.
+        # No block after the expiry accepts the transfer, and all blocks before it are final.
         if final.at < _moment(made.expiration) + PROOF_AFTER:
             return TransferState.UNSEEN
         if any(await agreed_answers(self._apis, lambda api: api.knows(signed.tx_hash))):
@@ -139,22 +150,27 @@ class TronSender:
         return TransferState.FAILED
 
     async def find(self, operation: str) -> SentTransfer | None:
-        """As the port has it, of what is in a block. What failed moved nothing, so it is not found."""
+        """Find a transfer in a block, as the port defines it. A failed transfer moved nothing, so it is not found."""
         view = await self._nodes.view()
         found = [self._sent_by(blob) for blob in await self._sent.of(view, operation)]
         return next((each for each in found if each is not None and each.signed.operation == operation), None)
 
     async def sent_since(self, moment: datetime) -> list[SentTransfer]:
-        """As the port has it, of what is in a block; what the book lacks is read back, a month at most."""
+        """List the transfers in blocks, as the port defines it.
+
+        Blocks that the book lacks are read again, a month back at most.
+        """
         view = await self._nodes.view()
         final = await self._nodes.block(view, view.final)
         found = [self._sent_by(blob) for blob in await self._sent.since(view, moment, final.at)]
-        # Whatever was handed over from then on had its end ahead.
+        # Every transfer broadcast since then had an expiry after `moment`.
         return [each for each in found if each is not None and (each.signed.expires_at or moment) >= moment]
 
     async def check(self) -> None:
-        """Whether nodes and interfaces take our keys, and the wallet can pay for a transfer. Raises: NotConfigured,
-        Unavailable."""
+        """Check that nodes and interfaces accept our keys, and that the wallet can pay for a transfer.
+
+        Raises: NotConfigured, Unavailable.
+        """
         await self._nodes.check()
         every = [await api.resources(self._signer.payload) for api in self._apis]
         view = await self._nodes.view()
@@ -164,12 +180,12 @@ class TronSender:
             raise Unavailable(f"the wallet {self.address} has neither energy nor TRX for a transfer of USDT")
 
     async def shortages(self) -> Sequence[Shortage]:
-        """As the port has it."""
+        """Return shortages of nodes, as the port defines it."""
         shortage = await self._nodes.shortage()
         return [] if shortage is None else [shortage]
 
     async def owns(self, address: str) -> bool:
-        """As the port has it."""
+        """Return whether the address is the wallet's, as the port defines it."""
         return is_address_of(_CHAIN, address, self._signer.payload)
 
     async def close(self) -> None:
@@ -179,8 +195,11 @@ class TronSender:
             await api.close()
 
     async def _check_means(self, view: View, amount: int, data: bytes) -> None:
-        """`data`: of the call. Raises: Unavailable where the wallet lacks USDT, or what the transfer costs, or the
-        contract would not do it: what a network charges for a transfer that fails is lost."""
+        """Check that the wallet can pay for the transfer with this call `data`.
+
+        Raises: Unavailable if the wallet lacks USDT or the cost, or the contract would not execute the transfer:
+        the fee of a failed transfer is lost.
+        """
         owner = self._signer.payload
         held = await usdt_of(self._nodes, view, owner)
         if held < amount:
@@ -191,7 +210,8 @@ class TronSender:
             first_answer(self._apis, lambda api: api.resources(owner)),
         )
         energy = int(energy * _MARGIN)
-        # The network holds all energy against the limit, staked or bought: above it the fee is burned for nothing.
+        # The network counts all energy against the limit, staked or bought. Above the limit, the fee is burned for
+        # nothing.
         if energy * price > self._fee_limit:
             raise Unavailable(f"a transfer may cost {energy * price / SUN:.1f} TRX, above the limit that is set")
         bandwidth = 0 if free.bandwidth >= _BANDWIDTH else _BANDWIDTH * _BANDWIDTH_PRICE
@@ -207,7 +227,7 @@ class TronSender:
         return await coins_of(self._nodes, view, self._signer.payload)
 
     def _sent_by(self, blob: bytes) -> SentTransfer | None:
-        """None for what this wallet would not sign."""
+        """Return the sent transfer; None for a transaction that this wallet would not sign."""
         made = transaction.read(transaction.parted(blob)[0])
         if made.owner != self._signer.payload or made.token != _TOKEN:
             return None
@@ -221,7 +241,7 @@ class TronSender:
         return SentTransfer(signed=signed, address=address, units=_CHAIN.units(made.amount))
 
     def _checked(self, signed: SignedTransfer) -> Transfer:
-        """What the transfer says. Raises: Refused for what this wallet did not sign as it stands."""
+        """Return the transfer. Raises: Refused for a transaction that this wallet did not sign in this form."""
         try:
             raw, signature = transaction.parted(signed.blob)
             made, by = transaction.read(raw), signer_of(signature, tx_id(raw))

@@ -1,8 +1,8 @@
-"""What a wallet on TRON sent, read back from the chain: each of its calls says its operation (transaction.py).
+"""Transfers that a wallet on TRON sent, read from the chain. Each call contains its operation (transaction.py).
 
-The token's events name the transactions, and the blocks are read once: what is in those that are final is noted, with
-which of them were read. A database that was restored from a backup has forgotten both alike, so it reads on from where
-it was. What was read is noted span by span: whoever is cut off, or asks again, goes on there.
+The token's events name the transactions. Each block is read once: notes hold the transfers in final blocks, and the
+range of blocks read. A database restored from a backup has lost both alike, so it continues from its older
+position. Progress is stored after every span, so an interrupted read continues there.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from .api import TronApi, first_answer
 from .transaction import tx_id
 
 PACE = timedelta(seconds=3)
-"""From block to block, at least."""
+"""Minimum time from block to block."""
 DAY = timedelta(days=1) // PACE
-"""Blocks that are read at the first look of all."""
+"""Blocks that the very first read covers."""
 FARTHEST = 30 * DAY
-"""Blocks that are read back at most for a listing."""
+"""Blocks that a listing reads back at most."""
 
 log = logging.getLogger("cambist.payouts")
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
-    """The blocks that were read, without a gap."""
+    """Range of blocks read, without a gap."""
 
     first: int
     last: int
@@ -44,11 +44,11 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """One transaction that moved USDT out of the wallet."""
 
     raw: bytes
-    """As it was broadcast, with its signature."""
+    """The broadcast bytes, with the signature."""
 
 
 class SentTransfers:
-    """Of one wallet."""
+    """Sent transfers of one wallet."""
 
     def __init__(
         self, nodes: Nodes, apis: Sequence[TronApi], owner: bytes, whole: Notebook[Whole], sent: Notebook[Sent]
@@ -62,15 +62,20 @@ class SentTransfers:
         self._turn = asyncio.Lock()
 
     async def of(self, view: View, operation: str) -> list[bytes]:
-        """What was sent for an operation. Raises: Unavailable, which says nothing of it; NotConfigured."""
+        """Return the transfers sent for an operation.
+
+        Raises: Unavailable, which says nothing about them; NotConfigured.
+        """
         async with self._turn:
             recent = await self._read_on(view, await self._read_so_far(view))
         noted = [page.raw for page in await self._sent.below(self._of(operation))]
         return noted + [raw for said, raw in recent if said == operation and raw not in noted]
 
     async def since(self, view: View, moment: datetime, final_at: datetime) -> list[bytes]:
-        """All that was sent for operations from a moment on, and may be some of before. `final_at`: when the final
-        block of the view was made. Raises: as above."""
+        """Return the transfers sent for operations since `moment`, and perhaps some earlier ones.
+
+        `final_at`: time of the view's final block. Raises: as `of`.
+        """
         async with self._turn:
             whole = await self._read_so_far(view)
             recent = await self._read_on(view, whole)
@@ -86,7 +91,10 @@ class SentTransfers:
         return known or (await self._whole.start(self._place, Whole(first=begin, last=begin - 1)))[0]
 
     async def _read_on(self, view: View, whole: Whole) -> list[tuple[str, bytes]]:
-        """Note what is final; the rest, which may be taken back, with the operations."""
+        """Store the transfers in final blocks.
+
+        Return those in later blocks, which may be reverted, with their operations.
+        """
         recent: list[tuple[str, bytes]] = []
         async for span in self._spans(view, whole.last + 1, view.latest):
             recent += await self._note(view, span.logs)
@@ -95,7 +103,7 @@ class SentTransfers:
         return recent
 
     async def _read_back(self, view: View, whole: Whole, first: int) -> None:
-        """Note what is in the blocks before those that were read, the newest span first."""
+        """Store the transfers in the blocks before the range read, the newest span first."""
         end = whole.first - 1
         while end >= first:
             begin = max(first, end - SPAN + 1)
@@ -108,7 +116,7 @@ class SentTransfers:
         return self._search.spans(view, first, last, (), sender=topic_of(self._owner), sure=True)
 
     async def _note(self, view: View, logs: Sequence[FoundLog]) -> list[tuple[str, bytes]]:
-        """Of what is not final yet operations and bytes: it is not noted."""
+        """Store the transfers in final blocks. Return operation and bytes of the others."""
         recent: list[tuple[str, bytes]] = []
         for each in {found.tx_hash: found for found in logs}.values():
             operation, raw = await self._told(each)
@@ -122,17 +130,17 @@ class SentTransfers:
         return recent
 
     async def _told(self, found: FoundLog) -> tuple[str, bytes]:
-        """The operation, empty where the transaction names none, and the bytes."""
+        """Return the operation, empty if the transaction names none, and the bytes."""
         return await first_answer(self._apis, lambda api: self._told_by(api, found.tx_hash))
 
     async def _told_by(self, api: TronApi, tx_hash: str) -> tuple[str, bytes]:
-        """Ask one interface for the bytes, and check that they prove themselves. Raises: Unavailable, NotConfigured."""
+        """Read the bytes from one interface, and check them against their hash. Raises: Unavailable, NotConfigured."""
         raw, signature = await api.transaction(tx_hash)
         blob = transaction.signed(raw, signature)
         try:
             made = transaction.read(raw)
         except ValueError:
-            made = None  # somebody else built it
+            made = None  # another program built it
         is_true = tx_id(raw).hex() == tx_hash
         if made is not None and made.owner == self._owner:
             is_true = is_true and signer_is(self._owner, signature, tx_id(raw))
@@ -141,7 +149,7 @@ class SentTransfers:
         return "" if made is None else made.operation, blob
 
     async def _know(self, first: int, last: int) -> None:
-        """These were read, too, beside those that join them."""
+        """Extend the range of blocks read, if these blocks join it."""
 
         def turn(before: Whole) -> Whole:
             return Whole(first=min(before.first, first), last=max(before.last, last))

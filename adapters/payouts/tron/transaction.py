@@ -1,6 +1,10 @@
-"""A transfer of USDT as TRON signs it: built here byte by byte from a block that is final, and read again before it is
-sent. What a node builds is never signed. Behind what the contract reads each call says its operation: so two that are
-alike in all else are two transactions, and the network itself tells what was paid by which."""
+"""Transfer of USDT as TRON signs it. It is built here byte by byte from a final block, and decoded again before it is
+sent.
+
+The service never signs bytes that a node built. Each call contains its operation after the data that the contract
+reads. So two otherwise equal transfers are two transactions, and the network itself shows which operation each
+paid.
+"""
 
 from hashlib import sha256
 
@@ -9,7 +13,7 @@ import msgspec
 from .protobuf import Fields, decoded, encoded
 
 TRIGGER = 31
-"""The type of contract TriggerSmartContract."""
+"""Number of the contract type TriggerSmartContract."""
 TYPE_URL = b"type.googleapis.com/protocol.TriggerSmartContract"
 SELECTOR = bytes.fromhex("a9059cbb")
 """transfer(address,uint256)."""
@@ -20,26 +24,26 @@ _ADDRESS = 20
 
 
 class Transfer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transaction says. Addresses are their 20 bytes."""
+    """Content of a transaction. Addresses are their 20 bytes."""
 
     owner: bytes
     token: bytes
     recipient: bytes
     amount: int
-    """In the token's smallest parts."""
+    """Amount in the token's smallest units."""
     fee_limit: int
-    """In sun: what its energy may cost at most."""
+    """Highest cost of its energy, in sun."""
     block: bytes
-    """The id of the block that it stands on: on another branch it counts for nothing."""
+    """Id of the block that it refers to. On another branch the transfer is invalid."""
     expiration: int
     timestamp: int
     """Milliseconds since 1970."""
     operation: str = ""
-    """Empty: it is none of ours."""
+    """Empty if the transaction is not ours."""
 
     @property
     def raw(self) -> bytes:
-        """What is hashed and signed."""
+        """The bytes that are hashed and signed."""
         call: Fields = {
             1: _PREFIX + self.owner,
             2: _PREFIX + self.token,
@@ -60,22 +64,22 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_data(recipient: bytes, amount: int, operation: str) -> bytes:
-    """What the token's contract is told, and the operation."""
+    """Return the call's data for the token's contract, with the operation."""
     return SELECTOR + recipient.rjust(_WORD, b"\0") + amount.to_bytes(_WORD) + operation.encode()
 
 
 def tx_id(raw: bytes) -> bytes:
-    """The transaction's id, known before anybody sees it."""
+    """Return the transaction's id, known before it is broadcast."""
     return sha256(raw).digest()
 
 
 def signed(raw: bytes, signature: bytes) -> bytes:
-    """What is broadcast."""
+    """Return the bytes to broadcast."""
     return encoded({1: raw, 2: signature})
 
 
 def parted(transaction: bytes) -> tuple[bytes, bytes]:
-    """What was signed, and the signature. Raises: ValueError."""
+    """Return the signed bytes and the signature. Raises: ValueError."""
     fields = decoded(transaction)
     raw, signature = fields.get(1), fields.get(2)
     if not isinstance(raw, bytes) or not isinstance(signature, bytes) or signed(raw, signature) != transaction:
@@ -84,7 +88,10 @@ def parted(transaction: bytes) -> tuple[bytes, bytes]:
 
 
 def read(raw: bytes) -> Transfer:
-    """The transfer that these bytes are, and nothing else: no memo, no TRX, no other call. Raises: ValueError."""
+    """Return the transfer in these bytes, which must contain nothing else: no memo, no TRX, no other call.
+
+    Raises: ValueError.
+    """
     fields = decoded(raw)
     parameter = decoded(_bytes(decoded(_bytes(fields.get(11))).get(2)))
     call = decoded(_bytes(parameter.get(2)))
@@ -101,7 +108,7 @@ def read(raw: bytes) -> Transfer:
         timestamp=_number(fields.get(14)),
         operation=words[2 * _WORD :].decode(),
     )
-    # Whatever else stands in them, or stands otherwise, is not in these bytes.
+    # The rebuilt bytes must be equal, so that nothing else can be in them.
     if len(words) < 2 * _WORD or transfer.raw != raw:
         raise ValueError("no transfer as we build it")
     return transfer
@@ -109,7 +116,7 @@ def read(raw: bytes) -> Transfer:
 
 def _bytes(value: int | bytes | None) -> bytes:
     if not isinstance(value, bytes):
-        raise ValueError("no transfer as we build it")  # noqa: TRY004 - of bytes, not of a caller's argument
+        raise ValueError("no transfer as we build it")  # noqa: TRY004 - an error in the bytes, not in the caller's argument
     return value
 
 

@@ -1,7 +1,7 @@
 """Arrays in the text format of Postgres (its manual, 8.15.2).
 
 The driver tests every array element against two abstract classes, to see whether the element is an array itself.
-This takes half of the time to send a group of units, and a twentieth of a new payment.
+This makes up half the cost of sending a group of units, and a twentieth of the cost of a new payment.
 """
 
 from collections.abc import Sequence

@@ -59,7 +59,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
 
 class Groups:
-    """Writer of units, which groups those that wait. For one event loop."""
+    """Writer of units, which groups the waiting units. For one event loop."""
 
     def __init__(self, commits: Commits, bulk: Bulk) -> None:
         self._commits = commits
