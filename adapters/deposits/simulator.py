@@ -94,7 +94,7 @@ class SimulatedDeposits:
         at: datetime | None = None,
         tx_hash: str | None = None,
     ) -> str:
-        """As the port has it. Raises: ValueError; Unavailable."""
+        """Simulate a deposit, as the port defines it. Raises: ValueError; Unavailable."""
         if units <= 0:
             raise ValueError("a deposit is of more than nothing")
         block = self._clock.now() if at is None else at
