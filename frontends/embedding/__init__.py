@@ -1,1 +1,1 @@
-"""The service inside somebody's own program. What it offers is named in `cambist` itself, the package's root."""
+"""The service embedded in another program. `cambist`, the package's root, exports its public names."""

@@ -1,7 +1,8 @@
-"""Events heard in the program itself, by a function of its own.
+"""Events handled by a function of the embedding program.
 
-They go the way of every webhook (written with what they tell of, retried by the ladder, seen in GET /events), only that
-the last step is a call and not a POST. So a crash loses none, and an event may come twice.
+They are processed like webhooks (stored with the change that caused them, retried with the backoff schedule, listed by
+GET /events), but the last step is a function call instead of a POST. A crash therefore loses none, and an event may
+arrive twice.
 """
 
 import asyncio
@@ -19,10 +20,10 @@ from ...core.usecases.webhooks.endpoint import TEST_EVENT
 from ...ports.notifier import Answer, DeliveryResult, Notifier, WebhookRequest
 
 _HOST = "in-process.invalid"
-"""No address on any network: `.invalid` is reserved."""
+"""Host of in-process addresses: `.invalid` is a reserved domain."""
 
 LIMIT = 10.0
-"""Seconds that a handler may take, as a receiver may (ports/notifier.py)."""
+"""Time limit of a handler in seconds, the same as of a receiver (ports/notifier.py)."""
 
 _GOOD = 200
 _FAILED = 500
@@ -31,41 +32,41 @@ log = logging.getLogger("cambist.embedding")
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something happened to an object of an account."""
+    """A change of an account's object."""
 
     id: str
-    """The same on every attempt: keep the ids that were handled, for an event may come twice."""
+    """The same on every attempt. Store the ids of handled events, because an event may arrive twice."""
     type: EventType
     account_id: str
     mode: Mode
     sequence: int
-    """Rises per object: the order in which things happened, whatever order they arrive in."""
+    """Increases per object, in the order of the changes, even if events arrive in another order."""
     attempt: int
     payload: Payload
-    """By type: PaymentPayload, RefundPayload, SubscriptionPayload and so on."""
+    """Its class depends on the type: PaymentPayload, RefundPayload, SubscriptionPayload and so on."""
 
     def __repr__(self) -> str:
         return f"Event({self.id!r}, {self.type.value!r}, attempt={self.attempt})"
 
 
 OnEvent = Callable[[Event], Awaitable[object] | object]
-"""Called in the event loop, so a plain function must be quick. An exception has the event come again."""
+"""Called in the event loop, so a plain function must be quick. After an exception the event is sent again."""
 
 
 def address_of(account_id: str) -> str:
-    """The webhook address of an account whose events are heard here."""
+    """Return the webhook address of an account whose events are handled in-process."""
     return f"https://{_HOST}/{account_id}"
 
 
 class EventHandler:
-    """Fills the port Notifier: calls for webhooks to addresses of ours, and posts all others."""
+    """Implements the port Notifier: calls the handler for in-process addresses, and posts to all others."""
 
     def __init__(self, on_event: OnEvent | None, beyond: Notifier) -> None:
         self._on_event = on_event
         self._beyond = beyond
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
-        """Hand it over, or post it."""
+        """Call the handler, or post the webhook."""
         address = urlsplit(webhook.url)
         if address.hostname != _HOST:
             return await self._beyond.send(webhook)
@@ -91,7 +92,7 @@ class EventHandler:
         return DeliveryResult(answer=Answer.RESPONDED, status=_GOOD)
 
     async def close(self) -> None:
-        """The other's end."""
+        """Close the wrapped notifier."""
         await self._beyond.close()
 
 

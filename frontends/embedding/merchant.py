@@ -1,4 +1,4 @@
-"""A merchant as a program that embeds the service sees it: the first calls anybody makes, and a way to all others."""
+"""A merchant's view for embedding programs: the most common calls, and access to all others."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
@@ -26,7 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Amount = str | int | Decimal
-"""Roubles: "490.00", 490 or Decimal("490.00"). A float is a TypeError: it cannot hold money."""
+"""Roubles: "490.00", 490 or Decimal("490.00"). A float raises TypeError, because it cannot represent money exactly."""
 
 Outcome = Literal["processing", "paid", "failed", "cancelled", "amount_mismatch", "expired"]
 
@@ -34,9 +34,10 @@ _PAGE = 100
 
 
 class Merchant:
-    """One account in one mode. Made by `Service.merchant`; it keeps nothing, so make as many as you like.
+    """One account in one mode. Created by `Service.merchant`; it has no state, so any number may exist.
 
-    Every call raises Refusal for what a merchant is refused: `code`, `status` and `message` are those of the API.
+    Every call raises Refusal for an error that a merchant would get: `code`, `status` and `message` are those of the
+    API.
     """
 
     def __init__(self, ports: Ports, account_id: str, mode: Mode) -> None:
@@ -50,7 +51,7 @@ class Merchant:
     async def do(
         self, use_case: Callable[Concatenate[Ports, Caller, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Any use case of the core that takes ports and a caller, as this merchant.
+        """Run a use case of the core that takes ports and a caller, as this merchant.
 
         Raises: Refusal, also ACCOUNT_NOT_FOUND.
         """
@@ -75,10 +76,10 @@ class Merchant:
         metadata: Mapping[str, Any] | None = None,
         ttl_minutes: int | None = None,
     ) -> Payment:
-        """Ask a payer for money. A repeat with the same key is the same payment, whatever else it says; without a key
-        every call makes one.
+        """Create a payment. A repeat with the same key returns the same payment, whatever its other arguments; without
+        a key every call creates one.
 
-        Raises: Refusal, as POST /payments does. After PROVIDER_ERROR the key keeps that answer.
+        Raises: Refusal, as POST /payments does. After PROVIDER_ERROR the key stays bound to that answer.
         """
         fields = {
             "amount_rub": _text(amount_rub),
@@ -96,7 +97,7 @@ class Merchant:
         return made.resource
 
     async def payment(self, payment_id: str) -> Payment:
-        """How it stands. Raises: Refusal PAYMENT_NOT_FOUND."""
+        """Return the current state of a payment. Raises: Refusal PAYMENT_NOT_FOUND."""
         return await self.do(get_payment, payment_id)
 
     async def payments(
@@ -106,7 +107,7 @@ class Merchant:
         external_id: str | None = None,
         shop_id: str | None = None,
     ) -> AsyncIterator[Payment]:
-        """The merchant's payments, the newest first; read a page at a time while you go on.
+        """Yield the merchant's payments, newest first. Pages are read as the iteration proceeds.
 
         Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
         """
@@ -116,7 +117,7 @@ class Merchant:
         while True:
             page = await self.do(list_payments, asked, number, _PAGE)
             for payment in page.records:
-                # One that was made meanwhile moves the others to the next page.
+                # A payment created meanwhile moves the others to the next page.
                 if payment.id not in seen:
                     seen.add(payment.id)
                     yield payment
@@ -125,7 +126,8 @@ class Merchant:
             number += 1
 
     def payment_url(self, payment: Payment) -> str:
-        """Where the payer sees it, while the HTTP application of this service, or `cambist serve`, is reached there."""
+        """Return the page for the payer. It works while this service's HTTP application or `cambist serve` runs at that
+        address."""
         if payment.subscription_id is not None:
             return self._ports.urls.subscription_page(payment.subscription_id)
         return self._ports.urls.payment_page(payment.id)
@@ -140,7 +142,7 @@ class Merchant:
         reason: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Refund:
-        """Send money back: all that is left, or an amount. The account's setting `refunds` must be on.
+        """Refund the remaining amount, or a given one. The account's setting `refunds` must be on.
 
         Raises: Refusal, as POST /refunds does.
         """
@@ -155,11 +157,11 @@ class Merchant:
         return made.resource
 
     async def refund_state(self, refund_id: str) -> Refund:
-        """How a refund stands. Raises: Refusal REFUND_NOT_FOUND."""
+        """Return the current state of a refund. Raises: Refusal REFUND_NOT_FOUND."""
         return await self.do(get_refund, refund_id)
 
     async def balance(self) -> Balance:
-        """What the merchant has, and what is on the way."""
+        """Return the merchant's balance, including pending amounts."""
         return await self.do(read_balance)
 
     async def simulate(
@@ -171,7 +173,7 @@ class Merchant:
         failure_reason: FailureReason | None = None,
         payer_name: str | None = None,
     ) -> Payment:
-        """Test mode: let the simulated bank report this. Raises: Refusal, NOT_FOUND in live mode."""
+        """Let the simulated bank report an outcome, in test mode. Raises: Refusal, NOT_FOUND in live mode."""
         if self.mode is not Mode.TEST:
             from ...core.domain.errors import Refusal
 
@@ -191,11 +193,11 @@ class Merchant:
 def _text(amount: Amount) -> str:
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
         raise TypeError(f"an amount is a str, an int or a Decimal, not {type(amount).__name__}")
-    # In plain digits: a Decimal may print itself with an exponent.
+    # Plain digits: a Decimal may print itself with an exponent.
     return format(amount, "f") if isinstance(amount, Decimal) else str(amount)
 
 
 def _reader(fields: Mapping[str, Any], shape: type[T]) -> Callable[[], T]:
-    """What was given is read as a request's body is, so that the same things are refused, with the same words."""
+    """Return a function that decodes the arguments like a request's body, so that the same errors are raised."""
     given = {name: value for name, value in fields.items() if value is not None}
     return lambda: read_body(msgspec.json.encode(given), "application/json", shape)

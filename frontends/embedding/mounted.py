@@ -1,4 +1,4 @@
-"""The HTTP face below a path of somebody's application."""
+"""The HTTP application below a path of another application."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -9,20 +9,20 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Mounted:
-    """Takes the path it is mounted at off the requests: the face knows paths from its own root only."""
+    """Removes the mount path from requests, because the HTTP application only knows paths from its root."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, /) -> None:
-        """Answer. What opens and closes with the server is not the face's: the service does."""
+        """Answer a request. The lifespan does nothing here: the service opens and closes its own resources."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
         root = scope.get("root_path", "").rstrip("/")
         if root:
             own = dict(scope, root_path="")
-            # Hosts differ in whether the path they hand on still has the part they are mounted at.
+            # Hosts differ in whether the path that they pass on still includes the mount path.
             if scope["path"] == root or scope["path"].startswith(f"{root}/"):
                 own["path"] = scope["path"].removeprefix(root) or "/"
                 own["raw_path"] = own["path"].encode("utf-8", "surrogatepass")

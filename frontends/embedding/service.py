@@ -1,5 +1,5 @@
-"""The service inside a program: opened, used, closed. It is a house of compose.py with what an embedding program does
-first; all else is a use case away."""
+"""The service inside another program: open, use, close. It wraps an app of compose.py and offers the first calls of an
+embedding program; all others are available as use cases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -63,7 +63,7 @@ class AsgiApp(Protocol):
 
 
 class Service:
-    """An open service. Made by `cambist.open`."""
+    """An open service. Created by `cambist.open`."""
 
     def __init__(
         self, house: House, hits: HitCounter, uses: KeyUses, requests: RequestLog, written: ByteCounter, *, hears: bool
@@ -81,7 +81,7 @@ class Service:
 
     @property
     def ports(self) -> Ports:
-        """For use cases of the core, of which this class names the first few."""
+        """Ports for use cases of the core. This class has methods only for the most common ones."""
         return self._house.ports
 
     @property
@@ -89,8 +89,8 @@ class Service:
         return self._house.settings
 
     def tools(self, mode: Mode | str = Mode.LIVE) -> Tools:
-        """What an adapter of that mode is made with (docs/adapters.md): for adapters that are handed over as objects,
-        and for their tests."""
+        """Return the tools that an adapter of that mode is created with (docs/adapters.md), for adapters passed as
+        objects, and for their tests."""
         ports = self.ports
         return Tools(
             mode=Mode(mode).value,
@@ -102,20 +102,20 @@ class Service:
         )
 
     async def do(self, use_case: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Any use case that takes ports: what operators do. `Merchant.do` is for those that take a caller, too."""
+        """Run a use case that takes ports, as operators do. `Merchant.do` is for use cases that also take a caller."""
         return await use_case(self.ports, *args, **kwargs)
 
     def acting(self, operator: str, act: str, *, reason: str = "") -> Ports:
-        """The ports by which an operator does one act, for a use case: it leaves a row in the audit log, and may wait
-        for a second operator (docs/operations.md "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
+        """Return ports for one operator action: it is written to the audit log and may wait for a second operator
+        (docs/operations.md "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
         return acting(self.ports, Act(operator=operator, name=act, reason=reason))
 
     async def create_account(self, name: str, **settings: str) -> NewAccount:
-        """A merchant with a default shop and a key pair for each mode; the secrets are told this once.
+        """Create a merchant with a default shop and a key pair for each mode. The secrets are returned only this once.
 
-        `settings` are those of `cambist account set`, as text: `refunds="true"`. Where the service was opened with
-        `on_event` and no `webhook_url` is given, the account's events are heard there.
-        Raises: Refusal VALIDATION_ERROR, also where two operators are needed for one of the settings.
+        `settings` are those of `cambist account set`, as text: `refunds="true"`. If the service was opened with
+        `on_event` and no `webhook_url` is given, `on_event` handles the account's events.
+        Raises: Refusal VALIDATION_ERROR, also if a setting needs two operators.
         """
         waiting = self.ports.four_eyes.acts and settings and guarded_settings(settings) & self.ports.four_eyes.acts
         if waiting:
@@ -128,43 +128,43 @@ class Service:
         return made
 
     async def hear(self, account_id: str) -> None:
-        """Have an account's events heard by `on_event` from now on, in place of its webhook address.
+        """Let `on_event` handle an account's events from now on, in place of its webhook address.
 
-        What was held back for want of an address comes, too. Raises: Refusal ACCOUNT_NOT_FOUND.
+        Events held for lack of an address are delivered too. Raises: Refusal ACCOUNT_NOT_FOUND.
         """
         wish = {"webhook_url": address_of(account_id), "webhook_secret": self.ports.ids.secret(_SECRET_BYTES)}
         await set_settings(self.ports, account_id, wish)
 
     async def merchant(self, account_id: str, mode: Mode | str = Mode.TEST) -> Merchant:
-        """An account in a mode: `test`, where nothing moves, or `live`. Raises: Refusal ACCOUNT_NOT_FOUND."""
+        """Return an account in a mode: `test`, which moves no money, or `live`. Raises: Refusal ACCOUNT_NOT_FOUND."""
         await get_account(self.ports, account_id)
         return Merchant(self.ports, account_id, Mode(mode))
 
     async def heard(self, operation: str) -> None:
-        """Ask a provider at once how an operation stands, because its notice said that something happened to it.
+        """Poll an operation at its provider now, because a notification said that it changed.
 
-        A notice is a hint, never the truth: forged, doubled, early and unknown ones change nothing (docs/adapters.md
-        "A bank: three ends"). Raises: Fault, when the provider does not answer; let it send the notice again.
+        A notification is only a hint: forged, repeated, early and unknown ones change nothing (docs/adapters.md "A
+        bank: three ends"). Raises: Fault, if the provider does not answer; let it send the notification again.
         """
         await hear_now(self.ports, operation)
 
     async def notice_addresses(self) -> dict[str, str]:
-        """By adapter that hears its provider: the address to enter there, below `base_url`, where `asgi` is mounted.
-        Each holds a secret (docs/adapters.md "Notices"). Raises: VaultError."""
+        """Return the notification address of each adapter, to be entered at its provider. They start with `base_url`,
+        where `asgi` is mounted. Each contains a secret (docs/adapters.md "Notices"). Raises: VaultError."""
         return {each.adapter: each.address for each in await list_addresses(self.ports) if each.address is not None}
 
     async def run_due(self) -> int:
-        """Do every job that is due now (webhooks, expiries, recoveries), also what they lead to, and return how many
-        there were. For scripts and tests; a program that stays up has them done by `working`."""
+        """Run all due jobs (webhooks, expiries, recoveries) and the jobs that they create, and return their number. For
+        scripts and tests; a program that stays up uses `working`."""
         await start_standing(self.ports)
         return await run_due(self.ports)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Jobs are done in the background inside, at their times; at the end those under way are finished.
+        """Run jobs in the background while the block runs, at their times, and finish running ones at the end.
 
-        Several processes may work on one database. Raises: what the worker died of, as the cause of a cancellation of
-        the block.
+        Several processes may work on one database. Raises: if the worker dies, the block is cancelled with the failure
+        as the cause.
         """
         inside = asyncio.current_task()
 
@@ -176,7 +176,7 @@ class Service:
             yield
 
     def asgi(self) -> AsgiApp:
-        """The whole HTTP face (API, payer window, /openapi.json), for mounting in an application of yours. It counts
+        """Return the HTTP application (API, payer window, /openapi.json) for mounting in another application. It counts
         requests per process, unless the settings name Redis. Raises: NotInstalled."""
         with needing("http", "the HTTP application"):
             from ..http.app import create_app
@@ -201,7 +201,7 @@ class Service:
         )
 
     def end_streams(self) -> None:
-        """Let open payer windows go, so that a web server can stop at once; done by the end of the service, too."""
+        """Close open payer windows so that a web server can stop at once. Closing the service does so too."""
         for streams in self._streams:
             streams.end()
 
@@ -216,15 +216,17 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
 ) -> AbstractAsyncContextManager[Service]:
     """Open the service in this process: `async with cambist.open("sqlite:///shop.db") as service:`.
 
-    `database`: `memory://`, `sqlite:///path` (the vault's key file lies beside it), `postgresql://user@host/name`, the
-    URL of a storage that a package brings, or whole Settings, which say everything else: the vault's keys, Redis, the
+    `database`: `memory://`, `sqlite:///path` (the vault's key file is stored beside it), `postgresql://user@host/name`,
+    the URL of a storage from another package, or complete Settings, which also contain the vault's keys, Redis and the
     banks.
-    `on_event`: called with every event of accounts that are heard (`Service.create_account`, `Service.hear`).
-    `adapters`: banks, rates and so on of your own.
-    `base_url`: where the HTTP face is reached, if there is one; links to the payer window begin with it.
-    `migrated`: whether to bring the schema up first. Without it SQLite is, Postgres is left to `cambist migrate`.
-    Raises: NotInstalled, which says what to install; ValueError for a database of no such form; Unavailable when it
-    does not open; VaultError; PluginError.
+    `on_event`: called with every event of accounts that it handles (`Service.create_account`, `Service.hear`).
+    `adapters`: your own banks, rate sources and so on.
+    `base_url`: address of the HTTP application, if there is one; links to the payer window begin with it.
+    `migrated`: whether to migrate the schema first. By default SQLite is migrated, and Postgres is left to
+    `cambist migrate`.
+
+    Raises: NotInstalled, which says what to install; ValueError for an unknown form of database; Unavailable if it does
+    not open; VaultError; PluginError.
     """
     settings = database if isinstance(database, Settings) else _settings(database, base_url)
     if settings.database_url is not None:
@@ -261,7 +263,7 @@ async def _opened(
 
 
 def _read_database(text: str) -> str:
-    """Raises: ValueError."""
+    """Return the validated URL of the database. Raises: ValueError."""
     from ..options import OPTIONS
 
     try:

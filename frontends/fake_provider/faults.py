@@ -1,4 +1,4 @@
-"""What a provider answers, and how its answer can go wrong on the wire."""
+"""Answers of a provider, and the ways in which an answer can fail on the wire."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -11,11 +11,12 @@ import msgspec
 _PIECE = 65_536
 _HUGE = 8 * 1024 * 1024
 _ENDLESS = 16 * 1024 * 1024
-"""After so much the connection is closed, without an end of the body: a client that reads on must not hang."""
+"""Bytes after which the connection is closed in the middle of the body, so that a client that keeps reading does not
+hang."""
 
 
 class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler of a FakeProvider returns. Length and end of connection are said by the server."""
+    """Result of a FakeProvider's handler. The server adds the length and closes the connection."""
 
     status: int = 200
     body: bytes = b""
@@ -23,11 +24,12 @@ class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_json(cls, value: Any, status: int = 200) -> "ProviderAnswer":
-        """This value as JSON."""
+        """Return an answer with this value as JSON."""
         return cls(status=status, body=json.dumps(value).encode(), headers={"Content-Type": "application/json"})
 
     def head(self, length: int | None = None) -> bytes:
-        """Status line and headers; `length`: what is said of the body's, where that is not the truth."""
+        """Return status line and headers. `length`: value of Content-Length, if it should differ from the body's
+        length."""
         told = {**self.headers, "Content-Length": str(len(self.body) if length is None else length)}
         lines = [
             f"HTTP/1.1 {self.status} {_phrase(self.status)}",
@@ -40,7 +42,7 @@ class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Wire = Callable[[ProviderAnswer], Iterator[bytes]]
-"""What goes out for an answer, before the connection is closed."""
+"""Yields the bytes sent for an answer before the connection is closed."""
 
 
 def _phrase(status: int) -> str:
@@ -51,7 +53,7 @@ def _phrase(status: int) -> str:
 
 
 def whole(answer: ProviderAnswer) -> Iterator[bytes]:
-    """The answer as it is."""
+    """Yield the answer unchanged."""
     yield answer.head() + answer.body
 
 
@@ -65,7 +67,7 @@ def _half_a_head(answer: ProviderAnswer) -> Iterator[bytes]:
 
 
 def _half_a_body(answer: ProviderAnswer) -> Iterator[bytes]:
-    """At least one byte is missing, of an empty body, too."""
+    """Send half of the body. Even of an empty body at least one byte is missing."""
     yield answer.head(len(answer.body) + 1) + answer.body[: len(answer.body) // 2]
 
 
@@ -81,7 +83,7 @@ def _huge(answer: ProviderAnswer) -> Iterator[bytes]:
 
 
 def _instead(status: int, body: bytes = b"", **headers: str) -> Wire:
-    """Another answer; `_` of a header's name is its hyphen."""
+    """Return a wire that sends another answer. `_` in a header's name stands for a hyphen."""
     told = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda _: whole(ProviderAnswer(status=status, body=body, headers=told))
 
@@ -91,18 +93,19 @@ def _json(body: bytes, charset: str = "utf-8") -> Wire:
 
 
 class ProviderFault(Enum):
-    """How one call goes wrong. Each says whether the provider has carried it out, where the test does not."""
+    """A failure of one call. Each member defines whether the provider executes the call, unless the test overrides
+    it."""
 
     LOST_BEFORE = (False, _nothing)
-    """The connection is closed, and nothing is done."""
+    """The connection is closed and nothing is executed."""
     LOST_AFTER = (True, _nothing)
-    """It is done, and the connection is closed without an answer."""
+    """The call is executed, and the connection is closed without an answer."""
     CUT_IN_HEAD = (True, _half_a_head)
     CUT_IN_BODY = (True, _half_a_body)
     UNAUTHORIZED = (False, _instead(401, b'{"error": "unauthorized"}', Content_Type="application/json"))
     FORBIDDEN = (False, _instead(403, b'{"error": "forbidden"}', Content_Type="application/json"))
     BUSY = (False, _instead(429))
-    """429 that does not say for how long; with `retry_after` it does."""
+    """429 without a delay; `retry_after` adds one."""
     SERVER_ERROR = (False, _instead(500, b'{"error": "internal"}', Content_Type="application/json"))
     BAD_GATEWAY = (True, _instead(502, b"<html><h1>502 Bad Gateway</h1></html>", Content_Type="text/html"))
     OVERLOADED = (False, _instead(503))
@@ -114,23 +117,24 @@ class ProviderFault(Enum):
     NO_BODY = (True, _instead(200, Content_Type="application/json"))
     BROKEN_JSON = (True, _json(b'{"id": "1", "status": '))
     OTHER_JSON = (True, _json(b"[null, 1, {}]"))
-    """JSON of another kind than any answer."""
+    """Valid JSON of an unexpected shape."""
     JSON_WITHOUT_FIELDS = (True, _json(b"{}"))
     NULL_FIELDS = (True, _json(b'{"id": null, "status": null, "amount": null}'))
     WRONG_CHARSET = (True, _json('{"id": "счёт", "status": "оплачен"}'.encode("cp1251")))
-    """It says UTF-8, and is none."""
+    """The header says UTF-8, but the body is not."""
     HUGE = (True, _huge)
     """8 MB of JSON."""
     ENDLESS = (True, _endless)
-    """A body without an end: 16 MB, and then nothing more."""
+    """A body without an end: the connection closes after 16 MB."""
 
     def __init__(self, done: bool, wire: Wire) -> None:
         self.done = done
-        """Whether the handler runs, unless the test says otherwise."""
+        """Whether the handler runs, unless the test overrides it."""
         self.wire = wire
 
     def __repr__(self) -> str:
-        """The name alone: what it does to the wire has another address in every process, and pytest names tests so."""
+        """Return only the name. The wire's repr contains a memory address that differs between processes, and pytest
+        uses the repr in test ids."""
         return str(self)
 
 
@@ -139,4 +143,4 @@ UNCLEAR = tuple(
     for fault in ProviderFault
     if fault not in (ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN, ProviderFault.BUSY)
 )
-"""What says nothing about a write, and makes a read fail."""
+"""Faults that leave the outcome of a write unknown and make a read fail."""

@@ -1,4 +1,4 @@
-"""A provider's HTTP server on a port of this machine, which answers as its author says and fails when it is told to."""
+"""A provider's HTTP server on a local port that answers by handlers and fails on request."""
 
 import asyncio
 import re
@@ -28,33 +28,32 @@ Matching = Callable[[ProviderRequest], bool]
 
 
 class HeldCall:
-    """A call whose answer waits for the test: what is slow, without any sleep."""
+    """A call whose answer waits for the test, which simulates slowness without sleeping."""
 
     def __init__(self) -> None:
         self._arrived, self._released, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def arrived(self) -> None:
-        """Return once the request is there whole, and carried out if it was to be."""
+        """Wait until the request has arrived completely, and has been executed if it should be."""
         await self._arrived.wait()
 
     async def release(self) -> None:
-        """Let it go on, and return when it has come to its end at the provider, whether anybody still listens or
-        not."""
+        """Let the call continue, and wait until the provider has finished it, even if the client is gone."""
         self._released.set()
         await self._ended.wait()
 
     async def wait(self) -> None:
-        """The server's side: the request is there, and goes on when it is released."""
+        """Wait for the release. Called by the server when the request has arrived."""
         self._arrived.set()
         await self._released.wait()
 
     def end(self) -> None:
-        """The server's side: nothing more happens."""
+        """Mark the call as finished. Called by the server."""
         self._ended.set()
 
 
 class _Trouble(msgspec.Struct):
-    """What the next call that matches meets."""
+    """Failure of the next matching call."""
 
     matching: Matching
     done: bool
@@ -64,23 +63,23 @@ class _Trouble(msgspec.Struct):
 
 
 class FakeProvider:
-    """Answers requests by handlers, and spoils the answers that it was told to spoil.
+    """Answers requests with handlers, and spoils chosen answers.
 
-        async with FakeProvider() as provider:
-            provider.on("POST", "/invoices", make_invoice)
-            provider.on("GET", "/invoices/{reference}", show_invoice)
-            provider.next(ProviderFault.LOST_AFTER, matching=is_write)
-            ... an adapter at provider.url ...
-            [request] = provider.requests
+      async with FakeProvider() as provider:
+          provider.on("POST", "/invoices", make_invoice)
+          provider.on("GET", "/invoices/{reference}", show_invoice)
+          provider.next(ProviderFault.LOST_AFTER, matching=is_write)
+          ... an adapter at provider.url ...
+          [request] = provider.requests
 
-    Each connection serves one request, so that a fault meets one call. Some clients (aiohttp) repeat a read that found
-    no answer by themselves: spoil reads by `always`. At most 100 connections are open; a body over 1 MB (`body_limit`)
-    is answered 413; the last 1000 requests are kept. A path without a handler is 404. What a handler raises is answered
-    500, and raised again at the end of the block.
+    Each connection serves one request, so that a fault affects one call. Some clients (aiohttp) repeat an unanswered
+    read by themselves: use `always` for faults of reads. At most 100 connections are open; a body over 1 MB
+    (`body_limit`) is answered 413; the last 1000 requests are kept. A path without a handler is answered 404. An
+    exception of a handler is answered 500 and raised again at the end of the block.
     """
 
     def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
-        """`body_limit`: bytes of a request's body; a larger one is answered 413."""
+        """`body_limit`: maximum bytes of a request's body; a larger one is answered 413."""
         self.requests: deque[ProviderRequest] = deque(maxlen=KEPT_REQUESTS)
         self._body_limit = body_limit
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
@@ -88,7 +87,7 @@ class FakeProvider:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._kept: socket.socket | None = None
-        """Has the port while nobody listens there."""
+        """Reserves the port while the server is not listening."""
         self._port = 0
         self._raised: Exception | None = None
 
@@ -97,12 +96,12 @@ class FakeProvider:
 
     @property
     def url(self) -> str:
-        """Where it is, inside the block; the port stays the same while it is away."""
+        """Base URL inside the block. The port stays the same while the server is away."""
         return f"http://127.0.0.1:{self._port}"
 
     def on(self, method: str, path: str, handler: Handler) -> None:
-        """Answer such requests by this handler; `{name}` in the path is one part of it. A later handler goes before
-        an earlier one."""
+        """Answer matching requests with this handler; `{name}` matches one part of the path. Later handlers take
+        precedence."""
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path))
         self._routes.insert(0, (method, re.compile(pattern), handler))
 
@@ -115,11 +114,12 @@ class FakeProvider:
         retry_after: int | datetime | None = None,
         always: bool = False,
     ) -> None:
-        """The next call that matches meets this fault, or gets this answer; each later word is for the call after.
+        """Let the next matching call meet this fault or get this answer. Further calls of `next` apply to the calls
+        after it.
 
-        `done` says whether the handler runs all the same (else by the fault; of an answer: no); `retry_after` goes
-        with the fault's status as seconds or a date (for BUSY and 5xx); `always`: every such call from now on, until
-        `recover()`.
+        `done` says whether the handler runs all the same (by default as the fault defines, and not for an answer).
+        `retry_after` adds seconds or a date to the fault's answer (for BUSY and 5xx). `always`: spoil every matching
+        call until `recover()`.
         """
         if isinstance(trouble, ProviderFault) and trouble in _DENIALS:
             trouble = self.denial(_DENIALS[trouble]) or trouble
@@ -130,29 +130,29 @@ class FakeProvider:
         self._troubles.append(_Trouble(matching, likely if done is None else done, wire, stays=always))
 
     def denial(self, status: int) -> ProviderAnswer | None:  # noqa: ARG002 - of those that override it
-        """Return what the provider itself answers to credentials that it does not take, as UNAUTHORIZED (401) and
-        FORBIDDEN (403) are to look. Override it where the adapter tells this from a proxy's answer by the body."""
+        """Return the provider's own answer to rejected credentials, for UNAUTHORIZED (401) and FORBIDDEN (403).
+        Override it if the adapter distinguishes it from a proxy's answer by the body."""
         return None
 
     def hold_next(self, *, matching: Matching = any_call, done: bool = True) -> HeldCall:
-        """The next call that matches waits until it is released: carried out before (`done`) or after it."""
+        """Hold the next matching call until it is released. It is executed before (`done`) or after the release."""
         held = HeldCall()
         self._troubles.append(_Trouble(matching, done, whole, held=held))
         return held
 
     def recover(self) -> None:
-        """Nothing goes wrong any more, of what was told and has not happened yet, too."""
+        """Remove all faults, also faults that have not occurred yet."""
         self._troubles.clear()
 
     def be_away(self) -> None:
-        """No connection can be made from now on; the port is kept."""
+        """Refuse all connections from now on, but keep the port."""
         if self._server is not None:
             self._server.close()
             self._server = None
             self._kept = _bound(self._port)
 
     async def come_back(self) -> None:
-        """Connections can be made again."""
+        """Accept connections again."""
         if self._server is None:
             place = self._kept or _bound(0)
             self._port, self._kept = place.getsockname()[1], None
@@ -165,7 +165,7 @@ class FakeProvider:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing stays open. Raises: what a handler raised, where nothing else was."""
+        """Close everything. Raises: the exception of a handler, unless the block raised another."""
         self.be_away()
         if self._kept is not None:
             self._kept.close()
@@ -184,7 +184,7 @@ class FakeProvider:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A client that goes away, or speaks no HTTP, gets nothing."""
+        """Serve one connection. A client that disconnects or does not speak HTTP gets no answer."""
         try:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
                 await self._answer(reader, writer)
@@ -208,7 +208,7 @@ class FakeProvider:
                 if not trouble.done:
                     answer = await self._handled(request)
             for piece in trouble.wire(answer):
-                if request.method == "HEAD":  # which is answered without a body, whatever the head says
+                if request.method == "HEAD":  # answered without a body, whatever the headers say
                     head, end, _ = piece.partition(b"\r\n\r\n")
                     writer.write(head + end)
                     break
@@ -243,7 +243,7 @@ _DENIALS = {ProviderFault.UNAUTHORIZED: 401, ProviderFault.FORBIDDEN: 403}
 
 
 def _bound(port: int) -> socket.socket:
-    """A socket that has the port and takes no connections yet."""
+    """Return a socket that is bound to the port but does not listen yet."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind(("127.0.0.1", port))

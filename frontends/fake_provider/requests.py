@@ -1,4 +1,4 @@
-"""What reaches a provider's server: requests, read off a connection."""
+"""Requests to the fake provider, read from a connection."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,44 +8,44 @@ import msgspec
 
 
 class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it came. Its repr has neither query, headers nor body: they have credentials and people's data."""
+    """One request. Its repr hides query, headers and body, which contain credentials and personal data."""
 
     method: str
     target: str
-    """Path and query as they came, nothing decoded: what some providers' signatures are over."""
+    """Path and query without decoding, as some providers' signatures need them."""
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Header names are in lower case."""
     body: bytes
     parts: Mapping[str, str] = {}
-    """What stood in the path for `{name}`s of the route."""
+    """Parts of the path that matched the `{name}`s of the route."""
 
     def __repr__(self) -> str:
         return f"<ProviderRequest {self.method} {self.path}>"
 
 
 class TooLarge(Exception):
-    """A body that is longer than it may be."""
+    """The body exceeds the limit."""
 
 
 def any_call(_: ProviderRequest) -> bool:
-    """Every request."""
+    """Match every request."""
     return True
 
 
 def is_read(request: ProviderRequest) -> bool:
-    """GET and HEAD, as far as this provider keeps to HTTP."""
+    """Match GET and HEAD, the reads of a provider that follows HTTP."""
     return request.method in ("GET", "HEAD")
 
 
 def is_write(request: ProviderRequest) -> bool:
-    """All that is no read."""
+    """Match every request except reads."""
     return not is_read(request)
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: int) -> ProviderRequest:
-    """A whole request. Raises: ValueError where it is none, TooLarge."""
+    """Read a whole request. Raises: ValueError if it is malformed, TooLarge."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = lines[0].split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}

@@ -1,8 +1,8 @@
-"""A whole sandbox in memory for merchants' tests, the pytest plugin that hands it out (`plugin.py`), and the fake
-provider for tests of adapters.
+"""An in-memory sandbox for merchants' tests, the pytest plugin that provides it (`plugin.py`), and the fake provider
+for tests of adapters.
 
-Nothing heavy is imported before something of it is used: pytest loads the plugin in every run. The fake provider brings
-none of the sandbox.
+Heavy modules are imported on first use, because pytest loads the plugin in every run. The fake provider imports none of
+the sandbox.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -61,5 +61,5 @@ def __getattr__(name: str) -> Any:
     from ..gc_pause import gc_paused
 
     with gc_paused():
-        import_module(".sandbox", __name__)  # all of them lead there
+        import_module(".sandbox", __name__)  # every name needs this module
     return getattr(import_module(f".{_ROOMS[name]}", __name__), name)

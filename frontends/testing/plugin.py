@@ -1,5 +1,5 @@
-"""The pytest plugin (entry point `pytest11`). It costs a pytest run nothing until a test asks for a fixture, and then
-little: the first sandbox is there in less than half a second."""
+"""The pytest plugin (entry point `pytest11`). It costs nothing until a test requests a fixture; the first sandbox then
+takes less than half a second."""
 
 import sys
 from collections.abc import Iterator
@@ -31,8 +31,9 @@ def _open_stage(config: pytest.Config) -> "AbstractContextManager[Stage]":
 
 @contextmanager
 def _asserts_left_alone(config: pytest.Config) -> Iterator[None]:
-    """pytest rewrites the asserts of every package that brings a plugin. It would compile all modules of ours anew,
-    once per installation or, where nothing may be written, in every run: that takes longer than all else."""
+    """Disable pytest's assertion rewriting while our modules are imported. pytest rewrites every package with a plugin,
+    and would recompile all our modules once per installation, or in every run on a read-only file system; that takes
+    longer than everything else."""
     hook = getattr(config.pluginmanager, "rewrite_hook", None)
     if hook not in sys.meta_path:
         yield
@@ -47,14 +48,14 @@ def _asserts_left_alone(config: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cambist_stage(pytestconfig: pytest.Config) -> "Iterator[Stage]":
-    """What all sandboxes of a run share: an event loop in a thread, and the HTTP application."""
+    """Shared parts of a run's sandboxes: an event loop in a thread, and the HTTP application."""
     with _open_stage(pytestconfig) as stage:
         yield stage
 
 
 @pytest.fixture
 def cambist_options(cambist_stage: "Stage") -> "SandboxOptions":  # noqa: ARG001 - tells first what is not installed
-    """How the sandbox is opened. Override it in a conftest.py, a module or a class."""
+    """Options of the sandbox. Override this fixture in a conftest.py, a module or a class."""
     from .sandbox import SandboxOptions
 
     return SandboxOptions()
@@ -62,7 +63,7 @@ def cambist_options(cambist_stage: "Stage") -> "SandboxOptions":  # noqa: ARG001
 
 @pytest.fixture
 def cambist_sandbox(cambist_stage: "Stage", cambist_options: "SandboxOptions") -> "Iterator[Sandbox]":
-    """A service of its own for one test: in memory, under a clock of its own, with a merchant's test account."""
+    """A separate service for one test: in memory, with its own clock and a merchant's test account."""
     with cambist_stage.open_sandbox(cambist_options) as sandbox:
         yield sandbox
 
@@ -75,5 +76,5 @@ def cambist_client(cambist_sandbox: "Sandbox") -> "Client":
 
 @pytest.fixture
 def cambist_async_client(cambist_sandbox: "Sandbox") -> "AsyncClient":
-    """The merchant's async client, bound to the sandbox; for tests on any event loop."""
+    """The merchant's async client, bound to the sandbox. It works on any event loop."""
     return cambist_sandbox.async_client

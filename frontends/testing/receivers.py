@@ -1,4 +1,5 @@
-"""Where a sandbox's webhooks arrive: verified, kept, and handed to the merchant's own receiver where there is one."""
+"""Receives a sandbox's webhooks: verifies and stores them, and passes them to the merchant's own receiver, if there is
+one."""
 
 import contextlib
 import logging
@@ -18,7 +19,7 @@ from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from ..client.webhooks import Webhook, verify_webhook
 
 Receiver = Callable[[Mapping[str, str], bytes], int | None]
-"""Takes headers and raw body, returns the HTTP status; None is 200, an exception is 500. Runs in a thread of its own,
+"""Takes headers and raw body, and returns the HTTP status; None means 200, an exception 500. Runs in a separate thread,
 so it may call the sandbox's client."""
 
 _GOOD = 200
@@ -28,29 +29,29 @@ log = logging.getLogger("cambist.testing")
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One webhook that was posted, and what the receiver made of it. Every attempt is one."""
+    """One webhook request and the receiver's answer. Each attempt is a separate delivery."""
 
     url: str
-    """Of the endpoint that it went to."""
+    """URL of the endpoint."""
     webhook: Webhook
     headers: Mapping[str, str]
     body: bytes
     status: int
     error: BaseException | None = None
-    """What the merchant's receiver raised."""
+    """Exception raised by the merchant's receiver."""
 
     def __repr__(self) -> str:
         return f"Delivery({self.webhook.event.event!r}, status={self.status}, error={self.error!r})"
 
 
 class InApp:
-    """A receiver that is part of an ASGI application."""
+    """A receiver inside an ASGI application."""
 
     def __init__(self, app: Any) -> None:
         self._transport = httpx.ASGITransport(app)
 
     async def post(self, url: str, shown: Mapping[str, str], body: bytes) -> int:
-        """The status of its answer."""
+        """Post the webhook and return the status of the answer."""
         response = await self._transport.handle_async_request(
             httpx.Request("POST", url, headers=dict(shown), content=body)
         )
@@ -59,20 +60,20 @@ class InApp:
 
 
 class Postbox:
-    """Fills the port Notifier."""
+    """Implements the port Notifier."""
 
     def __init__(self, secret: str, now: Callable[[], datetime], machine_time: Callable[[], datetime] | None) -> None:
-        """`machine_time`: what the merchant's receiver takes for the time, where that is not `now`."""
+        """`machine_time`: the clock of the merchant's receiver, if it differs from `now`."""
         self.deliveries: list[Delivery] = []
         self.receiver: Receiver | InApp | None = None
         self.ports: Ports | None = None
-        """Where the secrets of further endpoints are."""
+        """Set later; used to read the secrets of additional endpoints."""
         self._secret = secret
         self._now = now
         self._machine_time = machine_time
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
-        """Verify, hand over, keep."""
+        """Verify the webhook, pass it to the receiver, and store it."""
         verified, secret = await self._verified(webhook)
         shown = self._at_receivers_time(webhook, verified, secret)
         error: BaseException | None = None
@@ -86,7 +87,7 @@ class Postbox:
         return DeliveryResult(answer=Answer.RESPONDED, status=status)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     async def _hand_over(self, url: str, shown: Mapping[str, str], body: bytes) -> int:
         if self.receiver is None:
@@ -97,14 +98,14 @@ class Postbox:
         return _GOOD if status is None else status
 
     async def _verified(self, request: WebhookRequest) -> tuple[Webhook, str]:
-        """The webhook, and the secret that it is signed with. Raises: NotVerified."""
+        """Return the webhook and the secret that signed it. Raises: NotVerified."""
         for secret in await self._further_secrets():
             with contextlib.suppress(NotVerified):
                 return verify_webhook(request.headers, request.body, [secret], now=self._now), secret
         return verify_webhook(request.headers, request.body, [self._secret], now=self._now), self._secret
 
     async def _further_secrets(self) -> list[str]:
-        """Of all further endpoints, those that were replaced and still sign among them."""
+        """Return the secrets of all additional endpoints, including replaced ones that still sign."""
         if self.ports is None:
             return []
         found = [each async for batch in self.ports.storage.scan(WebhookEndpoint) for each in batch]
@@ -112,7 +113,8 @@ class Postbox:
         return [open_webhook_secret(self.ports.vault, endpoint_id, one) for endpoint_id, one in sealed]
 
     def _at_receivers_time(self, request: WebhookRequest, webhook: Webhook, secret: str) -> Mapping[str, str]:
-        """Signed as of the machine's time: a receiver looks at its own clock, which stands elsewhere than ours."""
+        """Return headers signed for the machine's time, because a receiver compares the timestamp with its own clock
+        and not with the sandbox's."""
         if self._machine_time is None or self.receiver is None:
             return request.headers
         return headers(

@@ -1,7 +1,7 @@
-"""What sandboxes share, because it is slow to make: an event loop in a thread, and one HTTP application.
+"""Parts that sandboxes share because they are slow to create: an event loop in a thread, and one HTTP application.
 
-Making what answers its pages takes twenty times as long as making a house. So there is one, over ports that say at each
-call which house is meant: a context variable, set for every request.
+Creating the application takes twenty times as long as opening an app. All sandboxes therefore share one application,
+and a context variable, set for every request, selects the ports of the current sandbox.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,13 +21,13 @@ from ..http.app import create_app
 T = TypeVar("T")
 
 BASE_URL = "https://cambist.test"
-"""No address: `.test` is reserved, and nothing goes to any network."""
+"""A placeholder: `.test` is a reserved domain, and no request leaves the process."""
 
 _meant: ContextVar[Ports] = ContextVar("cambist_sandbox_ports")
 
 
 class _LatePort:
-    """One port of whichever house is meant at the time."""
+    """One port of the current sandbox."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,8 +37,8 @@ class _LatePort:
 
 
 class _LatePorts:
-    """Ports of whichever house is meant. What is taken of them before any is meant, while the application is made, is
-    looked up at each use instead; addresses are the same for all."""
+    """Ports of the current sandbox. Ports read while the application is created, before any sandbox is current, are
+    resolved at each use; the URLs are the same for all."""
 
     def __getattr__(self, name: str) -> Any:
         ports = _meant.get(None)
@@ -50,7 +50,7 @@ class _LatePorts:
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request on its way into the stage's thread. Its repr hides keys and body."""
+    """A request passed to the stage's thread. Its repr hides keys and body."""
 
     method: str
     url: str
@@ -62,7 +62,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer on its way out."""
+    """An answer returned from the stage's thread."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -70,7 +70,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runtime:
-    """The loop and the application. Usable from any thread but its own."""
+    """The event loop and the application. Usable from any thread except its own."""
 
     def __init__(self, portal: BlockingPortal, folder: Path) -> None:
         self._folder = folder
@@ -79,31 +79,31 @@ class Runtime:
         self._app: httpx.ASGITransport | None = None
 
     def new_folder(self) -> Path:
-        """For what one house keeps in files; made at its first upload."""
+        """Return a folder for one sandbox's files, which is created at the first upload."""
         self._opened += 1
         return self._folder / str(self._opened)
 
     def call(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Do it in the event loop, and wait for it."""
+        """Run a coroutine function in the event loop and wait for it."""
         return self._portal.call(work, *args)
 
     def within(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
-        """An async context as a plain one, in the event loop."""
+        """Return an async context manager as a plain one that runs in the event loop."""
         return self._portal.wrap_async_context_manager(manager)
 
     async def answer(self, ports: Ports, asked: Asked) -> Answered:
-        """Let a house answer a request. In the event loop only."""
+        """Answer a request with these ports. Call it only in the event loop."""
         app = self._application()
         _meant.set(ports)
         request = httpx.Request(asked.method, asked.url, headers=asked.headers, content=asked.body)
         response = await app.handle_async_request(request)
-        # As it was sent: whoever asked is told the encoding, and undoes it.
+        # The raw body: the client gets the encoding header and decodes the body itself.
         body = b"".join([part async for part in response.aiter_raw()])
         return Answered(status=response.status_code, headers=response.headers.raw, body=body)
 
     def _application(self) -> httpx.ASGITransport:
         if self._app is None:
-            # In a context of its own, where no house is meant.
+            # Runs in an empty context, in which no sandbox is current.
             with gc_paused():
                 app: Any = Context().run(create_app, cast("Ports", _LatePorts()))
             self._app = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -1,8 +1,8 @@
-"""A merchant's sandbox for one test: a whole service in memory, a clock that the test moves, and an account.
+"""A merchant's sandbox for one test: a whole service in memory, a clock under the test's control, and an account.
 
-It lives in the stage's thread, and every method here may be called from any other: from plain tests, from tests on an
-event loop, and from the merchant's receiver. After each of them, and after each request, every job is done that is due,
-so webhooks are there at once and nobody waits.
+It runs in the stage's thread, and every method here may be called from any other: from plain tests, from tests on an
+event loop, and from the merchant's receiver. After each method and each request all due jobs run, so webhooks arrive at
+once and no test has to wait.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -40,41 +40,41 @@ _FEATURES = {"refunds": "true", "exchange": "true", "recurring": "true", "direct
 
 
 class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sandbox is opened."""
+    """Options of a sandbox."""
 
     start: datetime = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
-    """The first moment: always the same, so that a test has no good and bad days."""
+    """Initial time of the clock. It is fixed, so that tests do not depend on the date."""
     settings: Mapping[str, str] = {}
-    """Account settings, as `cambist account set` takes them. Refunds, exchanges, charges and direct links are on."""
+    """Account settings, as in `cambist account set`. Refunds, exchanges, charges and direct links are on by default."""
     webhook_url: str = "https://merchant.test/webhooks"
-    """Where an application has its receiver (see `Sandbox.deliver_to_app`)."""
+    """URL of the receiver in an application (see `Sandbox.deliver_to_app`)."""
     receiver_time: Literal["machine", "sandbox"] = "machine"
-    """By which clock letters to the merchant's receiver are signed: it refuses what is not from now. `sandbox` for a
-    receiver that takes its time from `sandbox.clock`."""
+    """Clock for webhook signatures: a receiver refuses old timestamps. Use `sandbox` for a receiver that reads its time
+    from `sandbox.clock`."""
 
 
 class Clock:
-    """The sandbox's time. It stands still until it is moved."""
+    """The sandbox's clock. It stands still until the test moves it."""
 
     def __init__(self, now: Callable[[], datetime], move: Callable[[float], None]) -> None:
         self._now = now
         self._move = move
 
     def now(self) -> datetime:
-        """The present moment, in UTC."""
+        """Return the current time in UTC."""
         return self._now()
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let time pass, and do all that falls due on the way, at its time."""
+        """Let time pass. Everything that becomes due on the way runs at its time."""
         self._move(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds())
 
     def advance_to(self, moment: datetime) -> None:
-        """Let time pass until `moment`. Raises: ValueError when it is over."""
+        """Let time pass until `moment`. Raises: ValueError if it is in the past."""
         self._move((moment - self._now()).total_seconds())
 
 
 class Sandbox:
-    """See the top."""
+    """A merchant's sandbox; see the module's docstring."""
 
     def __init__(
         self, stage: Runtime, ports: Ports, advance: Advance, account: accounts.NewAccount, postbox: Postbox
@@ -88,11 +88,11 @@ class Sandbox:
         self.webhook_secret = WEBHOOK_SECRET
         self.clock = Clock(ports.clock.now, self._move)
         self.asgi = SandboxApp(self._ask)
-        """The service for another HTTP client; send `headers` along."""
+        """The service for other HTTP clients; send `headers` with each request."""
         pair = account.test
         http, async_http = self.http(), self.async_http()
         self.client = Client(BASE_URL, pair.api_key, pair.api_secret, http=http, sleep=self._move)
-        """The merchant's client. Its pauses between attempts pass on the sandbox's clock."""
+        """The merchant's client. Its pauses between attempts use the sandbox's clock."""
         self.async_client = AsyncClient(
             BASE_URL, pair.api_key, pair.api_secret, http=async_http, sleep=self._move_elsewhere
         )
@@ -106,7 +106,7 @@ class Sandbox:
 
     @property
     def shop_id(self) -> str:
-        """Of the default shop."""
+        """Id of the default shop."""
         return self._account.default_shop_id
 
     @property
@@ -119,25 +119,25 @@ class Sandbox:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The key pair, for other HTTP clients."""
+        """The key pair as headers for other HTTP clients."""
         return {"X-Api-Key": self.api_key, "X-Api-Secret": self.api_secret}
 
     def http(self) -> httpx.Client:
-        """A plain httpx client into the sandbox, without keys."""
+        """Return a plain httpx client for the sandbox, without keys."""
         return httpx.Client(transport=SandboxTransport(self._ask), base_url=BASE_URL)
 
     def async_http(self) -> httpx.AsyncClient:
-        """A plain async httpx client into the sandbox, without keys."""
+        """Return a plain async httpx client for the sandbox, without keys."""
         return httpx.AsyncClient(transport=AsyncSandboxTransport(self._ask), base_url=BASE_URL)
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """Every letter that was posted, in order, repeats included, to all endpoints (`Delivery.url`)."""
+        """All webhook requests in order, including repeats, to all endpoints (`Delivery.url`)."""
         return list(self._postbox.deliveries)
 
     @property
     def webhooks(self) -> list[Webhook]:
-        """The same, verified and read."""
+        """The same webhooks, verified and decoded."""
         return [delivery.webhook for delivery in self._postbox.deliveries]
 
     @overload
@@ -145,42 +145,42 @@ class Sandbox:
     @overload
     def events(self, kind: type[E]) -> list[E]: ...
     def events(self, kind: type[WebhookEvent] = WebhookEvent) -> list[Any]:
-        """What they said: all, or those of one type (`PaymentStatusChanged`)."""
+        """Return the events of the webhooks, optionally of one type (`PaymentStatusChanged`)."""
         return [webhook.event for webhook in self.webhooks if isinstance(webhook.event, kind)]
 
     def deliver_to(self, receiver: Receiver | None) -> None:
-        """Hand webhooks to the merchant's own receiver from now on, and go by its status; None: all are taken."""
+        """Pass webhooks to the merchant's own receiver from now on and use its status. None: accept all webhooks."""
         self._postbox.receiver = receiver
 
     def deliver_to_app(self, app: Any) -> None:
-        """The same for an ASGI application, at `SandboxOptions.webhook_url`. It runs on the sandbox's event loop, so
-        its async code takes the async client."""
+        """Pass webhooks to an ASGI application at `SandboxOptions.webhook_url`. It runs on the sandbox's event loop, so
+        its async code must use the async client."""
         self._postbox.receiver = InApp(app)
 
     def clear_webhooks(self) -> None:
-        """Forget the webhooks so far."""
+        """Delete the webhooks received so far."""
         self._postbox.deliveries.clear()
 
     def pay(self, payment_id: str, *, amount_rub: Amount | None = None, payer_name: str | None = None) -> Payment:
-        """The payer pays: all of it, or another amount, which makes an `amount_mismatch`."""
+        """Simulate a payer who pays the full amount, or another amount, which leads to `amount_mismatch`."""
         return self.client.sandbox.simulate_payment(
             payment_id, "paid", actual_amount_rub=amount_rub, payer_name=payer_name
         )
 
     def fail(self, payment_id: str, reason: FailureReason | str | None = None) -> Payment:
-        """The bank refuses the payer."""
+        """Simulate a refusal by the bank."""
         return self.client.sandbox.simulate_payment(payment_id, "failed", failure_reason=reason)
 
     def expire(self, payment_id: str) -> Payment:
-        """Nobody pays in time."""
+        """Simulate a payment that expires unpaid."""
         return self.client.sandbox.simulate_payment(payment_id, "expired")
 
     def confirm(self, subscription_id: str) -> Subscription:
-        """The payer opens the link and confirms."""
+        """Simulate a payer who opens the link and confirms."""
         return self.client.sandbox.simulate_subscription(subscription_id, "confirm")
 
     def run(self, usecase: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """An operator's act: a use case of the core, and what falls due by it."""
+        """Run a use case of the core, as an operator would, and everything that becomes due by it."""
 
         async def work() -> T:
             done = await usecase(self._ports, *args, **kwargs)
@@ -207,7 +207,7 @@ class Sandbox:
 
 
 async def _pass_time(ports: Ports, advance: Advance, seconds: float) -> None:
-    """Do every job that falls due on the way, at its time."""
+    """Move the clock, and run every job that becomes due on the way at its time."""
     end = ports.clock.now() + timedelta(seconds=seconds)
     while True:
         await run_due(ports)
@@ -229,7 +229,7 @@ async def _account(ports: Ports, options: SandboxOptions) -> accounts.NewAccount
 
 @contextmanager
 def open_on(stage: Runtime, options: SandboxOptions) -> Iterator[Sandbox]:
-    """A sandbox on a stage."""
+    """Open a sandbox on a stage."""
     clock, ids, advance = virtual_time(options.start)
     own_time = system_clock().now if options.receiver_time == "machine" else None
     postbox = Postbox(WEBHOOK_SECRET, clock.now, own_time)

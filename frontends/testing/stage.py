@@ -1,4 +1,4 @@
-"""Where a test run's sandboxes are opened: one stage for all of them."""
+"""The stage on which all sandboxes of a test run are opened."""
 
 import tempfile
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from .sandbox import Sandbox, SandboxOptions, open_on
 
 
 class Stage(Runtime):
-    """Opens sandboxes. Made by `open_stage`; usable from any thread but its own."""
+    """Opens sandboxes. Created by `open_stage`; usable from any thread except its own."""
 
     def open_sandbox(self, options: SandboxOptions | None = None) -> AbstractContextManager[Sandbox]:
-        """A sandbox, with an account in it."""
+        """Open a sandbox with an account."""
         return open_on(self, options or SandboxOptions())
 
 
 @contextmanager
 def open_stage() -> Iterator[Stage]:
-    """A stage, until the end of the context."""
+    """Open a stage until the block ends."""
     with tempfile.TemporaryDirectory(prefix="cambist-") as folder, start_blocking_portal() as portal:
         yield Stage(portal, Path(folder))

@@ -1,4 +1,4 @@
-"""The ways into a sandbox: for httpx, sync and async, and as an ASGI application. None of them touches a network."""
+"""Transports into a sandbox: for httpx, sync and async, and as an ASGI application. None of them uses the network."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -9,7 +9,7 @@ import httpx
 from .runtime import BASE_URL, Answered, Asked
 
 Ask = Callable[[Asked], Answered]
-"""Blocks until the sandbox has answered. Not from its own thread."""
+"""Blocks until the sandbox has answered. Must not be called from the stage's thread."""
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -24,7 +24,7 @@ def _response(answered: Answered) -> httpx.Response:
 
 
 class SandboxTransport(httpx.BaseTransport):
-    """For `httpx.Client`."""
+    """Transport for `httpx.Client`."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -34,7 +34,7 @@ class SandboxTransport(httpx.BaseTransport):
 
 
 class AsyncSandboxTransport(httpx.AsyncBaseTransport):
-    """For `httpx.AsyncClient`, on any event loop: the waiting is a worker thread's."""
+    """Transport for `httpx.AsyncClient` on any event loop: a worker thread waits for the answer."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -45,8 +45,8 @@ class AsyncSandboxTransport(httpx.AsyncBaseTransport):
 
 
 class SandboxApp:
-    """The service as an ASGI application, for any client that speaks to one, on any event loop. HTTP only, and an
-    answer comes whole: event streams of the payer's window do not end before their time."""
+    """The service as an ASGI application for any ASGI client, on any event loop. It supports HTTP only and sends
+    complete answers, so an event stream of the payer's window arrives only when it ends."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
