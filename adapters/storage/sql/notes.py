@@ -41,7 +41,7 @@ class Notes:
         self._told: set[tuple[str, str]] = set()
         """Table and id of each reported row."""
         self._met_again: dict[str, Callable[[], Awaitable[None]]] = {}
-        """For each row that was read again since: how to write its note, by the note's id."""
+        """Functions that write the notes of rows read again since their report, by the note's id."""
         self._timer: asyncio.TimerHandle | None = None
 
     def is_new(self, mapped: TableMap[Any], fault: Unreadable) -> bool:

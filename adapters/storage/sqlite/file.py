@@ -26,9 +26,8 @@ def _spare_the_search() -> None:
     """Bind null, flags and bytes without sqlite3's search for an adapter.
 
     For a value that is neither text nor a number, sqlite3 searches for an adapter, and builds the texts of two
-    unused errors when it finds none. A payment has twenty such values, and
-    the search takes a third of the time to insert it.
-    These adapters change nothing for other users of sqlite3 in the process.
+    unused errors when it finds none. A payment has twenty such values, and the search takes a third
+    of the time to insert it. These adapters change nothing for other users of sqlite3 in the process.
     """
     sqlite3.register_adapter(type(None), dict[None, None]().get)
     sqlite3.register_adapter(bool, int)

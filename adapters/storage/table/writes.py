@@ -61,14 +61,14 @@ class Pending(msgspec.Struct, eq=False):
     """Uncommitted writes of a unit. It accepts no more once it is `closed`."""
 
     writes: list[Write] = []
-    """All writes but the accruals."""
+    """Writes other than accruals."""
     jobs: list[Job] = []
     accruals: dict[tuple[str, str], Accrue] = {}
     """Accruals by table and id. Several accruals to one row are added up here."""
     durable: bool = True
     """Whether commit returns only once the writes are on disk."""
     closed: str | None = None
-    """Why no more writes are accepted; None while they are."""
+    """Reason why the unit accepts no more writes; None while it does."""
 
     __repr__ = object.__repr__  # the default of a struct would show the written values, also in the repr of its owner
 
