@@ -182,7 +182,7 @@ class Client(Merchant[Sync], Sync):
 
 
 class AsyncClient(Merchant[Async], Async):
-    """The same, awaited; on asyncio and on trio.
+    """Async version of `Client`, for asyncio and trio.
 
     async with AsyncClient("https://pay.example", api_key, api_secret) as client:
         payment = await client.payments.create(amount_rub="100.00", external_id="order-1")

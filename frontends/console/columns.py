@@ -1,5 +1,5 @@
-"""Columns of lists. The columns of an 80-character terminal take 79 with two per gap, and all
-columns together take 159 of 160."""
+"""Columns of lists. The columns for an 80-character terminal take 79 with two per gap, and all columns together take
+159 of 160."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
