@@ -12,7 +12,7 @@ from ...ports.clock import Clock
 from ...ports.faults import BulkheadFull
 
 CALLS = 64
-"""Concurrent calls while the provider answers: as many as a worker has slots, unless a setting says otherwise."""
+"""Concurrent calls while the provider answers: as many as a worker has slots by default."""
 
 TRIALS = 8
 """Concurrent calls while the provider hangs: enough to detect its recovery."""
