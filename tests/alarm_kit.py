@@ -22,7 +22,7 @@ class Listener:
 
     @property
     def news(self) -> list[tuple[list[str], list[str]]]:
-        """Of each message the ids of what began and of what is over."""
+        """Return, for each message, the ids of the alarms that started and of those that ended."""
         return [([line.id for line in each.begun], [line.id for line in each.over]) for each in self.heard]
 
 

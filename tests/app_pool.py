@@ -1,8 +1,8 @@
-"""HTTP faces lent to houses: to make what answers the pages of one takes twenty times as long as all the rest of a
-house, so the next house gets the face of one that is closed.
+"""Pool of HTTP apps for tests. Building the HTTP app takes twenty times as long as the rest of a house, so a new house
+reuses the HTTP app of a closed one.
 
-A face is made by `create_app`, as in production, but of ports that hand everything on to the ports of the house that
-has the face now. It is lent to one house at a time, and between two houses it reaches none.
+`create_app` builds each HTTP app, as in production, but on ports that forward every call to the ports of the current
+house. An HTTP app serves one house at a time; between two houses its ports lead nowhere.
 """
 
 from collections.abc import Iterator

@@ -89,8 +89,8 @@ class ChargeHouse:
         mode: Mode = Mode.TEST,
         **fields: Any,
     ) -> str:
-        """A subscription of 100 RUB that was bound just now, without a first charge; its id. Of other fields than
-        merchants can set it is made up."""
+        """Create a subscription of 100 RUB, bound just now and without a first charge, and return its id. Other fields
+        than merchants can set it are generated."""
         await self.set(subscription_scheme=scheme.value)
         order = SubscriptionOrder(
             amount_rub="100.00",
@@ -171,7 +171,8 @@ class ChargeHouse:
         )
 
     async def together(self, *works: Awaitable[Any]) -> list[Any]:
-        """All of it at once, with time passing for those who wait for another; what each returned or raised."""
+        """Run the coroutines concurrently, advancing time while they wait for each other, and return what each returned
+        or raised."""
         everyone = asyncio.gather(*works, return_exceptions=True)
         while not everyone.done():
             await asyncio.wait({everyone}, timeout=0.01)
@@ -179,7 +180,8 @@ class ChargeHouse:
         return await everyone
 
     async def next(self, subscription_id: str, result: str | None = None, *, executed: bool = True) -> None:
-        """What the bank answers to the next charge; `executed` only tells beyond what the sandbox can."""
+        """Set the bank's answer to the next charge. `executed` matters only for results that the sandbox cannot
+        produce."""
         await self.bank().pretend_next_charge(await self.binding(subscription_id), result or "paid", executed=executed)
 
     async def end(self, payment_id: str, status: ChargeStatus, failure: str | None = None, **more: Any) -> None:
@@ -224,14 +226,15 @@ class ChargeHouse:
         return (await self.house.events(object_id))[self.told_before.get(object_id, 0) :]
 
     async def told(self, object_id: str) -> list[str]:
-        """What these told, in order: a status, or that a period was given up."""
+        """Return the events of the object, in order: each a status, or the abandonment of a period."""
         return [
             "exhausted" if event["event"] == "subscription.charge_exhausted" else event["status"]
             for event in await self.events(object_id)
         ]
 
     async def debits(self) -> Counter[str]:
-        """How many charges the bank has by period: those that took money and keep it, or may still take it."""
+        """Count the bank's charges by period. Only charges count that took money and were not reversed, or may still
+        take it."""
         of_period = {payment.id: payment.period_ref for payment in await everything(self.ports, Payment)}
         found: Counter[str] = Counter()
         for note in await noted(self.ports):

@@ -36,17 +36,18 @@ gc.set_threshold(100_000, 50, 100)
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
-# Hypothesis parses every module for constants to try: in a new clone seven seconds of CPU in each worker. Those of the
-# rules are what matters.
+# Hypothesis parses every local module for constants to try, which costs each worker seven seconds of CPU in a new
+# clone. Only the constants of the domain rules matter.
 providers.is_local_module_file = lambda path: "/core/domain/" in path  # type: ignore[assignment,attr-defined]
 
 # Every client of HTTPX reads the machine's authorities, in 30 ms: one reading serves them all.
 httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)  # type: ignore[attr-defined]
 
-# What Dramatiq's consumer stumbles over it leaves for three seconds, in which a test would only wait.
+# After an error, Dramatiq's consumer pauses for three seconds, in which a test would only wait.
 dramatiq_worker.CONSUMER_RESTART_DELAY_SECS = 0.05
 
-# Whoever starts tests in the background has them, and all that they start, ignore Ctrl-C, which some tests send.
+# Processes started in the background of a shell ignore Ctrl-C, and so do their children. Some tests send Ctrl-C, so
+# restore the default handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TESTS = Path(__file__).parent
@@ -55,8 +56,8 @@ _ROOM = 2 << 30
 
 
 def _work_in_memory() -> None:
-    """Have temporary files in memory, where the machine has room: thousands of databases are made, and each commit
-    would wait for a disk that forgets them in a minute. What a kill -9 leaves is the same there."""
+    """Create temporary files in memory, where the machine has room. The tests create thousands of databases, and each
+    commit would wait for a disk. A `kill -9` leaves the same files in memory as on disk."""
     if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
         there = os.statvfs(_MEMORY)
         if there.f_bavail * there.f_frsize >= _ROOM and not there.f_flag & os.ST_NOEXEC:
@@ -77,7 +78,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Who is done takes from who is not, unless another way is asked for."""
+    """Use work stealing unless the command line asks for another scheduler: an idle worker takes tests from a busy
+    one."""
     if config.getvalue("dist") != "load":
         return None
     from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # here: it may be left out
@@ -86,15 +88,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Of a whole run each worker loads the modules from another one on: in a new clone it compiles its share, and finds
-    the others'. In one order all would compile each at once."""
+    """In a full run, import the test modules in a different order in each worker. In a new clone each worker then
+    compiles its share and finds the others' compiled files; in the same order, all workers would compile every module
+    at once."""
     worker = getattr(session.config, "workerinput", None)
     if worker is None or [Path(each).name for each in session.config.args] != [_TESTS.name]:
         return
     files = sorted(_TESTS.rglob("test_*.py"))
     first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
     for file in files[first:] + files[:first]:
-        with suppress(Exception, pytest.skip.Exception):  # which its collection tells
+        with suppress(Exception, pytest.skip.Exception):  # the collection reports the error
             import_module(".".join(file.relative_to(_TESTS.parent).with_suffix("").parts))
 
 
@@ -109,8 +112,8 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no worker is left with it at the end, and half of the workers begin with
-    what waits, so that the others have the processors meanwhile. Each worker begins with an equal part of the list."""
+    """Run slow tests first, so that no worker is left with one at the end. Half of the workers begin with the tests
+    that mostly wait, which leaves the processors to the others. Each worker begins with an equal part of the list."""
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     sizes = [len(items) * (place + 1) // workers - len(items) * place // workers for place in range(workers)]
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
@@ -126,8 +129,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish() -> None:
-    """What this process started for all of its tests ends with them. Then pytest collects garbage as often as it could
-    matter: a second of each process goes into walking over what is in use to the end."""
+    """Stop everything that this process started for its tests. Then make garbage collection rare: at exit, pytest
+    forces several collections, and each process would spend a second on walking over live objects."""
     stop_template()
     gc.freeze()
 

@@ -1,5 +1,5 @@
-"""A made-up operation at a made-up provider, for tests of the engine: an errand that a carrier runs. Its record is a
-page of a notebook, the one that no subject owns."""
+"""A made-up operation at a made-up provider, for tests of the engine: an errand that a carrier runs. The record of an
+errand is stored as a page of a notebook that belongs to no other subject."""
 
 import asyncio
 from collections import Counter
@@ -29,19 +29,19 @@ PAUSE = timedelta(seconds=10)
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What is recorded of an errand."""
+    """Stored record of an errand."""
 
     status: str = "planned"
     attempt: int = 1
     effects: tuple[str, ...] = ()
-    """What took effect, in order."""
+    """Effects of the errand, in order."""
 
 
 class Errand(NamedTuple):
     note: ProviderNote
     page: Page
     attempt: int
-    """The one that is spoken of."""
+    """Number of the attempt concerned."""
 
 
 class Carrier:
@@ -52,9 +52,9 @@ class Carrier:
         self.knows: dict[str, str] = {}
         """How each operation stands here."""
         self.done: Counter[str] = Counter()
-        """How often each was really done: a repeat is none."""
+        """How often each errand was executed; a repeated request does not count."""
         self.sends: list[tuple[type[Fault], bool]] = []
-        """The faults of the next sends, and whether it was done all the same."""
+        """The faults of the next sends, and whether the carrier executes the errand in spite of the fault."""
         self.finds: list[type[Fault]] = []
         self.becomes = "done"
         self.fuse = CrashPoint(0, after=False)
@@ -91,7 +91,7 @@ class Carrier:
 
 
 class Errands(Followed[Errand, str, Carrier]):
-    """The row. What a test wants otherwise it sets."""
+    """Row of the errands. A test sets the fields that it wants to differ."""
 
     follow_up = FollowUp("errand.run")
     record = ProviderNote
@@ -106,7 +106,7 @@ class Errands(Followed[Errand, str, Carrier]):
         self.window: timedelta | None = None
         """For how long after it was sent the carrier knows an errand by its id."""
         self.is_no_end = False
-        """Whether a refusal is none."""
+        """Whether a refusal is not final."""
 
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Errand | None:
         note = await unit[ProviderNote].get(object_id)
@@ -226,7 +226,7 @@ class ErrandHouse:
         return await run(ports or self.ports, job or await self.claimed(), handlers)
 
     async def run_out(self) -> None:
-        """Do the job until there is none."""
+        """Run the job until none is left."""
         for _ in range(20):
             if await self.job() is None:
                 return
@@ -234,5 +234,5 @@ class ErrandHouse:
         raise AssertionError("it does not come to an end")
 
     def asked(self) -> list[str]:
-        """What the carrier was asked, without the operation."""
+        """Return the requests that the carrier received, without the operation."""
         return [call.split()[0] for call in self.carrier.calls]

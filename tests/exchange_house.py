@@ -40,7 +40,7 @@ BANK_ID = "bank100000000004"
 RUB_100 = 9065_00
 """Kopecks for 100 USDT at the simulated market rate of 92.50 and the default markup of 2 %."""
 EARNED_100 = 2_00000000
-"""Of them the merchant's, in units of USDT."""
+"""The merchant's markup in it, in units of USDT."""
 
 
 def told(response: httpx.Response) -> tuple[int, str]:
@@ -61,7 +61,7 @@ async def conclude(ports: Ports, _transfer_id: str, operation: str, state: Refun
 
 
 class ExchangeHouse:
-    """A house with a merchant to whom exchanges are connected."""
+    """A house with one merchant that has exchanges enabled."""
 
     def __init__(self, house: TestHouse) -> None:
         self.house = house
@@ -122,7 +122,7 @@ class ExchangeHouse:
 
     @property
     def watcher(self) -> SimulatedDeposits:
-        """Of test mode."""
+        """Return the simulated deposits of test mode."""
         watcher = self.ports.deposits.of_mode("test")
         assert isinstance(watcher, SimulatedDeposits)
         return watcher
@@ -137,7 +137,7 @@ class ExchangeHouse:
         return (await self.exchange(exchange_id)).status.value
 
     async def send(self, exchange_id: str, amount: str = "100", **more: Any) -> str:
-        """The client sends USDT; nobody has looked yet. The transaction's hash."""
+        """Send USDT from the client, before the service polls the chain, and return the transaction's hash."""
         address = (await self.exchange(exchange_id)).crypto_deposit_address
         assert address is not None
         return await self.watcher.pretend_deposit(address, Usdt.parse(amount).units, **more)
@@ -221,5 +221,5 @@ async def open_exchange_house(**settings: Any) -> AsyncIterator[ExchangeHouse]:
         exchanges = ExchangeHouse(house)
         await exchanges.set(exchange="true")
         yield exchanges
-        # Whoever put other ports into the house has its books checked by them.
+        # When a test replaced the house's ports, check the books through the new ports.
         house.ports = exchanges.ports

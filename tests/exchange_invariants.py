@@ -1,4 +1,4 @@
-"""What exchanges say of the books (docs/exchanges.md "Rules"): for tests/invariants.py."""
+"""Invariants that tie exchanges to the books (docs/exchanges.md "Rules"), for tests/invariants.py."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def add_exchanges(sums: Sums, exchanges: Sequence[Exchange], transfers: Sequence
 
 
 def _lost(exchange: Exchange, transfers: Sequence[ExchangeTransfer]) -> int:
-    """Of what a completed exchange of RUB was made with, what its payers' banks took back."""
+    """Return the part of a completed RUB exchange's money that the payers' banks took back."""
     if exchange.takes_usdt or exchange.status is not S.COMPLETED:
         return 0
     counted = sum(transfer.counted for transfer in transfers if transfer.exchange_id == exchange.id)
@@ -67,8 +67,8 @@ def _add(sums: Sums, exchange: Exchange) -> None:
 
 
 def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeTransfer]) -> None:
-    """One active exchange per client; what came is what was counted, suspended or rounded, each once; nobody is paid
-    more than was quoted, nor for less than was asked."""
+    """Check that a client has one active exchange, that all money received was counted, suspended or rounded exactly
+    once, and that nobody is paid more than the quote, or paid for less than the amount required."""
     slots = Counter(exchange.active_slot for exchange in exchanges if exchange.active_slot is not None)
     assert not [slot for slot, times in slots.items() if times > 1]
     for exchange in exchanges:
@@ -88,5 +88,5 @@ def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeT
         else:
             lost = sum(each.taken_back for each in mine if each.reason == LOST)
             made_with = exchange.amount_rub.kopecks if exchange.status is S.COMPLETED else 0
-            # What is lost may have counted, or have been beyond what was asked.
+            # Money that was lost may have counted before, or may have been above the required amount.
             assert made_with - lost <= counted <= made_with or (lost and not made_with), exchange

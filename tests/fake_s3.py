@@ -21,7 +21,7 @@ _DAY = 86400
 
 
 class SignatureError(Exception):
-    """What S3 answers with: its code."""
+    """An error answer of S3, with its code."""
 
 
 def verify(

@@ -1,5 +1,5 @@
-"""The operations of the interface as routes of the framework: another reading of the same rows, by somebody else's
-routing, guards and bodies. What `Api` answers is held against it."""
+"""The API operations as routes of the framework: a second implementation of the same rows, with the framework's own
+routing, guards and body parsing. Tests compare the answers of `Api` with it."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ def framework_way(ports: Ports, operations: Iterable[Row] = OPERATIONS) -> Edge:
 
 
 def framework_of(ports: Ports) -> Litestar:
-    """What the framework answers in the HTTP face of a house."""
+    """Build a framework app that answers as the HTTP app of a house does."""
     return framework(
         ports,
         trusted_proxies=(),

@@ -84,7 +84,8 @@ def _balances(rows: list[LedgerAccount]) -> Counter[tuple[str, Mode, Purse]]:
 
 
 def _expected(records: Records) -> Counter[tuple[str, Mode, Purse]]:
-    """What the objects say. AVAILABLE stands for all that was earned: with what is reserved and paid out."""
+    """Compute the expected balances from the objects. AVAILABLE stands for everything earned, reserved and paid-out
+    money included."""
     sums: Counter[tuple[str, Mode, Purse]] = Counter()
     for payment in records[Payment]:
         owner: Owner = payment.account_id, payment.mode
@@ -117,7 +118,8 @@ def _expected(records: Records) -> Counter[tuple[str, Mode, Purse]]:
 
 
 def _check_sums_of_refunds(records: Records) -> None:
-    """Refunded never exceeds paid; what is taken is what stands taken; refund_pending is true while one is open."""
+    """Check that refunds never exceed the payment, that the amount taken equals the open entries, and that
+    refund_pending is true while a refund is open."""
     refunds = _grouped(records[Refund], lambda refund: refund.payment_id)
     for payment in records[Payment]:
         mine = refunds[payment.id]

@@ -75,7 +75,7 @@ class KycHouse:
         return grant
 
     async def put(self, url: str, content: Any = JPEG, content_type: str | None = "image/jpeg") -> httpx.Response:
-        """What the client's browser does: no key, another origin."""
+        """Upload as the client's browser does: without an API key and from another origin."""
         headers = {"Origin": "https://shop.example"}
         if content_type is not None:
             headers["Content-Type"] = content_type

@@ -1,5 +1,5 @@
-"""Documents in a bucket of moto, which keeps files as S3 does and judges no signature: `nox -s moto`. What permits an
-upload is held against a strict fake instead (fake_s3.py, providers/test_s3.py)."""
+"""Documents in a bucket of moto, which stores files as S3 does but checks no signatures: `nox -s moto`. A strict fake
+checks the upload permissions instead (fake_s3.py, providers/test_s3.py)."""
 
 import asyncio
 from datetime import timedelta

@@ -1,5 +1,5 @@
-"""Movements against the journal and the balances (docs/settlement.md "Movements"): of every account and mode their sum
-is the balance, and what stands in the list is never changed after."""
+"""Check movements against the journal and the balances (docs/settlement.md "Movements"): for every account and mode
+their sum is the balance, and a listed movement never changes."""
 
 from collections import defaultdict
 
@@ -15,11 +15,11 @@ from cambist.ports.bundle import Ports
 from cambist.ports.storage import Between
 
 _SIZE = 3
-"""Of a page."""
+"""Page size."""
 
 
 async def movements_of(ports: Ports, account_id: str, mode: Mode) -> list[Movement]:
-    """All that are listed, in their order."""
+    """Return all movements of the account, in the order of the list."""
     span = Between(*movement_ids(account_id, mode))
     return [movement async for batch in ports.storage.scan(Movement, id=span) for movement in batch]
 

@@ -1,8 +1,9 @@
 """Mutants: small wrong changes of the code, each of which a test must notice (`nox -s mutants`).
 
-They sit where a moment decides: `<` for `<=` is a microsecond, and one payment in the wrong day's settlement. Each is
-tried on a copy of the tree, against the tests of boundaries alone, so that none is noticed by chance. One that survives
-is a gap of the tests. `python -m tests.mutants SUBSTRING…` tries those whose file or code has it.
+They change comparisons of moments: `<` for `<=` is a microsecond, and one payment in the wrong day's settlement. Each
+runs in a copy of the tree against the boundary tests alone, so that no other test notices it by chance. A mutant that
+survives is a gap in the tests. `python -m tests.mutants SUBSTRING…` runs the mutants whose file or code contains the
+substring.
 """
 
 import os
@@ -120,7 +121,8 @@ MUTANTS = (
     _domain("webhooks/endpoint_state", "at >= probe_at", "at > probe_at"),
     _usecase("retention", "each.created_at < before", "each.created_at <= before"),
 )
-"""Left out: those that differ only where two moments are equal and nobody can tell (`>` for `>=` in a maximum)."""
+"""The mutants leave out changes that matter only when two moments are equal and have no visible effect (`>` for `>=` in
+a maximum)."""
 
 
 def survives(copy: Path, mutant: Mutant) -> bool:
@@ -143,7 +145,7 @@ def _tests_pass(copy: Path) -> bool:
 
 
 def main(wanted: list[str]) -> int:
-    """Try them; the number of those that survived."""
+    """Run the mutants and return the number of survivors."""
     chosen = [each for each in MUTANTS if not wanted or any(part in each.name for part in wanted)]
     began, survivors = time.monotonic(), 0
     with tempfile.TemporaryDirectory(prefix="cambist-mutants-") as folder:

@@ -65,7 +65,7 @@ def own_nginx(folder: Path, upstreams: Sequence[str]) -> Iterator[Nginx]:
 
 
 def _configuration(folder: Path, port: int, upstreams: Sequence[str]) -> str:
-    """What is deployed, over plain HTTP at this port."""
+    """Return the deployed configuration, over plain HTTP at this port."""
     text = DEPLOYED.read_text("utf-8")
     servers = re.findall(r"^    server \S+:8080 (.*);$", text, re.MULTILINE)
     assert len(servers) == len(upstreams)
@@ -77,7 +77,7 @@ def _configuration(folder: Path, port: int, upstreams: Sequence[str]) -> str:
     kept = "".join(
         f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    # As whom it was started: others cannot read the folders of tests.
+    # Run the workers as root if nginx was started as root: other users cannot read the folders of tests.
     user = "user root root;" if os.getuid() == 0 else ""
     return f"""daemon off;
 {user}

@@ -63,7 +63,7 @@ class World:
         peer: str = PROVIDER_AT,
         method: str = "POST",
     ) -> httpx.Response:
-        """Whoever is at `peer` posts this to the bank's address, or to `path`."""
+        """Post the content from the address `peer` to the bank's notification address, or to `path`."""
         transport = httpx.ASGITransport(self.service.asgi(), client=(peer, 4711))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
             return await http.request(method, path or await self.path(), content=body, headers=headers)
@@ -73,11 +73,11 @@ class World:
         return await self.post(*Provider.notice(operation, TOKEN), **more)
 
     def pay(self, operation: str, kopecks: int = 490_00) -> None:
-        """A payer pays the invoice of this operation; nobody is told."""
+        """Pay the invoice of this operation without a notification."""
         self.provider.pay(operation, kopecks, datetime.now(UTC).isoformat())
 
     async def jobs(self) -> list[Job]:
-        """What waits to be asked about because of notices."""
+        """Return the jobs that poll because of notifications."""
         async with self.service.ports.storage.unit() as unit:
             return [job for job in await unit[Job].find(limit=1000) if job.kind == HEAR.kind]
 
@@ -117,7 +117,7 @@ class Watched:
     address: str
 
     def told(self) -> dict[tuple[str, ...], int]:
-        """What became of notices, by adapter and outcome."""
+        """Return the number of notifications by adapter and outcome."""
         return dict(self.telemetry.counters.notices.read())
 
 

@@ -1,6 +1,7 @@
-"""A tour through every operation: what `docs/generate.py` keeps as the examples of the OpenAPI document.
+"""A tour through every operation. `docs/generate.py` uses its requests and answers as the examples of the OpenAPI
+document.
 
-The clock stands and chance is seeded, so the tour is the same every time, and the examples are answers that were given.
+The clock stands still and randomness is seeded, so every run of the tour gives the same real answers.
 """
 
 import re
@@ -42,7 +43,7 @@ DAY = 24 * 3600
 EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi" / "examples.json"
 
 _SEALED = re.compile(rb"(session|sig)=[\w%-]+")
-"""What only this house could have made."""
+"""Values signed or encrypted with the keys of this house."""
 _KEYS = UUID("6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11")
 _EMPTY: tuple[Any, Any] = ({}, [])
 
@@ -68,7 +69,7 @@ class Tour:
         return response.json()
 
     def keep(self, response: httpx.Response, body: Any = None) -> None:
-        """Of several answers the first, or the first that says something."""
+        """Record an example: the first response of the operation, or the first with content."""
         operation = self._document.operation(response.request.method, response.request.url.path)
         assert operation is not None
         said = f"{response.request.method} {response.request.url.path} -> {response.status_code}"
@@ -90,7 +91,7 @@ class Tour:
 
 
 async def recorded() -> bytes:
-    """The examples as they are kept: of operations by their id, of webhooks by their event; one a line."""
+    """Return the examples in their stored form, one a line: operations by id, webhooks by event."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_test_house(data_dir=Path(folder)) as house:
             tour = Tour(house)
@@ -126,7 +127,7 @@ def _lines(part: Examples) -> bytes:
 
 
 async def _bodies(house: TestHouse) -> Examples:
-    """One event of each type, and of those the one that says most."""
+    """Return one event of each type, the one with the most content."""
     found: dict[str, dict[str, Any]] = {}
     async for batch in house.ports.storage.scan(Event):
         for event in batch:
@@ -146,7 +147,7 @@ async def _health(tour: Tour) -> None:
     await start_standing(ports)
     for path in ("/health", "/api/v1/health"):
         tour.keep(await tour.house.http.get(path))
-    async with ports.storage.unit() as unit:  # what they do at their times is no stop of the tour
+    async with ports.storage.unit() as unit:  # leave recurring jobs out of the tour
         for job_id in STANDING:
             if (job := await unit[Job].get(job_id)) is not None:
                 unit[Job].remove(job)
@@ -249,7 +250,7 @@ async def _money(tour: Tour) -> None:
 
 
 async def _requests(tour: Tour) -> None:
-    """What a process noted of a request, as it writes it."""
+    """Plant the request records that a process writes, in the same form."""
     house, log = tour.house, RequestLog()
     now = house.clock.monotonic()
     log.note(

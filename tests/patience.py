@@ -1,4 +1,4 @@
-"""How long tests wait for what must come: a busy machine takes ten times as long as a quiet one."""
+"""Timeouts of tests: a busy machine takes ten times as long as a quiet one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Strict reading of what is sent to merchants: every event's body against its schema (docs/payloads.md "Payloads")."""
+"""Check the body of every event sent to merchants strictly against its schema (docs/payloads.md "Payloads")."""
 
 from collections.abc import Mapping
 

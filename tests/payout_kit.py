@@ -1,5 +1,5 @@
-"""What tests of payouts need: a merchant with a wallet and USDT, the service's wallet under observation, and a look at
-the ledger and the chain."""
+"""Kit for tests of payouts: a merchant with a wallet and USDT, the service's wallet with its calls recorded, and access
+to the ledger and the chain."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,15 +42,16 @@ Hook = Callable[[str], Awaitable[None]]
 
 
 class WatchedFinder:
-    """The simulated wallet, which finds and does not list, with a record of its calls.
+    """The simulated wallet, which finds transfers but does not list them, with a record of its calls.
 
-    Something may happen before and after each call, also after one that fails.
+    A test can run code before and after each call, also after a failed one.
     """
 
     def __init__(self, inner: SimulatedSender) -> None:
         self.inner = inner
         self.calls: list[tuple[str, str]] = []
-        """What was called, and the hash that it gave or was about; `-` where signing gave none, and for a search."""
+        """Names of the calls, each with the hash that it returned or concerned; `-` for a search, or where signing
+        returned no hash."""
         self.signed: dict[str, SignedTransfer] = {}
         self.before: Hook | None = None
         self.after: Hook | None = None
@@ -113,7 +114,7 @@ class WatchedSender(WatchedFinder):
 
 
 class ReplacingWallet(WatchedSender):
-    """One whose transfers never expire, and that put a dearer one in the place of each."""
+    """A wallet whose transfers never expire, and that replaces each with a more expensive one."""
 
     def __init__(self, inner: SimulatedSender) -> None:
         super().__init__(inner)
@@ -249,7 +250,7 @@ class Payouts:
         return moved
 
     async def statuses(self, withdrawal_id: str) -> list[tuple[str | None, str]]:
-        """Of each event its previous status and its status, in the order of their sequence, which has no gap."""
+        """Return the previous and the new status of each event, in the order of their sequence, which has no gap."""
         events = await self.house.events(withdrawal_id)
         return [(event["previous_status"], event["status"]) for event in events]
 

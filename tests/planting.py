@@ -1,4 +1,5 @@
-"""What no use case writes, written by tests that try what becomes of it: beneath the storage that refuses it."""
+"""Write records that no use case writes, below the storage that would reject them, for tests of how the service handles
+them."""
 
 from cambist.core.usecases.assertions import AssertingStorage
 from cambist.ports.bundle import Ports

@@ -1,4 +1,5 @@
-"""A failure of the machine, as a SQLite file shows it: its log ends behind some commit, and what came later is gone."""
+"""A power failure of the machine, as a SQLite file shows it: the log ends after some commit, and later commits are
+lost."""
 
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Image:
         return commits_in(self._logged)
 
     def put_back(self, length: int) -> None:
-        """The database as it was, but for what the log has beyond that length. Nobody has it open."""
+        """Restore the database with its log cut to that length. No connection may be open."""
         self._database.write_bytes(self._content)
         self._log.touch(0o600)
         self._log.write_bytes(self._logged[:length])

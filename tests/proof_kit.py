@@ -1,5 +1,5 @@
-"""What tests of delivery proofs need: live payments by an exchange terminal, a chain that is told what is on it, and
-the merchant's calls."""
+"""Kit for tests of delivery proofs: live payments through an exchange terminal, a chain whose content the test sets,
+and the merchant's calls."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ THIRD_HASH = "c" * 64
 USDT = 100_000_000
 """One USDT in the chain port's units."""
 CREDIT = Usdt(100 * USDT)
-"""What a settled payment of these tests is worth."""
+"""Amount credited for a settled payment in these tests."""
 DAY = 24 * 3600
 
 

@@ -13,9 +13,9 @@ _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Counter[str]] = WeakKeyDi
 
 
 async def at_rest() -> None:
-    """Return when no other task can go on before time does.
+    """Return when no other task can continue until time advances.
 
-    The loop's queue of what is ready says so exactly, which no number of turns does, and sooner than any that is safe.
+    The event loop's ready queue shows this exactly. A fixed number of loop iterations would be slower or unsafe.
     """
     loop = asyncio.get_running_loop()
     ready: deque[Any] = loop._ready  # type: ignore[attr-defined]  # asyncio's own loop has it

@@ -56,8 +56,8 @@ class BarrierStorage(ForwardingStorage):
 
 
 class Interrupted(ForwardingStorage):
-    """A storage in which `happens` is done right after a unit has read its first record of `kind`, once: what the unit
-    reads from then on is newer. `finding`: after it has found the first ones."""
+    """A storage that runs `happens` once, right after a unit has read its first record of `kind`, so that the unit's
+    later reads see newer data. With `finding`, it runs after the first search with results."""
 
     def __init__(
         self, storage: Storage, kind: type[Any], happens: Callable[[], Awaitable[Any]], *, finding: bool = False

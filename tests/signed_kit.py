@@ -1,5 +1,5 @@
-"""Kinds of subjects that send USDT by the engine of signed transfers, each with one that is to be signed, and a fourth
-kind that only tests have: what a row needs, and no more."""
+"""Kinds of subjects that send USDT through the engine of signed transfers, each with a subject ready to be signed, and
+a fourth kind that exists only in tests and has the minimum that a row needs."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,7 +32,7 @@ KINDS = ("payout", "exchange", "return", "gift")
 
 
 class Gift(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fourth kind would have in a record of its own; here it is the body of a note."""
+    """Record of the fourth kind; the tests store it as the body of a note."""
 
     sender: str
     is_tagged: bool = True
@@ -97,7 +97,8 @@ def _save(unit: Unit, note: ProviderNote, **changes: Any) -> ProviderNote:
 
 
 class Subject:
-    """One subject of a kind, and the wallet that it goes by under observation. Nobody but the test runs the engine."""
+    """One subject of a kind, with the wallet that sends it and a record of the wallet's calls. Only the test runs the
+    engine."""
 
     def __init__(self, house: TestHouse) -> None:
         self.house = house
@@ -124,7 +125,7 @@ class Subject:
         return self.row.sending(await self.now())
 
     async def tx_hash(self) -> str | None:
-        """Of what is on its way; None where that is not signed, or nothing is on its way."""
+        """Return the hash of the transfer in flight, or None if there is none or it is not signed."""
         sending = await self.sending()
         return None if sending is None or sending.signed is None else sending.signed.tx_hash
 
@@ -161,7 +162,7 @@ class Subject:
         ]
 
     async def put(self, record: Any) -> None:
-        """Write the record over the stored one: what a backup, or another hand, brings back."""
+        """Write the record over the stored one, as a restored backup or another program would."""
         async with self.ports.storage.unit() as unit:
             unit[self.row.record].save(msgspec.structs.replace(record, version=(await self.now()).version))
             await unit.commit()

@@ -102,7 +102,7 @@ async def open_link(house: TestHouse, subscription_id: str) -> Payment:
 
 
 async def button(house: TestHouse, subscription_id: str, query: str = "") -> tuple[str, dict[str, str]]:
-    """Where the form of the subscription's page goes, and what it sends."""
+    """Return the target and the fields of the form on the subscription's page."""
     page = Page((await house.http.get(f"/s/{subscription_id}{query}")).text)
     [action] = [str(form["action"]) for form in page.all("form") if "/open" in str(form["action"])]
     fields = {str(tag["name"]): str(tag["value"]) for tag in page.all("input") if tag.get("type") == "hidden"}
@@ -130,7 +130,7 @@ async def pretend(house: TestHouse, operation: str, event: MandateEvent, **more:
 
 
 async def statuses(house: TestHouse, object_id: str) -> list[tuple[str | None, str]]:
-    """From what to what the object's events say that it went, in order."""
+    """Return the previous and the new status of each event of the object, in order."""
     return [(event["previous_status"], event["status"]) for event in await house.events(object_id)]
 
 

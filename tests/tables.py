@@ -14,10 +14,10 @@ Row = dict[str, Any]
 
 
 def table(names: str | Sequence[str], rows: Iterable[Any], *, ids: Any = None) -> Callable[[F], F]:
-    """Have a test try every row, whatever the others come to, and tell each that fails.
+    """Run a test for every row, also after a row failed, and report each failing row.
 
-    Takes what `pytest.mark.parametrize` takes; `ids` only says more to who reads. Fixtures are made once for all rows:
-    for rules that change nothing, or make what they need themselves. Of two tables over a test every pair is tried.
+    Takes the arguments of `pytest.mark.parametrize`; `ids` only makes the report more readable. All rows share the
+    fixtures, so use it for rules that change nothing or create their own data. Two tables over a test run every pair.
     """
     words = [each.strip() for each in names.split(",")] if isinstance(names, str) else [*names]
     read = [_row(words, row) for row in rows]
@@ -61,7 +61,7 @@ def _awaited(test: Callable[..., Any], rows: list[Row]) -> Callable[..., Any]:
 
 
 def _row(names: list[str], given: Any) -> Row:
-    marks = getattr(given, "marks", None)  # of a `pytest.param`
+    marks = getattr(given, "marks", None)  # for a `pytest.param`
     values = given if marks is None else given.values
     if marks:
         raise TypeError("a row of a table has no marks")

@@ -13,7 +13,7 @@ from tests.planting import beneath
 
 
 class Page(HTMLParser):
-    """What a test wants to know of a page: its tags, and its text without what no payer reads."""
+    """Parsed page: its tags, and its text without the parts that a payer does not see."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ async def page_of(house: TestHouse, payment: dict[str, Any] | str, query: str = 
 
 
 async def with_face(house: TestHouse, face: str) -> dict[str, Any]:
-    """A payment that looks so now; by what really happens to payments where that is possible."""
+    """Create a payment whose page shows this face, by real payment events where possible."""
     payment = await house.created({"amount_rub": "1234.56", "description": "Order 7"})
     outcomes = {"paid": "paid", "failed": "failed", "cancelled": "cancelled", "processing": "processing"}
     if face in outcomes:
