@@ -24,7 +24,7 @@ from tests.simulation.world import Outcome, live
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build/worlds.jsonl"
-"""What became of worlds at their commits: a run goes on where the last one ended."""
+"""Results of worlds by commit. A new run continues where the last one ended."""
 _NAMES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|\d+")
 
 
@@ -117,7 +117,7 @@ def _summary(plans: Sequence[Plan], run: Run) -> str:
 
 
 def told(outcome: Outcome) -> str:
-    """What became of a world, and how to see it again."""
+    """Describe the result of a world, with the command that repeats it."""
     digests = f"{outcome.digest} {outcome.database}"
     lines = [f"seed {outcome.plan.seed}: {len(outcome.faults)} faults, {outcome.hours:.0f} h, {digests}"]
     lines += [f"  {fault}" for fault in outcome.faults[:10]]

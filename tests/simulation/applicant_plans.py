@@ -18,9 +18,10 @@ class Applicant(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     merchant: int
     by_page: bool
-    """On our hosted page, by the merchant's link; else the merchant's front end does it by the API."""
+    """Whether the client uses our hosted page, by the merchant's link; otherwise the merchant's front end calls the
+    API."""
     verdicts: tuple[Verdict, ...]
-    """What the verifier finds, one look after the other."""
+    """The verifier's results, one for each check."""
     fills_after: float
     """Seconds until he fills in the verifier's form, where there is one; below zero: never."""
     doubled: bool = False
@@ -35,7 +36,7 @@ class Applicant(msgspec.Struct, frozen=True, kw_only=True):
 def drawn_applicant(
     number: int, merchants: Sequence[int], moment: Callable[[random.Random], float], chance: random.Random
 ) -> Applicant:
-    """One of a seed, of a merchant that asks for verification."""
+    """Draw an applicant of a merchant that requires verification."""
     return Applicant(
         number=number,
         at=moment(chance),

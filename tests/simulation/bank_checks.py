@@ -1,4 +1,4 @@
-"""What must be true of the banks' own books at the end (docs/reliability.md "What is checked")."""
+"""Final checks of the banks' own books (docs/reliability.md "What is checked")."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ _ELSEWHERE = (
     *(Trouble.BANK_AWAY, Trouble.BANK_HANGS, Trouble.RECEIVER_AWAY, Trouble.RECEIVER_HANGS),
     *(Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT, Trouble.APART),
 )
-"""Troubles in which whoever asked a bank writes down what became of it."""
+"""Faults after which the process still records the result of a request to a bank."""
 _WRITTEN = timedelta(minutes=5)
 """Within which that is done, after the bank was waited for."""
 
@@ -35,8 +35,8 @@ def judge_banks(world: "World") -> None:
 
 
 def _judge_asks(world: "World") -> None:
-    """Where nobody knows whether the bank that was asked first has a payment's invoice, no other is asked for one: the
-    payer could pay twice. Whoever dies or loses the database on the way cannot say that he does not know."""
+    """Check that no second bank is asked for an invoice while the first one may have created it, because the payer
+    could pay twice. A process that dies or loses the database meanwhile cannot record that the result is unknown."""
     weather = world.plan.weather
     if weather.storage_lost or weather.storage_unanswered or weather.storage_late:
         return
@@ -49,7 +49,7 @@ def _judge_asks(world: "World") -> None:
         if first.gave_up is None or _is_troubled(world, first.at):
             continue
         others = [(ask, bank) for ask, bank in made if bank != name]
-        # Who is asked meanwhile is asked by the watch, which thinks that the process that asked first has died.
+        # A request made meanwhile comes from the watch, which assumes that the first process has died.
         if others and all(ask.at > first.gave_up for ask, _ in others):
             world.fault(f"{others[0][1]} was asked for an invoice of {operation}, which {name} may have")
 

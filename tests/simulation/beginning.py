@@ -1,5 +1,5 @@
-"""Who is there when a world begins: merchants with their settings, and verified clients; and what they are going to do
-by the plan."""
+"""Initial state of a world: merchants with their settings, verified clients, and the actions that the plan gives
+them."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ async def keep_office(world: "World", opened: Any) -> None:
 
 
 async def make_merchants(world: "World") -> None:
-    """By the office, which nothing befalls."""
+    """Create the merchants through the office, which has no faults."""
     for number in range(world.plan.merchants):
         made = await accounts.create_account(world.office, f"Merchant {number}")
         receiver = Receiver(number, f"secret-of-merchant-{number}-long-enough", world.fault, world.trace.tell)

@@ -1,5 +1,5 @@
-"""What must be true at the end, once faults have stopped: what merchants were answered and told, held against the API,
-the banks' and the chain's own books, and the ledger (docs/reliability.md "What is checked")."""
+"""Final checks, after faults have stopped: compare the answers and webhooks that merchants received with the API, the
+banks' and the chain's own books, and the ledger (docs/reliability.md "What is checked")."""
 
 import asyncio
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ async def judge(world: "World", office: Strand) -> None:
 
 @contextmanager
 def _still(world: "World", office: Strand) -> Iterator[None]:
-    """Nothing moves meanwhile but the office. Whoever judges waits in the world, which is let in, too."""
+    """Stop every strand but the office and the world. The checks wait in the world, so it must run too."""
     others = [process.strand for process in world.processes.values() if process.strand is not None]
     for strand in others:
         world.loop.stop_strand(strand)
@@ -124,15 +124,15 @@ async def _judge_sale(world: "World", merchant: Merchant, sale: Sale) -> None:
 
 
 def _came_back_late(world: "World", merchant: Merchant, sale: Sale) -> bool:
-    """Whether a refund of it came back after the last settlement: it waits for the next one. Of a refund that comes
-    back unheard the bank is asked a day later."""
+    """Whether a refund of the sale came back after the last settlement, and so waits for the next one. Without a
+    notification the bank is polled only a day later."""
     since = world.beginning + timedelta(seconds=LAST_SETTLEMENT)
     mine = (each for each in merchant.receiver.told.values() if each.body.get("payment_id") == sale.payment_id)
     return any(each.event == "refund.reversed" and each.at >= since for each in mine)
 
 
 async def _judge_key(world: "World", merchant: Merchant, sale: Sale) -> None:
-    """Whoever repeats is answered what was made, or that nobody knew what became of it."""
+    """Check that a repeated request returns the created payment, or the answer that its outcome is unknown."""
     order = sale.order
     if sale.payment_id is None and sale.ended != 502:
         return
@@ -154,7 +154,7 @@ def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> 
 
 
 async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
-    """What came at the banks is what the service knows of; what came in time counts."""
+    """Check that the service knows the money that the banks received, and counts the money that came in time."""
     payment_id, order = sale.payment_id, sale.order
     assert payment_id is not None
     assert sale.created is not None
@@ -162,7 +162,7 @@ async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: s
     came = [transfer for row in rows for transfer in row.transfers]
     answer = await merchant.insist("GET", f"/api/v1/payments/{payment_id}/transfers", None, None)
     known = answer.json["data"]
-    # Of money that comes when nobody waits for any more, the bank's notice alone tells.
+    # After the service stops polling for money, only the bank's notification reports it.
     told = world.post.told.get(payment_id, world.beginning)
     certain = [each for each in came if each.at <= told or (each is came[0] and _is_in_time(world, sale, each))]
     if not len(certain) <= len(known) <= len(came) or not {each["amount_rub"] for each in known} <= {
@@ -243,7 +243,7 @@ async def _judge_balance(world: "World", merchant: Merchant) -> None:
     """Nothing waits, and what left for the merchant's wallet is what the chain says came there, once each."""
     balance = await merchant.look_at_balance()
     await merchant.statement.judge_end(balance)
-    # What came back after the last settlement waits for the next one.
+    # Refunds that came back after the last settlement wait for the next one.
     reversed_ = [
         wish.kopecks
         for sale in merchant.sales

@@ -1,6 +1,5 @@
-"""What must be true of test mode at the end: the clocks are where they were asked to go and stand still, each thing
-happened at its moment of test time and was told in order, and live mode lived by real time (docs/reliability.md "What
-is checked")."""
+"""Final checks of test mode: the clocks stand still at the time requested, each event happened at its moment of test
+time and was delivered in order, and live mode ran by real time (docs/reliability.md "What is checked")."""
 
 from datetime import datetime, time, timedelta
 from decimal import Decimal
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _LATE = timedelta(hours=3)
-"""By which faults may delay what is due, longer than the longest of them."""
+"""Longest delay that faults may cause for due work; longer than the longest fault."""
 _PROMPT = timedelta(minutes=10)
-"""The same where there are none: an idle worker looks so often."""
+"""Longest delay without faults: an idle worker polls at this interval."""
 _TOGETHER = timedelta(seconds=5)
 """So far apart what happens on the way of an advance may be told in any order (docs/sandbox.md "The clock")."""
 _SETTLES = time(9)
@@ -54,7 +53,7 @@ class _Case:
         self._is_fine = plan.weather == FINE and not plan.blows and not plan.skews
         self._late = (_PROMPT if self._is_fine else _LATE) + sandbox.slack
         self._now = world.now()
-        """Of test time."""
+        """Current test time."""
 
     async def judge(self) -> None:
         """All of it."""
@@ -102,7 +101,7 @@ class _Case:
         return told, status
 
     def _judge_order(self, object_id: str, told: list[Told]) -> None:
-        """What is told of an object is never of before what was told of it, also where the clock passed over a call."""
+        """Check that the timestamps of an object's events never decrease, also where the clock jumped during a call."""
         moments = [datetime.fromisoformat(each.body["timestamp"]) for each in told]
         for before, at, each in zip(moments, moments[1:], told[1:], strict=False):
             if at < before - self._sandbox.slack:
@@ -111,7 +110,7 @@ class _Case:
     def _wanted(self, tried: Tried, found: dict[str, Any]) -> set[str]:
         """How it may stand by now."""
         if not tried.simulated:
-            # What was refused may have been taken by a request of before whose answer was lost.
+            # A request that failed here may follow an earlier one that succeeded and whose answer was lost.
             return {"expired"} if tried.trial.outcome is None else {"expired", "failed", "settled", "refunded"}
         if tried.trial.outcome == "failed":
             return {"failed"}
@@ -126,7 +125,8 @@ class _Case:
         return datetime.combine(paid.date() + timedelta(days=1), _SETTLES, paid.tzinfo)
 
     def _settles_by(self, tried: Tried, found: dict[str, Any]) -> datetime:
-        """The latest: of a clock that was moved while it was paid, by where that had come to."""
+        """Return the latest moment of settlement. If the clock moved during the payment, count from the clock's new
+        time."""
         paid = datetime.fromisoformat(found["paid_at"])
         return self._settles(max(paid, self._sandbox.passed_over(tried.taken_in) or paid))
 

@@ -1,5 +1,5 @@
-"""What merchants shall do in test mode, and how they shall move their test clocks, as plain data drawn from a seed
-(plan.py)."""
+"""Plans for test mode, as plain data drawn from a seed (plan.py): the merchants' requests, and the moves of their test
+clocks."""
 
 import random
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after the rehearsal began."""
     kopecks: int
     outcome: str | None = None
-    """What the merchant has the bank report; None: nothing, nobody pays."""
+    """Outcome that the merchant makes the bank report; None if nobody pays."""
     returned: bool = False
     """All of it is sent back."""
 
@@ -35,7 +35,7 @@ class Leap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a merchant tries in test mode. Without leaps it lives at real time."""
+    """A merchant's plan for test mode. Without leaps it runs by real time."""
 
     number: int
     at: float
@@ -54,7 +54,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 def drawn_rehearsals(
     merchants: int, moment: Callable[[random.Random], float], chance: random.Random
 ) -> tuple[Rehearsal, ...]:
-    """Those of a seed: of each merchant one at most, who has one clock."""
+    """Draw the rehearsals of a seed, at most one for each merchant, because a merchant has one clock."""
     count = chance.choice((0, 0, 1, 1, 2))
     chosen = chance.sample(range(merchants), min(count, merchants))
     return tuple(_drawn(number, merchant, moment, chance) for number, merchant in enumerate(chosen))

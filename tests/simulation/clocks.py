@@ -1,5 +1,5 @@
-"""Test mode: a merchant tries payments and a subscription by its test keys, and moves its test clock over them, while
-live mode goes on; what was answered is kept for clock_checks.py (docs/sandbox.md "The clock")."""
+"""Test mode: a merchant tries payments and a subscription with its test keys and moves its test clock, while live mode
+goes on. The answers are recorded for clock_checks.py (docs/sandbox.md "The clock")."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _ENDS_IN = 4 * 3600.0
 
 @dataclass
 class Tried:
-    """A payment of test mode, and what was answered of it."""
+    """A payment of test mode, and the answers about it."""
 
     trial: Trial
     payment_id: str
@@ -40,7 +40,7 @@ class Tried:
 
 @dataclass
 class Reading:
-    """What the clock said, asked and answered at these seconds of the world."""
+    """A reading of the test clock, with the seconds of the world at request and answer."""
 
     began: float
     ended: float
@@ -81,11 +81,11 @@ class Sandbox:
 
     @property
     def slack(self) -> timedelta:
-        """By which its time may be off: each process has a clock of its own."""
+        """Possible error of the clock's time, because each process has its own clock."""
         return self._off
 
     async def rehearse(self, rehearsal: Rehearsal) -> None:
-        """All of it: what is tried goes on while the clock is moved."""
+        """Run the whole rehearsal: the payments go on while the clock moves."""
         world = self._world
         world.counts["rehearsals"] += 1
         for number, trial in enumerate(rehearsal.trials):
@@ -101,7 +101,7 @@ class Sandbox:
     # --- the clock -------------------------------------------------------------------------------------------------
 
     async def read(self) -> Reading:
-        """What the clock says: never less than before, never more than was asked for."""
+        """Read the clock. It never goes back, and never passes the time requested."""
         began = self._world.loop.time()
         answer = await self._insist("GET", "/api/v1/sandbox/clock", None)
         return self._note(began, answer)
@@ -215,7 +215,7 @@ class Sandbox:
             self._wrong(f"{made.subscription_id}: a charge was answered {answer.status} {answer.body!r}")
 
     async def ask(self, path: str) -> Any:
-        """A read with the test keys. What is not there is wrong."""
+        """Read with the test keys. A missing object is a fault."""
         answer = await self._insist("GET", path, None)
         if answer.status != 200:
             self._wrong(f"{path} was answered, and is {answer.status} now")
@@ -235,8 +235,8 @@ class Sandbox:
         return not self.tried and not self.subscribed and not self.leaps
 
     def passed_over(self, call: tuple[float, float]) -> datetime | None:
-        """Where the clock was at most when a call ended during which it was moved; None where it was not: what the call
-        made may be due by then (docs/sandbox.md "The clock")."""
+        """Return the latest time of the clock at the end of a call during which it moved, or None if it did not move.
+        The results of the call may be due by then (docs/sandbox.md "The clock")."""
         began, ended = call
         moved = [each for each in self.leaps if each.at < ended and began < each.ended]
         return max((each.to + timedelta(seconds=ended - each.at) for each in moved), default=None)

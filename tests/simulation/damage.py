@@ -1,5 +1,5 @@
-"""Rows that nobody can read for a while, as a newer program's, or damaged ones: what the databases' storages do with
-them (docs/operations.md "Rows that cannot be read"), for the storage in memory."""
+"""Rows that are unreadable for a while, written by a newer program or damaged. Gives the storage in memory the
+behaviour of the database storages (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -13,22 +13,22 @@ from cambist.ports.storage import R
 
 OBJECTS = ("payments", "refunds", "withdrawals", "exchanges", "subscriptions")
 TABLES = ("jobs", "events", "deliveries", *OBJECTS)
-"""Whose rows may be damaged."""
+"""Tables with rows that may be damaged."""
 _WHY = "status (KeyError)"
 
 
 class Damage:
-    """Which rows cannot be read now."""
+    """The rows that are unreadable now."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, str]] = {}
-        """By table and id: the merchant's account that it is about."""
+        """Merchant account of each row, by table and id."""
         self.aside: dict[str, Any] = {}
-        """Jobs that were taken out of their table, by id."""
+        """Jobs moved out of their table, by id."""
         self.noted: set[tuple[str, str]] = set()
-        """Table and id of what somebody met, and nobody took up since."""
+        """Table and id of the unreadable rows that a process met and none has handled since."""
         self.put_back: dict[str, datetime] = {}
-        """When jobs that were aside came back into their table, by id."""
+        """Moments at which jobs moved out came back into their table, by id."""
 
     def met(self, table: str, record_ids: Iterable[str]) -> None:
         """Somebody met these, and could not read them. Jobs are taken out of their table instead (storage.py)."""
@@ -36,7 +36,7 @@ class Damage:
             self.noted.update((table, each) for each in record_ids)
 
     def readable_again(self) -> list[tuple[str, str]]:
-        """Which of those that were met can be read now."""
+        """Return the rows met before that are readable now."""
         return sorted(each for each in self.noted if not self.hits(*each))
 
     def hits(self, table: str, record_id: str) -> bool:

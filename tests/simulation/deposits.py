@@ -30,7 +30,7 @@ class DepositRow:
 
 
 class OwnDeposits:
-    """What came to whom, as the network knows it."""
+    """Deposits by address, as the network knows them."""
 
     FINALITY = timedelta(seconds=60)
     GONE = 0.2
@@ -82,5 +82,5 @@ class OwnDeposits:
         row.is_final = row.included_at == included
 
     def final(self, address: str) -> list[DepositRow]:
-        """What came there for good."""
+        """Return the final deposits to the address."""
         return [row for row in self.rows if row.address == address and row.is_final]

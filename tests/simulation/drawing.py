@@ -1,4 +1,4 @@
-"""The plan of a seed: what shall happen, drawn by chance, most of it where it meets with other things."""
+"""The plan of a seed: random events, most of them timed to coincide with others."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -84,7 +84,8 @@ def _with_refunds_at_once(plan: Plan, chance: random.Random) -> Plan:
 
 
 def _with_clients(plan: Plan) -> Plan:
-    """What came later into worlds, each of a source of its own: one more leaves all else as it is."""
+    """Add the later features of worlds. Each has its own random source, so that a new feature leaves the rest of a plan
+    unchanged."""
     names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals", "second thoughts", "prices")
     desk, door, purse, safe, till, stage, mind, tag = (random.Random(f"{name}/{plan.seed}") for name in names)
     rehearsals = drawn_rehearsals(plan.merchants, _moment, stage)
@@ -190,7 +191,7 @@ def _with_second_thoughts(order: Order, chance: random.Random) -> Order:
 
 
 def _with_losses(member: Membership, chance: random.Random) -> Membership:
-    """The mandate is lost in a third of cases; of the calendar scheme a period begins at midnight of UTC."""
+    """Lose the mandate in a third of cases. In the calendar scheme a period begins at midnight UTC."""
     later = MIDNIGHT - WINDOW_OPENS if member.merchant == CALENDAR else 0.0
     member = msgspec.structs.replace(
         member,

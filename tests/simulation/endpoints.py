@@ -1,4 +1,4 @@
-"""Further webhook endpoints: what a merchant's own receiver is told, they are told, too (docs/webhooks.md "Further
+"""Further webhook endpoints: they receive every event that the merchant's main receiver gets (docs/webhooks.md "Further
 endpoints")."""
 
 from datetime import datetime, timedelta
@@ -30,7 +30,8 @@ class FurtherEndpoint:
         world.receivers[self._url] = self.receiver
 
     async def make(self) -> None:
-        """Until the answer came that has the secret: of one that was lost nobody is told it again."""
+        """Create endpoints until an answer with the secret arrives; the service does not repeat the secret of a lost
+        answer."""
         for attempt in range(20):
             key = key_of(self._world.plan.seed, "endpoint", self._merchant.number, attempt)
             answer = await self._merchant.insist("POST", "/api/v1/webhook-endpoints", {"url": self._url}, key)

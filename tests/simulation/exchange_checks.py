@@ -1,5 +1,5 @@
-"""What must be true of exchanges at the end: who gave got, once, or has it back; held against the books of chain and
-banks (docs/reliability.md "What is checked")."""
+"""Final checks of exchanges: a client who sent money got the other currency, once, or a return. Compares with the books
+of the chain and the banks (docs/reliability.md "What is checked")."""
 
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ async def judge_exchanges(world: "World", merchant: "Merchant", desk: Desk) -> N
 
 
 def _judge_usdt(world: "World", deal: Deal, status: str, money: list[ExchangeTransfer]) -> None:
-    """USDT that came are what the client got RUB for, what went back to him, or what waits for an operator."""
+    """Check that the USDT received were exchanged for RUB, returned to the client, or wait for an operator."""
     came = sum(row.units for row in world.deposits.final(deal.address or ""))
     back = sum(row.units for row in world.chain.final() if row.address == deal.wallet)
     if sum(each.amount for each in money) != came:
@@ -74,7 +74,7 @@ def _judge_usdt(world: "World", deal: Deal, status: str, money: list[ExchangeTra
 
 
 def _paid(world: "World", deal: Deal, status: str, rows: "list[RemittanceRow]") -> tuple[int, int]:
-    """Kopecks that the client got, and those that he was promised."""
+    """Return the kopecks that the client received and the kopecks promised."""
     quoted = deal.promised
     done = sum(row.kopecks for row in rows if row.status is RemittanceStatus.DONE)
     if any(row.status is RemittanceStatus.PROCESSING for row in rows):
@@ -85,8 +85,8 @@ def _paid(world: "World", deal: Deal, status: str, rows: "list[RemittanceRow]") 
 
 
 def _judge_rub(world: "World", deal: Deal, status: str, money: list[ExchangeTransfer]) -> None:
-    """RUB that came, and were not taken back by the payer's bank, are what USDT were sent for, what went back, or what
-    waits."""
+    """Check that the RUB received, and not taken back by the payer's bank, were exchanged for USDT, returned, or wait
+    for an operator."""
     rows = [bank.invoices[deal.invoice] for bank in world.banks.values() if deal.invoice in bank.invoices]
     transfers = [each for row in rows for each in row.transfers]
     kept = sum(each.amount_kopecks for each in transfers if not each.taken_back)

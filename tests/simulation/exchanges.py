@@ -1,5 +1,5 @@
-"""Exchanges: a merchant makes one for a client, or an operator does; the client sends USDT or RUB, in parts, too
-little, too late; what was seen of it is kept for exchange_checks.py."""
+"""Exchanges: a merchant or an operator creates one for a client, and the client sends USDT or RUB in parts, too little
+or too late. The observations are recorded for exchange_checks.py."""
 
 import asyncio
 from contextlib import suppress
@@ -42,13 +42,13 @@ class Deal:
 
     swap: Swap
     ids: set[str] = field(default_factory=set)
-    """What answers named: one, if all is well."""
+    """Exchange ids in the answers; a correct service returns one."""
     expires_at: datetime | None = None
     address: str | None = None
     asked: int = 0
-    """Units of 0.00000001 USDT, or kopecks: what the client was told to send."""
+    """Amount that the client must send, in units of 0.00000001 USDT or in kopecks."""
     promised: int = 0
-    """The other currency: what he gets for it."""
+    """Amount that the client receives, in the other currency."""
     statuses: list[str] = field(default_factory=list)
     cancelled: bool = False
 
@@ -185,12 +185,12 @@ class Desk:
             deal.cancelled = True
 
     def _in_blocks(self, deal: Deal) -> set[tuple[str, datetime]]:
-        """The client's transactions that whoever looks at the chain sees now, and since when."""
+        """Return the client's transactions visible on the chain now, each with the time since when."""
         rows = (row for row in self._world.deposits.rows if row.address == deal.address)
         return {(row.tx_hash, row.included_at) for row in rows if row.included_at is not None}
 
     async def look(self, deal: Deal) -> str:
-        """How it stands now. What was over when it was asked for stays as it is."""
+        """Return the current status. A final status at the time of the request must not change."""
         before = deal.statuses[-1] if deal.statuses else None
         answer = await self._merchant.insist("GET", f"/api/v1/exchanges/{deal.exchange_id}", None, None)
         if answer.status != 200:

@@ -1,5 +1,5 @@
-"""The chains on which merchants give clients USDT, as anybody can look them up: a transaction is in no block, in one
-that may be taken back, or there for good."""
+"""The chains on which merchants give clients USDT, as a public explorer shows them: a transaction is in no block, in a
+block that may be reverted, or final."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.simulation.outside import Now, Soon
 
 NETWORKS = {"TRC20": Network.TRON, "ERC20": Network.ETHEREUM, "BEP20": Network.BSC}
-"""By the names of their tokens."""
+"""Networks by the names of their tokens."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class SentRow:
 
 
 class OwnExplorer:
-    """What stands on the chains, and what of it is final."""
+    """Transactions on the chains, and which of them are final."""
 
     FINALITY = timedelta(seconds=60)
 

@@ -1,4 +1,4 @@
-"""Nobody waits for another's fault: where one merchant's receiver hangs, and a bank, all others are answered and told
+"""Check fairness: while one merchant's receiver and one bank hang, all other merchants get their answers and webhooks
 in time (docs/reliability.md "What is checked")."""
 
 from datetime import datetime, timedelta
@@ -25,10 +25,10 @@ def judge_fairness(world: "World") -> None:
             continue
         known_from = min((told.at for told in merchant.receiver.told.values()), default=world.now())
         for event_id, told in merchant.receiver.told.items():
-            # Those of refunds do not say when; what cannot be read is put off.
+            # Refund events have no timestamp, and unreadable events are postponed.
             if "timestamp" not in told.body or event_id in world.database.spoilt:
                 continue
-            # Of a receiver that was never told anything nobody knows whether it hangs, too.
+            # Until a receiver gets its first webhook, the service cannot know whether it hangs.
             if world.plan.crowd and datetime.fromisoformat(told.body["timestamp"]) <= known_from:
                 continue
             late = told.at - datetime.fromisoformat(told.body["timestamp"])

@@ -1,5 +1,5 @@
-"""Verification of end clients: by a merchant's front end or on the hosted page, with documents or by the verifier's
-form; and what must be true of it at the end."""
+"""Verification of end clients, by a merchant's front end or on the hosted page, with documents or by the verifier's
+form; and its final checks."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -32,12 +32,12 @@ _ANSWERS = {
 
 @dataclass
 class Person:
-    """An applicant, and what was seen of him."""
+    """An applicant, with everything observed about the verification."""
 
     plan: Applicant
     answers: list[str] = field(default_factory=list)
     session: str = ""
-    """Of the last link to the hosted page."""
+    """Session of the last link to the hosted page."""
     registered: int = 0
     """How often a registration was answered."""
 
@@ -52,7 +52,7 @@ class Registry:
         self.people: list[Person] = []
 
     async def verify(self, plan: Applicant) -> None:
-        """A person, from the first question to the last try. Who was refused tries once more."""
+        """Verify a person, from the first request to the last attempt. After a refusal, try once more."""
         person, world = Person(plan), self._world
         self.people.append(person)
         world.verifier.expect({plan.phone: list(plan.verdicts)})
@@ -136,7 +136,7 @@ class Registry:
         await self._world.network.sleep(seconds)
 
     async def judge(self) -> None:
-        """What merchants are told is what the verifier found, and nobody is checked twice at a time."""
+        """Check that merchants are told the verifier's results, and that a person has one check at a time."""
         for person in self.people:
             status = await self.check(person)
             phone = person.plan.phone
@@ -149,7 +149,7 @@ class Registry:
             await self._judge_told(phone, rows)
 
     def _expected(self, rows: "list[CheckRow]") -> set[str]:
-        """What the last check says; of what was taken back by monitoring its notice alone tells."""
+        """Return the statuses that fit the last check. Only its notification reports that monitoring revoked one."""
         if not rows:
             return {"required"}
         last = rows[-1]
@@ -160,7 +160,7 @@ class Registry:
         return {_ANSWERS[last.status]}
 
     async def _judge_told(self, phone: str, rows: "list[CheckRow]") -> None:
-        """Each decision is told by one event, without a gap but for those that were given up."""
+        """Check that each decision has one event; only events that were given up may be missing."""
         told = sorted(
             (each for each in self._merchant.receiver.told.values() if each.body.get("phone") == phone),
             key=lambda each: each.sequence,
@@ -175,7 +175,7 @@ class Registry:
         if len({*(number for number, _ in found), *lost}) != decided:
             self._world.fault(f"{phone}: {found} was told, {sorted(lost)} given up, of {decided} decisions")
         said = [status for _, status in found]
-        # One that was taken back before anybody heard that it was green is refused, for all that anybody knows.
+        # If monitoring revokes a check before the service learns of its approval, the service sees a refusal.
         if len(rows) > said.count("failed") + len(lost) + 1:
             self._world.fault(f"{phone}: {len(rows)} checks were begun, and {found} was told")
         if said.count("verified") > green or "verified" in said[:-1]:

@@ -1,7 +1,7 @@
-"""What a process has in the place of adapters: the way to the world beyond, on which calls and answers are lost.
+"""Links replace the adapters of a process: they connect it to the outside world, and lose calls and answers.
 
-A link is the port of a provider; the provider itself is plain code in the world (outside.py), which goes on when the
-process that asked it is dead.
+A link implements the port of a provider. The provider itself is plain code in the world (outside.py), which continues
+when the calling process dies.
 """
 
 from asyncio import CancelledError, sleep
@@ -45,7 +45,7 @@ class Way(Protocol):
     """The network between one process and the world."""
 
     async def ask(self, whom: str, what: str, call: Callable[[], T], *, writes: bool) -> T:
-        """Have the world do it. Raises: what the call raises; Unavailable, OutcomeUnknown, where the network fails."""
+        """Call the world. Raises: the errors of the call; Unavailable or OutcomeUnknown if the network fails."""
         ...
 
     async def post(self, webhook: WebhookRequest) -> DeliveryResult:

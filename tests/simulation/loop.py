@@ -1,8 +1,8 @@
-"""A deterministic event loop: virtual time, several processes in one, and a seed that chooses who goes next.
+"""A deterministic event loop: virtual time, several processes in one, and a seed that chooses the next one to run.
 
-Every process of the world is a strand: it has handles of its own that are ready, can be killed between any two of them
-(nothing of it runs any more, no `finally` either: `kill -9`), and can be stopped for a while as by SIGSTOP. There is no
-I/O and there are no threads: whoever asks for one is refused, loudly (docs/reliability.md "How it works").
+Every process of the world is a strand with its own ready handles. It can be killed between any two of them, after which
+none of its code runs, not even `finally` (`kill -9`), or stopped for a while as by SIGSTOP. There are no I/O and no
+threads: a request for either fails loudly (docs/reliability.md "How it works").
 """
 
 import asyncio
@@ -26,7 +26,7 @@ T = TypeVar("T")
 _STEP = struct.Struct("<iiid").pack
 
 _REFUSALS = 50
-"""Of one coroutine to close: one that goes on is left as it is."""
+"""Times that a coroutine may refuse to close; then the loop leaves it open."""
 
 
 class NoSuchThing(RuntimeError):
@@ -34,7 +34,7 @@ class NoSuchThing(RuntimeError):
 
 
 class Stuck(AssertionError):
-    """Nobody can go on, now or later."""
+    """No strand can continue, now or later."""
 
 
 class SimFuture(asyncio.Future[Any]):
@@ -87,7 +87,7 @@ class SimHandle(asyncio.TimerHandle):
 
 
 def _nothing() -> None:
-    """What a cancelled handle would do."""
+    """Callback of a cancelled handle."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -115,9 +115,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self.trace = 0
         """A checksum over all that ran, and when."""
         self.refused: list[str] = []
-        """What of the real world was asked for."""
+        """Refused requests for the real world."""
         self.inline: set[str] = set()
-        """Names of functions that may be run in place of a thread."""
+        """Names of functions that may run inline instead of in a thread."""
         WORLD.ready, WORLD.is_stopped, WORLD.is_dead, WORLD.fuse = [], False, False, None
 
     def time(self) -> float:
@@ -164,7 +164,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
-        """At once and here, for what is known to be harmless; else it is refused."""
+        """Run the function inline, at once, if it is known to be harmless; otherwise refuse it."""
         inner: Any = args[0] if getattr(func, "__name__", "") == "run" and args else func
         inner = getattr(inner, "func", inner)  # asyncio.to_thread sends a partial of Context.run
         name = getattr(inner, "__qualname__", repr(inner))
@@ -196,7 +196,8 @@ class SimLoop(asyncio.BaseEventLoop):
         return task
 
     def outside(self, seconds: float, call: Callable[[], object]) -> None:
-        """Call it after so long, whoever asked for it being alive or not: what is on its way in the world."""
+        """Call the function after this delay, even if the calling strand is dead: the call is already on its way in the
+        world."""
         context = contextvars.copy_context()
         context.run(enter, WORLD)
         self.call_later(seconds, call, context=context)
@@ -213,7 +214,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._settle(strand)
 
     def go_on(self, strand: Strand) -> None:
-        """What became ready meanwhile runs now."""
+        """Resume the strand and run the handles that became ready meanwhile."""
         strand.is_stopped = False
         self._settle(strand)
 
@@ -230,10 +231,10 @@ class SimLoop(asyncio.BaseEventLoop):
                 kept, self._kept = self._kept, []
                 for task in kept:
                     if not task.done():
-                        task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is destroyed on purpose
+                        task._log_destroy_pending = False  # type: ignore[attr-defined]  # destroyed on purpose
                         _close(task.get_coro())
                     elif not task.cancelled():
-                        task.exception()  # whoever should have read it is gone
+                        task.exception()  # its reader is dead
         finally:
             asyncio._set_running_loop(None)
         for strand in self._live:
@@ -318,7 +319,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """There is no I/O."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps in a selector."""
+        """Do nothing: the loop never sleeps in a selector."""
 
 
 def _close(coro: Any) -> None:

@@ -41,7 +41,8 @@ class ChargeRow:
 
 
 class BindingBank(OwnBank):
-    """What a binding or a charge brings in is an invoice of its operation, so that it can go back like any other."""
+    """A bank that records the money of a binding or a charge as an invoice of its operation, so that it can be refunded
+    like any other."""
 
     def __init__(self, name: str, now: Now, soon: Soon, chance: random.Random, told: Told) -> None:
         super().__init__(name, now, soon, chance, told)
@@ -99,7 +100,7 @@ class BindingBank(OwnBank):
         return True
 
     def lose(self, reference: str) -> bool:
-        """The payer switches the mandate off: its token is accepted no more. False: there is none to be lost."""
+        """Revoke the mandate, as the payer does: the bank then rejects its token. False if there is no mandate."""
         return self._turned(reference, MandateStatus.ACTIVE, MandateStatus.LOST)
 
     def regain(self, reference: str) -> bool:

@@ -1,4 +1,4 @@
-"""Subscriptions: a merchant makes one, the payer binds, the merchant charges once a day; what must be true of them."""
+"""Subscriptions: a merchant creates one, the payer binds, the merchant charges once a day; and their final checks."""
 
 import re
 from contextlib import suppress
@@ -34,7 +34,7 @@ class Member:
     ids: set[str] = field(default_factory=set)
     charges: set[str] = field(default_factory=set)
     asked: list[tuple[str, Any, str, str]] = field(default_factory=list)
-    """Path, body and key of each charge that was asked for, and what was answered."""
+    """Path, body and key of each requested charge, with its answer."""
     cancelled: bool = False
     too_early: list[tuple[datetime, datetime]] = field(default_factory=list)
     """When a charge was asked for and refused because its day was paid."""
@@ -188,7 +188,7 @@ class Club:
             await self._world.network.sleep(self._chance.uniform(0.0, 600.0))
 
     async def judge(self) -> None:
-        """Nobody is charged twice for a period, and what the bank took is what the merchant sees."""
+        """Check that no period is charged twice, and that the merchant sees every debit of the bank."""
         for member in self.members:
             for path, body, key, charge_id in member.asked:
                 again = await self._merchant.insist("POST", path, body, key)
@@ -250,7 +250,8 @@ class Club:
             self._world.fault(f"{subscription_id} is {status}, and its mandate {row.status} at {record.mandate_bank}")
 
     def _judge_days(self, member: Member, paid: set[str]) -> None:
-        """Who was refused because the day was paid had paid it, by some clock that is off by minutes."""
+        """Check that a charge refused because its day was paid had a payment on that day, by a clock that may be
+        minutes off."""
         for asked, answered in member.too_early:
             moments = (asked - _CLOCKS_OFF, asked, answered, answered + _CLOCKS_OFF)
             if not paid & {f"a{moment.astimezone(MOSCOW):%Y%m%d}-day1" for moment in moments}:
@@ -267,7 +268,7 @@ class Club:
 
 
 async def judge_mandates(world: "World") -> None:
-    """No bank took by mandate what no subscription knows of, nor has a mandate still of one that is over."""
+    """Check that the banks hold no debit without a subscription, and no mandate of an ended one."""
     known = {charge_id for club in world.clubs for charge_id in club.known}
     for bank in world.banks.values():
         for row in bank.charges.values():

@@ -1,5 +1,5 @@
-"""Merchants and who pays them: what they ask for, what they are answered, and what their receivers are told. All that
-they saw is kept, for checkers that know nothing else (checkers.py)."""
+"""Merchants and their payers: their requests, the answers, and the webhooks that their receivers get. Everything
+observed is recorded for the checkers, which know nothing else (checkers.py)."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _DOCUMENTED = {"KYC_PERSIST_FAILED"}
 """Codes of 500 that tell merchants what to do."""
 
 KNOWN_IN = 5.0
-"""Seconds in which every process goes by what an operator did with a key, by a clock that is right."""
+"""Seconds after which every process follows an operator's change of a key, by a correct clock."""
 
 GIVES_UP = 30.0
 """Seconds after which a merchant's client hears no answer any more."""
@@ -43,7 +43,7 @@ NEXT = {
     "failed": set(),
     "cancelled": set(),
 }
-"""What a payment may become, as docs/states.md tells merchants."""
+"""Status transitions of a payment, as docs/states.md documents them."""
 
 
 def leads_to(before: str, after: str) -> bool:
@@ -75,7 +75,7 @@ class Sale:
 
     order: Order
     ids: set[str] = field(default_factory=set)
-    """What 200 and 201 named: one, if all is well."""
+    """Payment ids in answers of status 200 and 201; a correct service returns one."""
     ended: int = 0
     """The last status of the creation."""
     statuses: list[str] = field(default_factory=list)
@@ -98,10 +98,10 @@ class Merchant:
         self.wallet = wallet
         self.overdraft = OVERDRAFT if number != TIGHT else Decimal(world.plan.overdraft)
         self.payer_phone: str | None = None
-        """Of a verified client, where payments need one."""
+        """Phone of a verified client, where payments require one."""
         self.sales: list[Sale] = []
         self.waited: list[tuple[str, float]] = []
-        """For which answer, and for how many seconds."""
+        """Requests with the seconds that each answer took."""
         self._chance = world.chance.of(f"merchant/{number}")
         self._haste = world.chance.of(f"haste/{number}")
         self.statement = Statement(world, self)
@@ -188,7 +188,7 @@ class Merchant:
         pause = 300.0
         while (await self.look(sale)) not in ("paid", "settled"):
             await self._sleep(self._chance.uniform(1.0, pause))
-            pause = min(pause * 1.5, 4000.0)  # what is not paid soon is mostly paid never
+            pause = min(pause * 1.5, 4000.0)  # a sale that is not paid soon is rarely paid at all
             if self._world.loop.time() > FAULTS_END or (sale.statuses and sale.statuses[-1] in ("failed", "refunded")):
                 return
         await self._sleep(wish.after if wish.at is None else max(0.0, wish.at - self._world.loop.time()))
@@ -216,8 +216,8 @@ class Merchant:
             await self._sleep(self._chance.uniform(5.0, 20.0))
 
     async def look(self, sale: Sale) -> str | None:
-        """The payment's status now, which follows from what was seen when it was asked for: several ask at once, and an
-        answer may be late."""
+        """Read the payment's status, and check that it follows from the status seen when the request began: requests
+        run concurrently, and an answer may be late."""
         before = sale.statuses[-1] if sale.statuses else "pending"
         answer = await self.insist("GET", f"/api/v1/payments/{sale.payment_id}", None, None)
         if answer.status != 200:
@@ -236,7 +236,7 @@ class Merchant:
         return status
 
     async def look_at_balance(self) -> dict[str, Decimal]:
-        """Read the balance. Its parts agree at every moment, and what was ever settled never falls."""
+        """Read the balance. Check that its parts always agree and that the settled total never falls."""
         before = self._settled
         answer = await self.insist("GET", "/api/v1/balance", None, None)
         found = {name: Decimal(value) for name, value in answer.json.items() if name in _BALANCE}
@@ -260,8 +260,8 @@ class Merchant:
         return (made or answers)[0]
 
     async def insist(self, method: str, path: str, body: Any, key: str | None, *, in_test: bool = False) -> HttpAnswer:
-        """Ask until there is a definite answer. What is temporary (429, 503, silence) is asked again. `in_test`: by the
-        keys of test mode, which nobody exchanges."""
+        """Repeat the request until there is a definite answer; 429, 503 and timeouts are temporary. `in_test` uses the
+        keys of test mode, which are never rotated."""
         pause = 1.0
         while True:
             pair = self.account.test if in_test else self.pair

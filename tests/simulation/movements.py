@@ -13,7 +13,7 @@ _PAGE = 100
 
 
 class Statement:
-    """What one merchant has read so far."""
+    """The movements that one merchant has read so far."""
 
     def __init__(self, world: "World", merchant: "Merchant") -> None:
         self._world = world
@@ -34,7 +34,7 @@ class Statement:
                 break
             number += 1
         if self._world.database.damage.befalls(self._merchant.account.account_id):
-            return  # of an object that cannot be read nothing is told beside its movements
+            return  # an unreadable object has movements without events
         for row in reversed(found):
             known = self.read.setdefault(row["number"], row)
             if known != row:

@@ -1,9 +1,9 @@
-"""Tries the mutants of table.py, each in a process of its own, seed by seed until a world notices it:
-`nox -s simulate_mutants`; `python -m tests.simulation.mutants SUBSTRING…` those whose name has it. What is known is
-kept in build/slips.jsonl, and a run goes on where the last one ended.
+"""Run the mutants of table.py, each in its own process, seed by seed until a world notices it: `nox -s
+simulate_mutants`; `python -m tests.simulation.mutants SUBSTRING…` runs those with the substring in their name. Results
+are stored in build/slips.jsonl, and a new run continues where the last one ended.
 
-A mutant that was noticed is known until its slip changes; a world that noticed nothing, until slip or simulation do.
-The worlds come by their seeds, but those in which a mutant's subject does not occur at all come last.
+The result of a noticed mutant is valid until its slip changes; that of a world that noticed nothing, until the slip or
+the simulation changes. Worlds run in the order of their seeds, but worlds without the mutant's subject come last.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _WIDTH = 110
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """What a world said of a mutant."""
+    """Result of a mutant in one world."""
 
     mutant: str
     slip: str
@@ -106,7 +106,7 @@ def tried(name: str, plans: Mapping[int, Plan], before: Sequence[World], asked: 
 
 
 def read(kept: Path) -> list[World]:
-    """What is known of the mutants as they are."""
+    """Read the stored results that are still valid for the current mutants."""
     if not kept.exists():
         return []
     rows = [msgspec.json.decode(line, type=World) for line in kept.read_bytes().splitlines()]
@@ -124,7 +124,7 @@ def slip_of(name: str) -> str:
 
 
 def as_table(known: Sequence[World]) -> str:
-    """What is known, as docs/reliability.md has it."""
+    """Return the results as the table of docs/reliability.md."""
     rows = ["| mutant | seed | first fault |", "|---|---|---|"]
     for name in MUTANTS:
         worlds = [each for each in known if each.mutant == name]
@@ -160,7 +160,7 @@ SIMULATION = _digest(
         each.read_text("utf-8") for each in [ROOT / "tests/invariants.py", *sorted(ROOT.glob("tests/simulation/*.py"))]
     )
 )
-"""Of the worlds as they are."""
+"""Fingerprint of the current worlds."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Slips over subscriptions and what is charged by them."""
+"""Slips in subscriptions and their charges."""
 
 from tests.simulation.mutants.slips import Slip, domain, usecase
 
