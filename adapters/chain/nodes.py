@@ -1,4 +1,4 @@
-"""Transactions on TRON, Ethereum and BNB Smart Chain, seen by nodes (docs/providers/chains.md "Delivery proofs")."""
+"""Transactions on TRON, Ethereum and BNB Smart Chain, seen by nodes (docs/providers/chains.md "Nodes")."""
 
 import asyncio
 import re

@@ -14,7 +14,7 @@ SIGNATURE = 65
 
 
 class Signer(Protocol):
-    """Signer for one address: a key in a file, or a device that never shows it (docs/providers/chains.md "The key")."""
+    """Signer for one address: a key in a file, or a device that never shows it (docs/providers/chains.md "On TRON")."""
 
     @property
     def payload(self) -> bytes:

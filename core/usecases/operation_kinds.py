@@ -1,5 +1,5 @@
 """Kinds of operations at providers, one row each, for notifications (notices.py) and jobs (job_kinds.py)
-(ARCHITECTURE.md "Adding an operation at a provider")."""
+(docs/contributing/operation.md)."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""Who adds a job or a setting is told which file still wants its row (ARCHITECTURE.md "Adding a kind of job", "Adding a
-setting")."""
+"""A new job or setting needs rows in several files; each missing row is reported (docs/contributing/job.md and
+docs/contributing/setting.md)."""
 
 import re
 from importlib import import_module

@@ -16,7 +16,7 @@ SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".html", ".js", ".css
 ELSEWHERE = {"build", "dist", "node_modules", "site-packages"}
 """Folders that are not the repository's, wherever they are; what begins with a point is none, either."""
 
-_PAGE = r"(?:docs/\w+|ARCHITECTURE|README|CONTRIBUTING|SECURITY|CHANGELOG)\.md"
+_PAGE = r"(?:docs/(?:\w+/)?[\w-]+|ARCHITECTURE|README|CONTRIBUTING|SECURITY|CHANGELOG)\.md"
 _CITED = re.compile(
     rf'(?<![\w/.-])(?P<page>{_PAGE})(?P<headings>(?:(?:,|\s+and)?[\s#]+"[^"\n]+(?:\n[\s#]*[^"\n]+)?")*)'
 )

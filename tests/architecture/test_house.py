@@ -1,5 +1,4 @@
-"""The house stands as ARCHITECTURE.md "Four floors" draws it. The contracts between the floors themselves are
-import-linter's."""
+"""The layers are as ARCHITECTURE.md "Layers" describes them. import-linter checks the contracts between them."""
 
 import re
 import subprocess

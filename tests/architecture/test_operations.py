@@ -1,5 +1,5 @@
 """The rooms of rows (core/usecases/operation_kinds.py) leave to the engine what it is for: a provider's faults, units
-and jobs (ARCHITECTURE.md "Adding an operation at a provider")."""
+and jobs (docs/contributing/operation.md)."""
 
 import ast
 import inspect

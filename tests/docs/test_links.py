@@ -17,6 +17,7 @@ _WITH_CONTENTS = (_DOCS / "index.md", _DOCS / "providers/index.md", _DOCS / "ru/
 _BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 _BESIDE += (ROOT / "docs/providers").glob("*.md")
 _BESIDE += (ROOT / "docs/ru").glob("*.md")
+_BESIDE += (ROOT / "docs/contributing").glob("*.md")
 
 
 @table("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)
@@ -31,6 +32,6 @@ def test_the_contents_have_every_page_once() -> None:
     named: list[Path] = []
     for index in _WITH_CONTENTS:
         lines = [line for block in _CONTENTS.findall(index.read_text("utf-8")) for line in block.split()]
-        lines = [line for line in lines if line not in ("Merchants", "Developers", "Operators")]
+        lines = [line for line in lines if line not in ("Merchants", "Developers", "Contributors", "Operators")]
         named += [index.parent / f"{line}.md" for line in lines if not line.startswith(":")]
     assert sorted(named) == sorted({*_DOCS.rglob("*.md")} - {_DOCS / "index.md"})

@@ -1,5 +1,4 @@
-"""Whose a bank's notice is: one table, by the form of the operation's id (ARCHITECTURE.md "Adding an operation at a
-provider")."""
+"""Whose a bank's notice is: one table, by the form of the operation's id (docs/contributing/operation.md)."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """The engine that follows operations at providers, by a subject that is made up: what holds for one holds for each
-(ARCHITECTURE.md "Three ends", "Adding an operation at a provider")."""
+(ARCHITECTURE.md "Three ends"; docs/contributing/operation.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator

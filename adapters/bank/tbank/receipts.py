@@ -1,4 +1,4 @@
-"""Receipts by 54-FZ as T-Bank's `Receipt`, format 1.05 (docs/providers/tbank.md "Receipts")."""
+"""Receipts by 54-FZ as T-Bank's `Receipt`, format 1.05 (docs/providers/tbank.md "How it works")."""
 
 from collections.abc import Mapping
 from typing import Any

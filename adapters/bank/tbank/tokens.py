@@ -1,5 +1,5 @@
-"""T-Bank's `Token`: the digest that signs requests and notifications (docs/providers/tbank.md "Where the facts are
-from")."""
+"""T-Bank's `Token`: the digest that signs requests and notifications (docs/providers/tbank.md
+"What was tried, and what was not")."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Answers of EVM nodes to a submitted transaction (docs/providers/chains.md "What a node answers").
+"""Answers of EVM nodes to a submitted transaction (docs/providers/chains.md "On Ethereum and BNB Smart Chain").
 
 There are no error codes for it: each kind of node has its own texts.
 """

@@ -25,7 +25,7 @@ _WORDS = 120
 
 
 class Taken(Enum):
-    """Meaning of a node's code for a transaction (docs/providers/chains.md "What a node answers")."""
+    """Meaning of a node's code for a transaction (docs/providers/chains.md "On TRON")."""
 
     YES = "yes"
     NO = "no"

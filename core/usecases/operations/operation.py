@@ -1,6 +1,4 @@
-"""The interface between the engine (engine.py) and a kind of operation at a provider (ARCHITECTURE.md "Adding an
-operation at a provider").
-"""
+"""Interface between the engine (engine.py) and a kind of operation at a provider (docs/contributing/operation.md)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection

@@ -1,5 +1,5 @@
 """What T-Bank keeps, as the fake plays it: payments, the accounts that are bound, and how they move
-(docs/providers/tbank.md "Where the facts are from")."""
+(docs/providers/tbank.md "What was tried, and what was not")."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
