@@ -77,7 +77,7 @@ class SimulatedBench(BankBench):
             self._writes
         )
         self._end: RefundStatus | None = None
-        """Of refunds that are held until `finish_refunds`."""
+        """Outcome of the refunds that are on hold until `finish_refunds`."""
 
     def another(self) -> Bank:
         return self.world.bank(capabilities=self._capabilities)

@@ -1,4 +1,5 @@
-"""What the tests of wallets share: a world with a storage, a clock and a script, and a storage that can be held up."""
+"""Kit for tests of wallets: a world with a storage, a clock and a script, and a storage whose calls a test can
+delay."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager

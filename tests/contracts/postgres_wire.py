@@ -1,4 +1,4 @@
-"""What goes to a Postgres server, seen by tests."""
+"""Record the traffic to a Postgres server for tests."""
 
 from typing import Any
 

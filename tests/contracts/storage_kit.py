@@ -1,5 +1,5 @@
-"""What the storage tests share is shipped with the contract (cambist.frontends.conformance); here are databases that
-have its tables."""
+"""Databases with the tables of the storage contract. The shared tests are shipped with the contract
+(cambist.frontends.conformance)."""
 
 from pathlib import Path
 

@@ -145,8 +145,7 @@ class TestPretend:
     async def test_money_comes_in_whatever_was_before(
         self, world: World, bank: SimulatedBank, status: InvoiceStatus
     ) -> None:
-        """Late and impossible payments happen; what becomes of them is the core's to decide
-        (docs/payments.md "How it ends")."""
+        """Late and impossible payments happen; the core decides how to handle them (docs/payments.md "How it ends")."""
         await bank.create_invoice(world.request())
         await bank.pretend(OPERATION, Pretence(status=status))
         await world.clock.advance(7 * 3600)

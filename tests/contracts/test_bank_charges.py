@@ -1,4 +1,4 @@
-"""What the simulated bank does with charges beyond what every bank must (frontends/conformance/charges.py)."""
+"""Charges at the simulated bank, beyond the contract of every bank (frontends/conformance/charges.py)."""
 
 import pytest
 
@@ -93,8 +93,8 @@ class TestCharge:
         assert await bank.find_charge(CHARGE) is None
 
     async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, world: World) -> None:
-        """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): nothing is made; what was charged
-        before is known."""
+        """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): the bank creates nothing, and
+        still knows the earlier charges."""
         bank = world.bank(capabilities=BankCapabilities(simulated=True, mandates=True))
         mandate = await bound(bank)
         with pytest.raises(NotConfigured):

@@ -1,4 +1,4 @@
-"""What the simulated bank does with charges besides the contract: what it is told, exact amounts, its books."""
+"""Charges at the simulated bank besides the contract: its instructions, exact amounts, its books."""
 
 import asyncio
 from datetime import timedelta
@@ -176,7 +176,7 @@ class TestAmountsThatAct:
         assert (await bank.charge(debit(mandate, 404_04))).status is C.PAID
 
     async def test_404_03_does_not_act(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
-        """A debit is of what was asked; only a payer can send another amount."""
+        """A debit always has the requested amount; only a payer can send another amount."""
         await bank.charge(debit(mandate, 404_03))
         await world.clock.advance(1)
         transfer = (await charge_of(bank)).transfer

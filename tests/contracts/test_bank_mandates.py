@@ -1,4 +1,4 @@
-"""What the simulated bank does with mandates beyond what every bank must (frontends/conformance/mandates.py)."""
+"""Mandates at the simulated bank, beyond the contract of every bank (frontends/conformance/mandates.py)."""
 
 from datetime import timedelta
 

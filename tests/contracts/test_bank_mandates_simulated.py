@@ -1,4 +1,4 @@
-"""What the simulated bank does with mandates besides the contract: what it is told, time, its script, its books."""
+"""Mandates at the simulated bank besides the contract: its instructions, time, its script, its books."""
 
 from datetime import timedelta
 

@@ -107,7 +107,7 @@ class TestContract:
         assert await slow_bank.refund(back(operation="ref_2")) == PROCESSING
 
     async def test_no_more_of_a_transfer_than_is_left_of_it(self, bank: SimulatedBank) -> None:
-        """A payer can scan a QR twice: what came second is sent back by its own id, and no more."""
+        """A payer can scan a QR code twice. The second transfer is returned by its own id, up to its own amount."""
         await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, again=True, amount_kopecks=50_00))
         await is_refused(bank, back(50_01, transfer="pay_1/2"), "amount")
         assert await bank.refund(back(50_00, transfer="pay_1/2")) == DONE

@@ -1,4 +1,4 @@
-"""What the simulated bank does with refunds besides the contract: what it is told, time, its script, its books."""
+"""Refunds at the simulated bank besides the contract: its instructions, time, its script, its books."""
 
 import asyncio
 from datetime import timedelta

@@ -123,7 +123,7 @@ class TestVirtualClock:
         assert diary.notes == [("ticker", 1.0), ("ticker", 2.0), ("other", 2.5), ("ticker", 3.0), ("ticker", 4.0)]
 
     async def test_the_loop_settles_between_two_moments(self) -> None:
-        """What a sleeper sets off in other tasks happens at its moment, not at the next one's."""
+        """Tasks that a sleeper wakes run at the sleeper's moment, not at the next one."""
         clock = VirtualClock(START)
         seen: list[float] = []
 

@@ -135,7 +135,7 @@ class TestBankThatRequiresReceipts:
 
 
 class TestBankThatCanLess:
-    """What it cannot do it says, and does not do."""
+    """A bank with fewer capabilities declares what it lacks, and does not do it."""
 
     @pytest.fixture(
         params=[

@@ -55,7 +55,7 @@ def fresh(call: Call) -> Call:
 
 
 def turned(**fields: Any) -> Breaker:
-    """What is answered has other values."""
+    """Return a breaker that changes these fields of the answer."""
 
     def breaker(call: Call) -> Call:
         async def broken(*given: Any) -> Any:
@@ -172,7 +172,8 @@ def whole(call: Call) -> Call:
 
 
 UNSURE = mistaking(OutcomeUnknown, Unavailable)
-"""What may have happened is told as not done: another route would be tried, and money move twice."""
+"""Reports an operation with an unknown outcome as not done. The service would try another route, and money could move
+twice."""
 HASTY = mistaking(Unavailable, OutcomeUnknown)
 
 BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (

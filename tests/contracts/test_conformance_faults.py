@@ -37,7 +37,7 @@ def absent(call: Call) -> Call:
 
 
 def logged(call: Call) -> Call:
-    """What failed is logged with its credentials."""
+    """Log a failed call with its credentials, which is a fault."""
 
     async def broken(*given: Any) -> Any:
         try:
@@ -73,7 +73,7 @@ def brittle(call: Call) -> Call:
 
 
 async def _subject(of: Any, rule: Call, bench: ExampleBench) -> Any:
-    """What the rule gets: the bench, or what the fixture of its suite makes of it."""
+    """Return the argument of the rule: the bench, or the value that the fixture of its suite makes of it."""
     if of is None:
         return bench
     fixture = of.read if "read" in signature(rule).parameters else of.work

@@ -86,7 +86,7 @@ class TestEveryMeter:
         assert list(await counters.count(1, [])) == []
 
     async def test_requests_at_once_each_stop_at_their_own_first_gauge_over(self, counters: RateCounters) -> None:
-        """What goes to a server in one call is judged as if it came one after the other."""
+        """Requests sent to a server in one call are judged as if they came one after the other."""
         wide = Counter("general:key:svc_test_2", 1_000)
         counts = await asyncio.gather(*(counters.count(1, [IP, wide]) for _ in range(10)))
         assert sorted(map(tuple, counts)) == [(1, 1), (2, 2), (3, 3), *((reached,) for reached in range(4, 11))]

@@ -1,4 +1,4 @@
-"""What a database's URL may say (docs/operations.md "Postgres")."""
+"""Accepted forms of a database URL (docs/operations.md "Postgres")."""
 
 import pytest
 

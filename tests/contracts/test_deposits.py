@@ -84,7 +84,7 @@ class TestDeposits:
         assert await units(watcher, address) == [(5, True)]
 
     async def test_a_block_may_be_of_earlier(self, watcher: SimulatedDeposits) -> None:
-        """What a watcher sees that was away."""
+        """A watcher that was offline sees older blocks."""
         address, before = await watcher.address(OPERATION), START - timedelta(hours=1)
         await watcher.pretend_deposit(address, 5, final=False, at=before)
         (found,) = await watcher.deposits(address)

@@ -22,7 +22,7 @@ AFTER = SealedVault({2: bytes([7]) * 32}, 2, PEPPER)
 PART = 1000
 HEAD = 24
 FRAME = 8 + 29
-"""What a part's lengths, key id, nonce and tag add to it."""
+"""Bytes that the lengths, key id, nonce and tag add to a part."""
 CONTENT = b"\xff\xd8\xff" + bytes(range(256)) * 10
 
 

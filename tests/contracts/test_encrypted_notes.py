@@ -1,4 +1,4 @@
-"""What adapters note lies encrypted in the storage, and is in clear for them (docs/security.md)."""
+"""The notes of adapters are encrypted in the storage, and adapters read them in clear text (docs/security.md)."""
 
 import msgspec
 import pytest

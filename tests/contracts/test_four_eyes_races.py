@@ -1,5 +1,5 @@
-"""Acts of two operators, on every storage: asked for once, carried out once, whoever comes at once and dies where
-(docs/operations.md "Two pairs of eyes")."""
+"""Actions of two operators, on every storage: an action requested once is carried out once, in spite of concurrent
+operators and crashes at any step (docs/operations.md "Two pairs of eyes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What the simulated verifier does beyond what every verifier must (frontends/conformance/kyc.py)."""
+"""The simulated verifier, beyond the contract of every verifier (frontends/conformance/kyc.py)."""
 
 import asyncio
 from datetime import timedelta

@@ -59,7 +59,7 @@ def moved(kind: EntryKind, object_id: str, source: Purse, target: Purse, units: 
 
 
 def journal_holds(report: LedgerReport) -> bool:
-    """Entries, balances and chains; nobody wrote the payments that these entries are of."""
+    """Check entries, balances and chains. The payments of these entries do not exist in these tests."""
     return (report.first_bad_entry, report.bad_balances, report.first_bad_act) == (None, (), None)
 
 

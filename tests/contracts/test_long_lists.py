@@ -141,7 +141,7 @@ async def test_a_day_that_is_over_is_counted_once_and_one_that_is_not_each_time(
 async def test_days_before_the_first_record_are_not_looked_at(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks from the year 1 on would have every day of two thousand years counted, and its count kept."""
+    """A range from the year 1 would make the service count every day of two thousand years, and store the counts."""
     monkeypatch.setattr(long_lists, "LONG", 3)
     chance, start = random.Random(1), datetime(1, 1, 1, tzinfo=UTC)
     events = [msgspec.structs.replace(event(n, NOON - n * DAY, chance), account_id="acc_1") for n in range(5)]

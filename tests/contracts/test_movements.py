@@ -1,5 +1,5 @@
-"""Movements on every storage (docs/settlement.md "Movements"): whoever lists them, however many at once, each entry
-gets one place and the right balance after it; and every filter and page is what a look at all of them would give."""
+"""Movements on every storage (docs/settlement.md "Movements"). With concurrent readers, each entry gets one position
+and the right balance, and every filter and page agrees with the full list."""
 
 import asyncio
 import random
@@ -171,7 +171,7 @@ async def test_a_file_has_what_was_booked_just_now(ports: Ports) -> None:
 
 
 async def test_readers_at_once_list_each_entry_once(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside those who book and the job that chains the same entries."""
+    """Readers run beside bookings and the job that chains the same entries."""
     monkeypatch.setattr(listing, "AT_ONCE", 5)
     made = history(random.Random(2), 60)
     readers = [list_fresh(ports, "acc_1", Mode.LIVE) for _ in range(4)]
@@ -193,7 +193,7 @@ async def test_a_journal_of_before_is_listed_when_it_is_first_asked_for(ports: P
     assert page.total == len(listed) > 60
     async with ports.storage.unit() as unit:
         assert await unit[JournalEntry].find(place=None, account_id="acc_1") == []
-    # Of the order of moments, which is not that of ids.
+    # In the order of moments, which differs from that of ids.
     mine = [each for each in in_order(made) if each.account_id == "acc_1" and each.kind in MOVEMENT_KINDS]
     assert [movement.entry_id for movement in listed] == [each.id for each in mine]
 

@@ -1,4 +1,4 @@
-"""What every notifier does (ports/notifier.py), tried on real sockets (docs/webhooks.md "When you do not answer")."""
+"""Contract of every notifier (ports/notifier.py), on real sockets (docs/webhooks.md "When you do not answer")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield entered
 
 
-# What is sent
+# Requests
 
 
 async def test_the_very_bytes_and_headers_arrive_by_post(receiver: Receiver) -> None:
@@ -77,7 +77,7 @@ async def test_letters_to_one_receiver_share_a_connection_one_after_another(rece
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\nb", "a\rb"])
 async def test_a_header_of_several_lines_is_refused_before_anything_is_sent(receiver: Receiver, value: str) -> None:
-    """None of ours is; one would let whoever chose its value write headers, or a body."""
+    """The service sends no such header. If it did, the author of its value could inject headers or a body."""
     async with notifier() as made:
         with pytest.raises(ValueError, match=r"(?i)header|newline|line"):
             await made.send(webhook(receiver.url, headers={"X-Webhook-Id": value}))
@@ -130,7 +130,7 @@ async def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monke
         assert proxy.connections == 0
 
 
-# What comes back
+# Answers
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 301, 404, 410, 429, 500, 503])
@@ -141,7 +141,7 @@ async def test_a_status_is_reported_and_not_judged(receiver: Receiver, status: i
 
 
 async def test_of_several_answers_the_final_one_counts(receiver: Receiver) -> None:
-    """RFC 9110, 15.2: whoever sends a request reads interim answers and goes on."""
+    """RFC 9110, 15.2: a client reads interim answers and goes on."""
     interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
     receiver.answer_with(raw(interim + b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
     result = await post(webhook(receiver.url))
@@ -441,7 +441,7 @@ async def test_no_receipt_shows_the_addresss_query(receiver: Receiver, script: S
             assert len(result.note) <= 200
 
 
-# What receivers do beside their answer
+# Faulty receivers
 
 
 class Odd(asyncio.Protocol):
@@ -477,7 +477,7 @@ async def odd_receiver(*, reads: bool) -> AsyncIterator[tuple[str, list[Odd]]]:
 
 
 async def test_what_a_receiver_does_not_read_is_not_kept_for_it() -> None:
-    """One that answers without reading would have all its webhooks gather in the worker's memory."""
+    """A receiver that answers without reading would make its webhooks pile up in the worker's memory."""
     async with odd_receiver(reads=False) as (url, connections), notifier(limit=5, exchange=DirectExchange) as made:
         body = b"x" * 16 * 1024 * 1024  # more than both sides' sockets hold
         sent = WebhookRequest(url=url, headers={}, body=body, open_network=True)

@@ -37,7 +37,7 @@ LITERALS = [
     "2001:0:7f00:1::", "2001::1", "2001:2::1", "2001:20::1", "2001:db8::1", "3fff::1", "5f00::1", "100::1", "fe80::1",
     "fec0::1", "fc00::1", "fd00:ec2::254", "ff02::1", "ff0e::1",
 ]  # fmt: skip
-"""Numeric addresses that are not public (or hide one that may not be), as they stand in a URL."""
+"""Numeric addresses, in URL form, that are not public or may hide one that is not."""
 
 OPEN = [
     "8.8.8.8", "1.1.1.1", "93.184.216.34", "100.63.255.255", "100.128.0.1", "172.15.0.1", "172.32.0.1",
@@ -156,7 +156,7 @@ async def test_a_letter_of_test_mode_goes_to_no_other_private_address(scheme: st
 
 
 async def test_a_name_that_turns_inside_after_it_was_set_is_blocked(receiver: Receiver) -> None:
-    """Rebinding: whoever looked the name up before got a public address; the one connected to counts."""
+    """DNS rebinding: an earlier lookup returned a public address, but the address of the connection counts."""
     names = Names({"turning.example": [["93.184.216.34"], ["127.0.0.1"]]})
     [before] = await names.resolve("turning.example")
     assert is_public(ip_address(before["host"]))
@@ -394,7 +394,7 @@ PIECES = st.sampled_from([
 
 @given(st.lists(PIECES, max_size=8), st.sampled_from(["http://", "https://", "HTTP://", ""]))
 def test_an_accepted_address_reads_alike_in_every_parser(pieces: list[str], start: str) -> None:
-    """What is judged, connected to, and written into the request are one host and one target."""
+    """The check, the connection and the request use the same host and target."""
     text = start + "".join(pieces)
     try:
         url = check_url(text, plain_http=True)

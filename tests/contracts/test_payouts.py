@@ -113,7 +113,7 @@ class TestState:
         assert [await sender.state(signed) for _ in range(2)] == [IN_BLOCK, IN_BLOCK]
 
     async def test_a_broadcast_under_way_comes_too_late_once_absence_was_said(self) -> None:
-        """Else money given back after FAILED would be paid out too."""
+        """Otherwise money returned after FAILED would be paid out too."""
         storage = Held(VirtualClock(START))
         world = World(storage)
         sender = world.sender()
@@ -130,7 +130,8 @@ class TestState:
 
     @given(sent_after=st.none() | st.integers(0, 120), asked_after=st.integers(0, 240))
     async def test_no_transfer_ends_both_ways(self, sent_after: int | None, asked_after: int) -> None:
-        """Sent in time it is final, however late anybody asks; else it fails; nothing in between lasts."""
+        """A transfer sent in time is final, even if the service polls late; otherwise it fails. No state in between
+        lasts."""
         world = World()
         sender = world.sender()
         signed = await signed_by(sender)

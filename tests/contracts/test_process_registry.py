@@ -1,4 +1,5 @@
-"""Registries of processes: who is alone stays alone, and who dies is gone at once (docs/cli.md "Serving")."""
+"""Registries of processes: a process that runs alone stays alone, and a dead process leaves the registry at once
+(docs/cli.md "Serving")."""
 
 import asyncio
 import signal
@@ -148,7 +149,7 @@ async def test_who_lost_its_place_to_another_is_told(shared: str) -> None:
         kept.registry.when_lost(lost.set)
         assert await kept.registry.enter(Role.COUNTING, alone=True)
         heir, server = await asyncpg.connect(shared), await asyncpg.connect(shared)
-        # Who waits in the queue has the place before anybody can ask for it.
+        # The waiting connection gets the lock before any other can request it.
         waiting = asyncio.create_task(heir.execute("SELECT pg_advisory_lock(1667329378, 1)"))
         async with asyncio.timeout(HANGS):
             while not await server.fetchval(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND {OURS}"):

@@ -74,7 +74,7 @@ class Worker:
     def __init__(self, queue: Queue, clock: VirtualClock, seconds: float) -> None:
         self._queue, self._clock, self._seconds = queue, clock, seconds
         self.woke: float | None = None
-        """By the virtual clock, which stands still while a message is under way."""
+        """Moment of the wake-up by the virtual clock, which stands still while a message is in transit."""
         self.task = asyncio.create_task(self._wait())
 
     async def _wait(self) -> None:

@@ -102,7 +102,7 @@ Bench = SimulatorBench | WebBench
 
 
 def rapira(prices: str) -> bytes:
-    """An answer with other pairs around ours, one of which has no prices."""
+    """Return an answer with other pairs around ours, one of them without prices."""
     others = '{"symbol": "BTC/USDT", "askPrice": 1, "bidPrice": 1}, {"symbol": "NEW/RUB", "askPrice": null}'
     return f'{{"data": [{others}, {{"symbol": "USDT/RUB", {prices}, "close": 1}}], "code": 0}}'.encode()
 
@@ -416,7 +416,7 @@ class TestShared:
         assert (await bench.shared.quote()).rate == 2
 
     async def test_a_question_that_hangs_is_given_up_when_somebody_asks_after_twenty_seconds(self) -> None:
-        """Whoever asked has given up by then; those who ask later shall not wait for the same question."""
+        """The first caller has given up by then; later callers must not wait for the same request."""
         bench = SharedBench()
         await bench.ask(1)
         await bench.clock.advance(19.999)

@@ -1,4 +1,4 @@
-"""What the simulated bank does with remittances beyond what every bank must (frontends/conformance/remittances.py)."""
+"""Remittances at the simulated bank, beyond the contract of every bank (frontends/conformance/remittances.py)."""
 
 import asyncio
 from typing import Any

@@ -86,7 +86,8 @@ async def test_closing_waits_for_who_reads(pool: ReadingPool) -> None:
 
 
 async def test_a_merchants_address_that_is_set_takes_none(tmp_path: Path) -> None:
-    """What is held for thousands of merchants may be released at one start: each look is quick, and on the loop."""
+    """One start may release the held webhooks of thousands of merchants: each read is quick, and runs on the event
+    loop."""
     settings = Settings(data_dir=tmp_path)
     await migrate(settings)
     async with open_house(settings) as house:

@@ -55,7 +55,7 @@ async def test_a_group_on_postgres_waits_for_the_disk_when_one_of_it_must(sent: 
 
 
 async def test_a_postgres_that_crashes_keeps_what_is_durable_and_all_before_it() -> None:
-    """What came last and is not durable is there whole, or not at all."""
+    """The last, non-durable unit is stored whole or not at all."""
     with own_postgres() as server:
         await migrate(server.url)
         storage = await PostgresStorage.open(server.url)

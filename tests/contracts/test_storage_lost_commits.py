@@ -1,5 +1,5 @@
-"""Postgres dies under a commit (adapters/storage/postgres/commits.py): the unit is carried out once, whether the dead
-server had committed it or not, and whoever waits for it hears a success."""
+"""Postgres dies during a commit (adapters/storage/postgres/commits.py). The unit is carried out once, even if the dead
+server had committed it, and the waiting caller gets a success."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,7 +30,7 @@ class Cutter:
         self.times = 0
         self.after = False
         self.meanwhile: Step | None = None
-        """What another process does before the unit is tried again."""
+        """Step of another process before the unit is retried."""
 
     async def __call__(self, commits: Any, *args: Any, **options: Any) -> None:
         if not self.times:
@@ -78,7 +78,7 @@ async def change(storage: PostgresStorage, **fields: Any) -> None:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_unit_takes_effect_once(server: PostgresStorage, cutter: Cutter, after: bool, times: int) -> None:
-    """Many writes and a lone one; what it adds to sums is added once."""
+    """Covers units of many writes and of one; amounts are added to sums once."""
     await put(server, payment("pay_1"), job("done"))
     cutter.cut(after=after, times=times)
     async with server.unit() as unit:
@@ -101,7 +101,7 @@ async def test_a_unit_takes_effect_once(server: PostgresStorage, cutter: Cutter,
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_long_unit_takes_effect_once(server: PostgresStorage, cutter: Cutter, after: bool, times: int) -> None:
-    """Its rows go as arrays, and what it adds to sums is added once all the same."""
+    """Rows of a long unit are sent as arrays, and amounts are still added to sums once."""
     stored = [payment(f"pay_{number:02}") for number in range(20)]
     await put(server, *stored)
     cutter.cut(after=after, times=times)

@@ -62,7 +62,7 @@ async def test_the_next_commit_is_not_acknowledged(file_place: StoragePlace, har
 async def test_who_looks_is_told_and_nothing_is_read_any_more(
     file_place: StoragePlace, harm: Callable[[Path], None]
 ) -> None:
-    """What is read may be a key that was used, and with it the answer to a request."""
+    """The lost file may hold a used idempotency key, with the answer to a request."""
     storage, path = await opened(file_place)
     harm(path)
     assert "deleted or replaced" in (storage.lost() or "")
@@ -74,7 +74,7 @@ async def test_who_looks_is_told_and_nothing_is_read_any_more(
 
 
 async def test_what_is_put_back_is_another_file(file_place: StoragePlace) -> None:
-    """What was committed meanwhile is nowhere."""
+    """Commits made meanwhile are lost."""
     storage, path = await opened(file_place)
     aside = path.with_name("aside")
     path.rename(aside)

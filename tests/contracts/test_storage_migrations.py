@@ -1,4 +1,5 @@
-"""Migrations: they make exactly what the catalogue declares, on both databases, whoever runs them at once."""
+"""Migrations create exactly the tables of the catalogue, on both databases, also when several processes run them at
+once."""
 
 import asyncio
 import shutil
@@ -86,7 +87,7 @@ def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
 
 
 AT_ONCE = 3
-"""Processes that migrate: one that does, one that waits, and one that waits for that one."""
+"""Number of migrating processes: one migrates, one waits, and one waits for the second."""
 HOW = (
     "the migration steps and the catalogue differ: write a migration (adapters/storage/migrations/versions) that adds "
     "the columns in the order of the record's fields"
@@ -274,7 +275,7 @@ def test_the_catalogue_can_be_stored_and_named() -> None:
 
 OWNER: dict[str, Any] = {"account_id": "a", "mode": Mode.TEST}
 DUE = {**OWNER, "status": PaymentStatus.PAID, "created_at": Between(None, START), "paid_at": Below(START)}
-"""What a settlement asks for."""
+"""Criteria of a settlement."""
 
 FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
@@ -351,7 +352,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Upload, "id", {"holder": b"x"}),
     (Job, "due", {"due": AtMost(START)}),
     (Job, "created_at", {"id": Between("receipt.sale:", "receipt.sale;"), "created_at": AtMost(START)}),
-    # What operators ask for over all accounts.
+    # Operators' queries over all accounts.
     (Tally, "id", {"period": EVER, "status": PaymentStatus.AMOUNT_MISMATCH}),
     (Turnover, "id", {"day": "2026-11-21"}),
     (LimitHits, "id", {"id": AtLeast("2026-11-21")}),
@@ -455,7 +456,7 @@ def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> 
         for kind, order, criteria in FINDS:
             plan = plan_of(connection, kind, order, criteria, offset)
             assert not [step for step in plan if step.startswith("SCAN")], (kind, criteria, plan)
-            # The events of one object are few, as are the refunds of one payment, and what has one name of merchants'.
+            # An object has few events, a payment has few refunds, and an external id has few objects.
             few = {"object_id", "payment_id"} & set(criteria) or set(criteria) == {"external_id"}
             listed = kind in (Subscription, Exchange, Withdrawal, Settlement) and order.startswith("-")
             if (listed or kind in (Payment, Event, Delivery, Refund)) and not few and not offset:

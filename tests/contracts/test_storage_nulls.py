@@ -1,4 +1,4 @@
-"""What new rows leave out, because it is null anyway (adapters/storage/sql/nulls.py)."""
+"""New rows omit fields that are null (adapters/storage/sql/nulls.py)."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ def test_there_are_few_ways_to_leave_fields_out() -> None:
 
 
 async def test_rows_that_are_written_together_keep_what_only_some_of_them_have(storage: Storage) -> None:
-    """On every storage, however many of those that come together leave which fields null."""
+    """Holds on every storage, for any mix of null fields among rows written together."""
 
     def told(number: int, **more: Any) -> Payment:
         return msgspec.structs.replace(payment(f"pay_{number}"), **more)

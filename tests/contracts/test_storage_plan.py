@@ -41,7 +41,7 @@ def carry_out_one(stored: Stored, write: Write) -> None:
 
 
 def carry_out(stored: Stored, part: Part) -> None:
-    """As a database carries out a part: what is left out of a new row is null."""
+    """Carry out a part as a database does: fields omitted from a new row are null."""
     mapped = part.mapped
     index = mapped.codec.names.index("id")
     for row in part.by_row():
@@ -63,8 +63,8 @@ def carry_out(stored: Stored, part: Part) -> None:
 
 
 def units(chance: random.Random) -> tuple[list[Add], list[list[Write]]]:
-    """What is stored, and units that may be committed one after the other: new rows, rows that are changed several
-    times, always in the same way, and sums."""
+    """Return stored rows, and units that may be committed in sequence: new rows, rows that change several times in the
+    same way, and sums."""
     tallies = KEEPING[Tally]
     stored = [Tally(id=f"t{number}", owner="o") for number in range(3)]
     versions = dict.fromkeys((tally.id for tally in stored), 0)

@@ -1,4 +1,4 @@
-"""What only Postgres has: a server with a clock of its own, connections that break, rows that others lock."""
+"""Behaviour of Postgres alone: a server with its own clock, broken connections, rows locked by others."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -229,12 +229,12 @@ async def test_reads_leave_the_pools_as_they_were(server_place: StoragePlace) ->
 async def test_what_is_null_in_all_rows_leaves_the_order_to_the_index(
     migrated_database: str, kind: type[Any], criteria: dict[str, Any], order: str
 ) -> None:
-    """Else each look at the first few of a backlog sorts all of it: of a million, for a thousand at a time."""
+    """Otherwise each read of the first few rows of a backlog sorts all of it: a million rows for a thousand."""
     kept = keep(CATALOGUE)[kind]
     tables = Tables.shared(CATALOGUE, sqlalchemy_asyncpg.dialect())  # type: ignore[no-untyped-call]  # theirs
     text, values = tables.found(kept, query(kept.codec, criteria, order, 10))
     server = await asyncpg.connect(migrated_database)
-    for way in ("enable_seqscan", "enable_bitmapscan"):  # which a small table would be read by
+    for way in ("enable_seqscan", "enable_bitmapscan"):  # plans of a small table
         await server.execute(f"SET {way} = off")
     plan = [row[0] for row in await server.fetch(f"EXPLAIN {text}", *values)]
     await server.close()
@@ -245,8 +245,8 @@ async def test_what_is_null_in_all_rows_leaves_the_order_to_the_index(
 async def test_what_was_prepared_and_never_asked_is_in_nobodys_way(
     server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A statement is prepared without an end of its transaction, which comes with its execution. Who is cancelled
-    between the two leaves it to whoever has the connection next."""
+    """A statement is prepared without ending its transaction, which ends with the execution. A task cancelled between
+    the two leaves the transaction to the next user of the connection."""
     storage = await server_place.open()
     assert isinstance(storage, PostgresStorage)
     prepare = asyncpg.Connection._get_statement

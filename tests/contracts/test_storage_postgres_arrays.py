@@ -22,7 +22,7 @@ class Server:
         self._connection = runner.run(asyncpg.connect(url))
 
     def read(self, storing: Storing, values: list[Any]) -> list[Any]:
-        """What the server has of an array."""
+        """Return the server's reading of an array."""
         text = f"SELECT * FROM unnest($1::{TYPES[storing]})"
         return [row[0] for row in self._runner.run(self._connection.fetch(text, array(storing, values)))]
 

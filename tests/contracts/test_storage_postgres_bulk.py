@@ -1,5 +1,5 @@
-"""Many writes as one statement on Postgres (adapters/storage/postgres/bulk.py). What long units mean is in the contract
-of all storages (frontends/conformance/storage/long_units.py)."""
+"""Many writes as one statement on Postgres (adapters/storage/postgres/bulk.py). The contract of all storages covers the
+meaning of long units (frontends/conformance/storage/long_units.py)."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.contracts.test_storage_postgres_together import KEEPING, accrue, add,
 
 class TestStatement:
     async def test_of_forms_no_more_are_remembered_than_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Which units wait together is chance, and so are the forms."""
+        """Chance decides which units wait together, and so the number of forms."""
         monkeypatch.setattr(postgres_bulk, "_FORMS", 3)
         bulk = Bulk()
         forms: list[list[Write]] = [
@@ -41,7 +41,7 @@ class TestStatement:
         assert len(texts) == len(forms)
 
     async def test_a_form_is_the_same_however_many_rows_there_are(self) -> None:
-        """Else each number of them would be planned anew."""
+        """Otherwise Postgres would plan the statement anew for each number of rows."""
         bulk = Bulk()
         texts = {bulk.statement([add(payment(f"pay_{n}")) for n in range(many)])[0] for many in (1, 17, 200)}
         assert len(texts) == 1

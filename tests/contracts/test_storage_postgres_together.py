@@ -1,4 +1,5 @@
-"""What goes to Postgres together: the writes of a unit as one statement, and reads by id of one turn of the loop."""
+"""Batches sent to Postgres: the writes of a unit as one statement, and the reads by id of one iteration of the event
+loop."""
 
 import asyncio
 from collections.abc import Sequence
@@ -120,7 +121,7 @@ class Server:
 
 
 class TestLookups:
-    """Who asks in one turn of the event loop is answered together, and everybody by his own id."""
+    """Reads of one iteration of the event loop are answered together, each with the row of its own id."""
 
     KEYS: TableMap[Any] = KEEPING[IdempotencyKey]
 
@@ -179,7 +180,7 @@ class TestLookups:
 
     async def test_many_are_read_from_a_real_server(self, server_place: StoragePlace) -> None:
         storage = await server_place.open()
-        ids = [f'pay_{number}\\"{{NULL}},' for number in range(310)]  # all that means something in an array
+        ids = [f'pay_{number}\\"{{NULL}},' for number in range(310)]  # all special characters of an array
         await put(storage, *(payment(each) for each in ids[:300]))
         found = await asyncio.gather(*(read(storage, Payment, each) for each in ids))
         assert [each and each.id for each in found] == [*ids[:300], *[None] * 10]

@@ -1,4 +1,4 @@
-"""What only SQLite has: one file, one writer, group commit, other processes beside it, and death at any moment."""
+"""Behaviour of SQLite alone: one file, one writer, group commit, other processes beside it, and death at any moment."""
 
 import asyncio
 import signal
@@ -47,7 +47,7 @@ class Watched(sqlite3.Connection):
         return WatchedCursor(self)
 
     def note(self, statement: str) -> None:
-        """What a cursor is about to execute."""
+        """Record the statement that a cursor is about to execute."""
         self.seen.append((statement.split()[0], threading.current_thread() is threading.main_thread()))
         if statement == "COMMIT":
             self.reached.set()
@@ -124,7 +124,7 @@ async def test_what_is_committed_is_on_disk(watched: tuple[Storage, Watched]) ->
 
 
 async def test_only_what_is_durable_waits_for_the_disk(watched: tuple[Storage, Watched]) -> None:
-    """FULL for the one, NORMAL for the other, each time anew; and who waits for no disk needs no thread."""
+    """Durable units use FULL, others NORMAL, set for each transaction; a unit that needs no disk needs no thread."""
     storage, writing = watched
     levels = []
     for number, durable in enumerate((True, False, False, True, False, True)):
@@ -137,7 +137,7 @@ async def test_only_what_is_durable_waits_for_the_disk(watched: tuple[Storage, W
 
 
 async def test_who_needs_the_disk_is_not_kept_waiting_by_those_who_do_not(watched: tuple[Storage, Watched]) -> None:
-    """However many come: after some transactions without the disk there is one with it, for whoever waits."""
+    """After some transactions without the disk, one with it follows for the waiting units, under any load."""
     storage, writing = watched
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
@@ -485,7 +485,7 @@ async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_plac
 
 
 async def test_an_event_loop_that_ends_breaks_nothing_off(file_place: StoragePlace) -> None:
-    """asyncio.run cancels every task, the committer's too: whoever still waits is told, the file stays whole."""
+    """asyncio.run cancels every task, the committer too. Waiting units get an error, and the file stays intact."""
     storage = await file_place.open()
     assert isinstance(storage, SqliteStorage)
     tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(600)]

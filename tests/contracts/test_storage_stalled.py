@@ -1,4 +1,5 @@
-"""A Postgres that hangs: nobody waits for it, and all is well when it goes on (docs/operations.md "Failure drills")."""
+"""A Postgres that hangs: no caller waits for it, and work resumes when it recovers (docs/operations.md "Failure
+drills")."""
 
 import asyncio
 import contextlib
@@ -42,7 +43,7 @@ class Pool:
 
 
 class Server:
-    """Answers questions while it is `up`, else when it is again. `fault`: what it answers with."""
+    """Answers at once while it is `up`, otherwise when it is up again. `fault` is the error of its answers."""
 
     def __init__(self) -> None:
         self.up = asyncio.Event()
@@ -90,7 +91,7 @@ async def test_when_nothing_comes_back_and_a_question_is_not_answered_all_are_le
 
 
 async def test_a_server_that_answers_with_a_fault_does_not_hang() -> None:
-    """One that is away, or full, refuses by itself soon enough."""
+    """A server that is down or full rejects requests soon enough by itself."""
     server, pool = Server(), Pool()
     async with watched(server, pool) as stall:
         await until(stall, on=True)

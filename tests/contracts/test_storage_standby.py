@@ -137,7 +137,7 @@ async def test_what_no_standby_has_is_neither_acknowledged_nor_read(
                 assert facts is not None
                 finding = judge_database(facts, is_live=True)
                 assert (finding.level, "wait for a synchronous standby" in finding.message) == (Level.FAILED, True)
-                # The primary crashes and comes back alone. Now it shows the row to whoever reads.
+                # The primary crashes and comes back alone. Now every reader sees the row.
                 primary.stop(signal.SIGQUIT)
                 primary.start()
                 server = await asyncpg.connect(primary.url)

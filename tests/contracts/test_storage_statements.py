@@ -1,5 +1,5 @@
-"""Statements are written of what adapters/storage/sql/schema.py: TablesByName says of a table, and migrations are held
-against `metadata`: of both they come out the same."""
+"""Statements are built from adapters/storage/sql/schema.py: TablesByName, and migrations are compared with `metadata`.
+Both must give the same statements."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,5 @@
-"""A storage seen from a world: its jobs are due by the world's time there, and by the storage's clock for whoever
-claims them (adapters/storage/test_clock.py)."""
+"""A storage seen from a test world: inside, its jobs are due by the world's time; for a worker that claims them, by the
+storage's clock (adapters/storage/test_clock.py)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -45,7 +45,7 @@ async def read(ports: Ports, name: str, world: TestClock | None = None) -> Job:
     with ports.clock.entered(world):
         async with ports.storage.unit() as unit:
             found = await unit[Job].get(f"kind:{name}")
-        assert await ports.storage.get(Job, f"kind:{name}") == found  # also for whoever reads without a unit
+        assert await ports.storage.get(Job, f"kind:{name}") == found  # also for a reader without a unit
     assert found is not None
     return found
 

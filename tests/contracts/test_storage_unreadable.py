@@ -1,4 +1,4 @@
-"""A row that cannot be read stops nobody but whom it is about (docs/operations.md "Rows that cannot be read")."""
+"""An unreadable row stops only the work of its own merchant (docs/operations.md "Rows that cannot be read")."""
 
 import asyncio
 import sqlite3
@@ -38,7 +38,7 @@ async def notes(storage: Storage) -> list[UnreadableRow]:
 
 
 async def claimed(storage: Storage) -> list[str]:
-    """The ids of what is due, claimed as a worker claims: deliveries apart from all else."""
+    """Return the ids of the due jobs, claimed as a worker claims them: deliveries apart from the rest."""
     found = await storage.claim(10, LEASE, kind="watch") + await storage.claim(10, LEASE, but_kind="watch")
     return sorted(each.id for each in found)
 
@@ -130,14 +130,14 @@ async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_place: Storage
     await put(storage, job("watch:4"))
     await file_place.clock.advance(LEASE + 1)
     assert {"watch:1", "watch:3", "watch:4"} <= set(await claimed(storage))
-    if "attempts" not in spoilt:  # which counting makes a number of
+    if "attempts" not in spoilt:  # counting makes a number of it
         assert len(await notes(storage)) == 1
 
 
 async def test_a_row_that_is_met_after_a_newer_program_took_it_up_is_noted_again(
     shared_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else nobody would have done what this program passed by."""
+    """Otherwise no process would do the job that this program skipped."""
     monkeypatch.setattr("cambist.adapters.storage.sql.notes.AGAIN", 0.0)
     storage, newer = await shared_place.open(), await shared_place.open()
     await put(storage, shop("shop_1", "One"))

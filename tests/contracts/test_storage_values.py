@@ -91,7 +91,7 @@ async def test_every_value_comes_back_the_same(storage: Storage, batch: list[dic
 @given(fields=SAMPLES)
 @settings(deadline=None)
 def test_a_row_holds_plain_values_only(fields: dict[str, Any]) -> None:
-    """So that drivers have nothing to round, shift or guess."""
+    """Drivers then have nothing to round, shift or guess."""
     codec = Codec(Sample)
     row = codec.encode(Sample(id="s", **fields))
     assert {type(value) for value in row} <= {str, int, bool, bytes, type(None)}

@@ -73,7 +73,8 @@ class TestContract:
                 vault.fits(other, b"said", PLACE)
 
     def test_a_tag_is_by_a_key_of_its_own(self) -> None:
-        """Neither of the key that seals, nor of the pepper; of before a rotation it still fits after it."""
+        """The tag's key is neither the encryption key nor the pepper. A tag from before a key rotation still matches
+        after it."""
         tag = one_key().tag(b"said", PLACE)
         for key in (OLD, PEPPER):
             assert not SealedVault({1: PEPPER}, 1, OLD).fits(tag, b"said", PLACE)

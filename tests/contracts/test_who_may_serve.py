@@ -1,4 +1,4 @@
-"""Which processes may serve one Postgres together, by their settings (docs/cli.md "Serving")."""
+"""Combinations of settings with which processes may share one Postgres (docs/cli.md "Serving")."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.servers import database
 
 @pytest.fixture(scope="module")
 def alone(server: str) -> Iterator[Settings]:
-    """Settings without Redis; who refuses waits no longer than a second."""
+    """Return settings without Redis; a refused process waits at most a second."""
     with database(server) as url:
         yield Settings(database_url=url, shutdown_seconds=0)
 

@@ -1,4 +1,4 @@
-"""What the tests of the notifier share: a name server that says what it is told, and webhooks to post."""
+"""Kit for tests of the notifier: a name server with scripted answers, and webhooks to post."""
 
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
