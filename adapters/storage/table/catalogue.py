@@ -1,7 +1,7 @@
 """Catalogue of every record: its table, its unique rules, and an index for every find.
 
 The schema, the statements, the memory storage and the names in Conflict all come from here. A new record is one
-entry here and one migration; a test checks them against each other.
+entry here (docs/contributing/record.md).
 """
 
 from typing import Any
