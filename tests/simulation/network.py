@@ -1,5 +1,5 @@
-"""The ways of one world: between processes, database, providers, merchants and their receivers. What is said on them
-comes late, twice or never, as the weather of the plan has it; and the trace of all that was said."""
+"""The connections of one world: between processes, database, providers, merchants and their receivers. Messages arrive
+late, twice or never, as the plan's weather decides. The trace records all of them."""
 
 import asyncio
 import types
@@ -28,11 +28,11 @@ T = TypeVar("T")
 BEGINNING = datetime(2026, 3, 2, BEGINS_HOUR, tzinfo=UTC)
 _WEBHOOK_LIMIT = 10.0
 _HANGS = 60.0
-"""Seconds after which a connection that says nothing breaks; whoever waits has given up before."""
+"""Seconds after which a silent connection breaks; callers give up before."""
 
 
 class Trace:
-    """What happened, a line each: the same for the same seed, byte for byte."""
+    """Events of a world, a line each: the same for the same seed, byte for byte."""
 
     def __init__(self, loop: SimLoop, *, keeps: bool) -> None:
         self._loop = loop
@@ -82,7 +82,7 @@ class ProcessClock:
 
 
 class ProcessIds:
-    """A process's ids: by its own clock, as version 7 has them, and by the seed."""
+    """Id generator of a process: version 7 by its own clock, random bits by the seed."""
 
     def __init__(self, clock: ProcessClock, chance: Any) -> None:
         self._clock = clock
@@ -99,7 +99,7 @@ class ProcessIds:
 
 @types.coroutine
 def a_step() -> Generator[None]:
-    """Let the others go on; what `asyncio.sleep(0)` comes to."""
+    """Let the other tasks run, as `asyncio.sleep(0)` does."""
     yield
 
 
@@ -119,15 +119,15 @@ class Network:
         self.apart: set[str] = set()
         """Processes that neither requests nor hints reach."""
         self.hanging: set[str] = set()
-        """Those that are reached, and say nothing."""
+        """Parties that accept connections and never answer."""
         self.garbled: set[str] = set()
-        """Processes whose next claim comes back as nothing that a program foresaw."""
+        """Processes whose next claim returns an unexpected value."""
         self.signing_stops: list[float] = []
-        """For so many seconds each those stand still that have something signed next."""
+        """Seconds for which each of the next signing processes stands still."""
 
     @property
     def weather(self) -> Weather:
-        """What goes wrong now."""
+        """Faults in force now."""
         return self._weather if self.loop.time() < FAULTS_END else FINE
 
     def strikes(self, kind: str) -> bool:
@@ -153,7 +153,7 @@ class Network:
         return self.chance.of("pauses").expovariate(1 / mean)
 
     async def sleep(self, seconds: float) -> None:
-        """Whoever calls waits."""
+        """Suspend the caller."""
         await asyncio.sleep(seconds)
 
 
@@ -200,7 +200,7 @@ class ProviderWay:
     def __init__(
         self, network: Network, process: str, deliver: Callable[[WebhookRequest], tuple[int, str]], number: Any
     ) -> None:
-        """`deliver`: hands a webhook to its receiver, and says what that answers; `number`: whose receiver it is."""
+        """`deliver` hands a webhook to its receiver and returns the answer; `number` is the receiver's number."""
         self._network = network
         self._process = process
         self._deliver = deliver
@@ -262,7 +262,7 @@ class ProviderWay:
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
-    """What a merchant reads."""
+    """An answer as a merchant reads it."""
 
     status: int
     body: bytes
@@ -273,13 +273,13 @@ class HttpAnswer(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> str | None:
-        """Of a refusal."""
+        """Return the error code of a refusal."""
         found = self.json
         return found["error"]["code"] if isinstance(found, dict) and "error" in found else None
 
 
 class NoAnswer(Exception):
-    """Nobody knows what became of a request."""
+    """The outcome of a request is unknown."""
 
 
 async def through_asgi(app: Any, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> Any:
@@ -306,7 +306,7 @@ async def through_asgi(app: Any, method: str, path: str, headers: Sequence[tuple
     async def receive() -> Any:
         nonlocal asked
         if asked:
-            await asyncio.get_running_loop().create_future()  # nobody hangs up
+            await asyncio.get_running_loop().create_future()  # the connection never closes
         asked = True
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -322,7 +322,7 @@ async def through_asgi(app: Any, method: str, path: str, headers: Sequence[tuple
 
 
 def key_of(*parts: object) -> str:
-    """An Idempotency-Key that follows from what it is for."""
+    """Derive an Idempotency-Key from its purpose."""
     return str(UUID(bytes=sha256("/".join(map(str, parts)).encode()).digest()[:16], version=4))
 
 

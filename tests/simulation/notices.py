@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class NoticePost:
-    """What banks and the verifier post by."""
+    """Connection by which banks and the verifier send notifications."""
 
     def __init__(self, world: "World") -> None:
         self._world = world

@@ -1,6 +1,6 @@
-"""Worlds in which one thing is odd and all else is well, so that whoever waits for it is seen: rows that cannot be
-read, few slots while a bank hangs, few permits while most receivers do, a machine whose clock is set; and what befalls
-processes just when payouts are signed, or a test clock leaps. Each draws from a source of its own."""
+"""Worlds with one odd condition and no other faults, so that unnecessary waiting shows: unreadable rows, few slots
+while a bank hangs, few permits while most receivers hang, a machine whose clock is set; and faults of processes just
+when payouts are signed or a test clock leaps. Each has its own random source."""
 
 import random
 
@@ -11,7 +11,7 @@ from tests.simulation.plan import EVENING, SETTLES, Blow, Order, Payer, Plan, Tr
 from tests.simulation.weather import FINE
 
 CROWD = 10
-"""Merchants whose receivers hang, beside one that does in every such world."""
+"""Merchants with hanging receivers, beside the one that every such world has."""
 AHEAD = 1200.0
 """Seconds by which a machine's clock is ahead, for a while."""
 
@@ -86,7 +86,7 @@ def _with_rushes(plan: Plan, chance: random.Random) -> Plan:
 
 
 def _with_crowd(plan: Plan, chance: random.Random) -> Plan:
-    """Further merchants whose receivers hang, more than there are permits, and events for all of them and of those that
+    """Add merchants with hanging receivers, more than there are permits, and events for these and for receivers that
     answer at once."""
     crowd = range(plan.merchants, plan.merchants + CROWD)
     others = [number for number in range(plan.merchants) if number != plan.victim]
@@ -106,8 +106,8 @@ def _with_crowd(plan: Plan, chance: random.Random) -> Plan:
         plan,
         merchants=plan.merchants + CROWD,
         crowd=CROWD,
-        workers=1,  # whose permits are all that there are
-        permits=10,  # one of the two that are kept for those that answered is taken by one that hangs since
+        workers=1,  # the only worker, so its permits are all there are
+        permits=10,  # two are reserved for good receivers; a receiver that hangs since holds one
         orders=(*plan.orders, *orders),
         blows=(*plan.blows, *hang),
     )

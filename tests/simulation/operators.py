@@ -35,7 +35,7 @@ async def return_exchanged(world: "World") -> None:
 
 
 async def operate(world: "World") -> None:
-    """Look now and then; what cannot be read, or moved meanwhile, is left to the next look."""
+    """Work at intervals. Unreadable or changed records are left to the next round."""
     for look in LOOKS:
         await world.network.sleep(look - world.loop.time())
         for work in (judge_mismatches, judge_refunds, return_exchanged, return_stray):

@@ -1,8 +1,8 @@
-"""What is beyond the service: banks, a chain with a wallet, a market. Each keeps books of its own, in dictionaries
-that know nothing of the service's; checkers hold the two against each other.
+"""The world outside the service: banks, a chain with a wallet, a market. Each keeps its own books in dictionaries,
+independent of the service's; checkers compare the two.
 
-A bank does what banks do: the same operation is the same, however often and late it is asked for; money that came is
-never forgotten. Nothing here fails by itself: faults are on the way to it (links.py).
+A bank behaves as real banks do: it executes an operation once, for any number of requests at any time, and never
+forgets money received. Nothing here fails by itself: faults occur on the way (links.py).
 """
 
 import random
@@ -54,7 +54,7 @@ class Ask:
     operation: str
     at: datetime
     gave_up: datetime | None = None
-    """When whoever asked had to say that he does not know what became of it."""
+    """Moment at which the caller had to report an unknown outcome."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class OwnBank:
         return self.asks[-1]
 
     def gave_up(self, ask: Ask) -> None:
-        """Whoever asked waited in vain."""
+        """Record that the caller gave up waiting."""
         ask.gave_up = self._now()
 
     def create_invoice(self, request: InvoiceRequest) -> Invoice:
@@ -315,7 +315,7 @@ class OwnChain:
         return [each for each in found if each is not None]
 
     def final(self) -> list[TransferRow]:
-        """What moved, for good."""
+        """Return the final transfers."""
         return [row for row in self.rows.values() if row.is_final]
 
 

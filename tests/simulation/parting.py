@@ -1,9 +1,9 @@
-"""Worlds that are one until a process of the service is killed: what comes before is lived once.
+"""Worlds that share their history until a process of the service is killed: the shared part runs once.
 
-Plans that differ in nothing but the step of their one crash are lived by one world. At each of these steps the Python
-process forks; in the fork the process of the service is killed, and that world goes on alone to its end. It is the one
-that its plan describes, byte for byte: a world has no threads and no I/O. Where a step changed nothing that outlives
-the process, a crash after it is the same as one before, and is not lived again.
+One world runs all plans that differ only in the step of their one crash. At each of these steps the Python process
+forks; in the fork the process of the service is killed, and that world runs alone to its end. It equals the world that
+its plan describes, byte for byte, because a world has no threads and no I/O. If a step changed nothing that outlives
+the process, a crash after it equals one before, and does not run again.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _AT_ONCE = 100
-"""Plans of one world, at most: what became of them is kept when all have ended."""
+"""Maximum number of plans of one world: their results are stored when all have ended."""
 
 Told = tuple[Outcome, float]
-"""What became of a world, and the seconds of CPU that it took."""
+"""Result of a world, and its seconds of CPU."""
 
 
 def together(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
@@ -60,7 +60,7 @@ def live_together(plans: Sequence[Plan]) -> list[Told]:
             os._exit(0)
         gc.enable()
         gc.collect()
-    # Of steps that the process never came to, the last one's world stands for all.
+    # For steps that the process never reached, use the result of the last plan's world.
     return [*parting.told, *(_alike(lived, plan) for plan in parting.left if plan != lived[0].plan), lived]
 
 
@@ -74,17 +74,17 @@ def _silent(plan: Plan) -> Told:
 
 
 class _Parting:
-    """Where worlds part, in the process of one that lives by the last of their plans."""
+    """Fork points of a world. The parent process runs the last of the plans."""
 
     def __init__(self, plans: Sequence[Plan]) -> None:
         self.plan = plans[-1]
-        """By which this process lives."""
+        """Plan of this process."""
         self.began = time.process_time()
         self.left = [*plans]
-        """Those whose step is still to come."""
+        """Plans whose step has not come yet."""
         self.told: list[Told] = []
         self.says: int | None = None
-        """In a fork, where it says what became of its world."""
+        """In a fork, the file descriptor for the world's result."""
         self._step = 0
         self._outside: Any = None
 
@@ -125,8 +125,8 @@ class _Parting:
 
 
 def _outside(world: "World", process: "Process") -> Any:
-    """What is to be equal for a crash before and after to be the same: all that outlives the process has stood still.
-    Reads of the database draw from chance how long they take, which is no difference."""
+    """Return the state that outlives the process. If a step leaves it equal, crashes before and after the step are the
+    same. Reads of the database draw their duration from chance, which makes no difference."""
     strand, loop = process.strand, world.loop
     assert strand is not None
     timers = {number for _, number, timer, each in loop._timers if each is not strand and not timer.cancelled()}

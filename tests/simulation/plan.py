@@ -1,4 +1,4 @@
-"""What shall happen in one world: plain data, of which a shrinker can leave parts out. A seed draws it (drawing.py)."""
+"""Plan of one world, as plain data from which a shrinker can remove parts. A seed draws it (drawing.py)."""
 
 from enum import StrEnum
 
@@ -28,7 +28,7 @@ CALENDAR = 1
 TIGHT = 1
 """The merchant that may hardly be below zero."""
 FAULTS_END = 14 * HOUR
-"""From then on nothing fails any more, and what must end has to."""
+"""From this moment nothing fails any more, and all work must finish."""
 LAST_SETTLEMENT = 37 * HOUR
 """The one of the morning after."""
 ENDS = 38 * HOUR
@@ -36,7 +36,7 @@ ENDS = 38 * HOUR
 
 
 class Payer(StrEnum):
-    """What who shall pay does."""
+    """Behaviour of a payer."""
 
     PAYS = "pays"
     NEVER = "never"
@@ -104,7 +104,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trouble(StrEnum):
-    """What happens to a process, or to the ways between them."""
+    """Fault of a process, or of the connections between processes."""
 
     CRASH = "crash"
     """It is killed `steps` steps of its own later, and started again after `seconds`."""
@@ -115,7 +115,7 @@ class Trouble(StrEnum):
     CUT = "cut"
     """It reaches neither database nor providers for `seconds`."""
     STORAGE_AWAY = "storage away"
-    """Nobody reaches the database for `seconds`."""
+    """The database is unreachable for `seconds`."""
     DISK_FULL = "disk full"
     """The database reads, and writes nothing for `seconds`."""
     ROW_DAMAGED = "row damaged"
@@ -123,7 +123,7 @@ class Trouble(StrEnum):
     APART = "apart"
     """No request and no hint reaches the process for `seconds`; it reaches the database."""
     STORAGE_FAILS = "storage fails"
-    """The database's server dies: what was not durable yet is lost."""
+    """The database server dies, and non-durable commits are lost."""
     BANK_AWAY = "bank away"
     BANK_HANGS = "bank hangs"
     """It is connected to and says nothing for `seconds`."""
@@ -132,9 +132,9 @@ class Trouble(StrEnum):
     RECEIVER_AWAY = "receiver away"
     """`whom` is a merchant's."""
     CHAIN_AWAY = "chain away"
-    """Nobody looks up a transaction for `seconds`."""
+    """Transactions cannot be looked up for `seconds`."""
     CLAIM_BREAKS = "claim breaks"
-    """A worker's claim takes effect, and what came back is nothing that a program foresaw."""
+    """A worker's claim takes effect, and returns an unexpected value."""
     SIGNER_STOPS = "signer stops"
     """The process to which the wallet signs something next stands still for `seconds` before it hears of it."""
     EVENT_SPOILT = "event spoilt"
@@ -161,11 +161,12 @@ class Blow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that shall happen. What is left to chance besides, the seed says."""
+    """Plan of a world. The seed decides everything else that is random."""
 
     seed: int
     victim: int | None = None
-    """The one merchant, beside a bank, whom anything befalls: the others must not wait for him. None: whoever."""
+    """The only merchant, beside a bank, that has faults: the others must not wait for it. None: any merchant may have
+    faults."""
     machine: bool = False
     """All processes and the database go by one clock."""
     slots: int = 64
@@ -179,7 +180,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     signs_for: float = 0.0
     """Seconds that it may take to sign."""
     haste: float = 0.0
-    """Chance that a merchant's client sends one creation twice at once, of what is drawn for itself nowhere else."""
+    """Chance that a merchant's client sends the same creation twice at once, for the creations without a draw of their
+    own."""
     apis: int = 2
     workers: int = 2
     merchants: int = 3
@@ -191,7 +193,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fails_refunds: float = 0.0
     reverses_refunds: float = 0.0
     skews: tuple[float, ...] = ()
-    """By how many seconds the processes' clocks are off at first, in their order."""
+    """Initial errors of the processes' clocks in seconds, in the order of the processes."""
     fails_charges: float = 0.0
     fails_remittances: float = 0.0
     orders: tuple[Order, ...] = ()
@@ -209,7 +211,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def victims(self) -> tuple[int, ...]:
-        """The merchants whom anything befalls; none: whoever."""
+        """Return the merchants that have faults; empty means any."""
         if self.victim is None:
             return ()
         return (self.victim, *range(self.merchants - self.crowd, self.merchants))

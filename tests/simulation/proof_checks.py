@@ -1,5 +1,5 @@
-"""What must be true of delivery proofs at the end, held against the books of the chains: what is confirmed was sent, so
-much and once; what is rejected was not; and the reminders (docs/reliability.md "What is checked")."""
+"""Final checks of delivery proofs against the books of the chains: a confirmed transfer was sent once, with its amount;
+a rejected one was not; and the reminders (docs/reliability.md "What is checked")."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _LOOKED_FOR = 3 * 3600.0
-"""Seconds for which a transaction is looked for at least. By right clocks it is over 6 hours (docs/decisions.md
-"Delivery proofs"); each step of the ladder is shorter by as much as a clock is behind."""
+"""Minimum of seconds for which the service polls for a transaction. With correct clocks it is over 6 hours
+(docs/decisions.md "Delivery proofs"); a slow clock shortens each step of the schedule by its delay."""
 _UNDER_WAY = 300.0
 """Seconds after which no request of before is carried out any more."""
 _REMINDER = "payment.delivery_proof_reminder"
@@ -66,7 +66,7 @@ class _Case:
         return any(each.body.get("status") == "refunded" for each in self.told)
 
     def judge_standing(self, named_by: Mapping[Named, set[int]]) -> None:
-        """It is what was submitted, and what the chain says of that."""
+        """Check that the proof's transaction was submitted, and that its status agrees with the chain."""
         asked, status = self.proof.asked, self.found["status"]
         taken = [each.named for each in asked if each.code is None]
         if not self.was_returned and any(each.code == "INVALID_STATUS" for each in asked):

@@ -11,7 +11,7 @@ NETWORKS = ("TRC20", "ERC20", "BEP20")
 
 
 class Fate(StrEnum):
-    """What becomes of a transaction on its chain."""
+    """Fate of a transaction on its chain."""
 
     FINAL = "final"
     REVERTED = "reverted"
@@ -27,7 +27,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     after: float
     """Seconds after the merchant learned that it was paid, until a block has it."""
     moves: tuple[int, ...]
-    """Its transfers of USDT, each in thousandths of what the payment is worth."""
+    """Its transfers of USDT, each in thousandths of the payment's value."""
     fate: Fate = Fate.FINAL
 
 
@@ -37,9 +37,9 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     after: float
     """Seconds after the merchant learned that it was paid."""
     handover: int
-    """The number of the one whose transaction it names: mostly its own."""
+    """Number of the handover whose transaction the submission names, usually its own."""
     sent: int
-    """Which of its transactions. One that it has not is a hash that no chain knows; below zero: no hash at all."""
+    """Index of the transaction. A missing index is a hash unknown to every chain; a negative one is an invalid hash."""
     doubled: bool = False
     """The merchant's client sends it twice at once."""
 
@@ -61,14 +61,14 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hash_of(seed: int, handover: int, sent: int) -> str:
-    """The hash of a transaction, which is known before it is sent; below zero: what is none."""
+    """Return the hash of a transaction, which is known before it is sent; an invalid hash for a negative index."""
     if sent < 0:
         return f"no-hash-{handover}-{sent}"
     return sha256(f"handover/{seed}/{handover}/{sent}".encode()).hexdigest()
 
 
 def drawn_handovers(merchants: int, evening: tuple[float, float], chance: random.Random) -> tuple[Handover, ...]:
-    """Those of a seed, all paid in time for the settlement of the next morning."""
+    """Draw the handovers of a seed, all paid in time for the next morning's settlement."""
     count = chance.choice((0, 0, 1, 2, 3))
     return tuple(_drawn(number, count, merchants, evening, chance) for number in range(count))
 

@@ -1,5 +1,5 @@
-"""Delivery proofs: a merchant sells USDT by an exchange terminal, sends them to the client, and submits the hashes;
-what was answered and seen of them is kept for proof_checks.py."""
+"""Delivery proofs: a merchant sells USDT through an exchange terminal, sends them to the client, and submits the
+hashes. Answers and observations are recorded for proof_checks.py."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -28,24 +28,24 @@ Named = tuple[str, str]
 
 @dataclass
 class Asked:
-    """A submission, and what came of it."""
+    """A submission and its result."""
 
     named: Named
     began: float
     ended: float
     code: str | None
-    """Of a refusal; None: it was taken."""
+    """Error code of a refusal; None if the submission was accepted."""
 
 
 @dataclass
 class Proof:
-    """What a merchant knows of a handover."""
+    """The merchant's knowledge of a handover."""
 
     handover: Handover
     sale: Sale
     asked: list[Asked] = field(default_factory=list)
     seen: list[tuple[Named, str]] = field(default_factory=list)
-    """What stood there, and how."""
+    """Submitted transactions seen, each with its status."""
 
 
 class Till:
@@ -102,7 +102,7 @@ class Till:
         return False
 
     async def _worth(self, proof: Proof) -> int:
-        """In units of 0.00000001 USDT: what the settlement said, else what the rate of now comes to."""
+        """Return the value in units of 0.00000001 USDT: by the settlement, or by the current rate before it."""
         path = f"/api/v1/payments/{proof.sale.payment_id}"
         credit = (await self.merchant.insist("GET", path, None, None)).json["amount_usdt"]
         if credit is not None:
@@ -158,7 +158,7 @@ class Till:
         return found
 
     def _note(self, proof: Proof, found: dict[str, Any]) -> None:
-        """What is confirmed stays so, and is final on its chain at that moment."""
+        """Check that a confirmed proof stays confirmed, and is final on its chain when confirmed."""
         world, named = self._world, (found["network"], found["tx_hash"])
         now = named, found["status"]
         for before in proof.seen[-1:]:

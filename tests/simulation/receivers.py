@@ -66,7 +66,7 @@ class Receiver:
         return 200
 
     def of(self, name: str, object_id: str) -> list[Told]:
-        """What was told of an object, in the order of its sequence."""
+        """Return the webhooks of an object in the order of its sequence."""
         prefix = name.removesuffix("_id")
         found = [
             each for each in self.told.values() if each.body.get(name) == object_id and each.event.startswith(prefix)
@@ -75,8 +75,8 @@ class Receiver:
 
 
 async def given_up(office: Ports, object_id: str, taken: Collection[int]) -> set[int]:
-    """The events of an object that a receiver did not take in ten attempts: those that move no money are not tried for
-    days (docs/webhooks.md). `taken`: the numbers of those that it took all the same."""
+    """Return the events of an object that a receiver rejected in ten attempts. Events that move no money are then not
+    retried for days (docs/webhooks.md). `taken` holds the numbers of the events accepted after all."""
     async with office.storage.unit() as unit:
         events = await unit[Event].find(object_id=object_id)
         sent = [(event, await unit[Delivery].get(event.id)) for event in events]

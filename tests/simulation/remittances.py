@@ -11,7 +11,7 @@ from tests.simulation.mandates import BindingBank
 from tests.simulation.outside import Now, Soon, Told
 
 MOST_KOPECKS = 100_000_00
-"""Of one remittance."""
+"""Maximum of one remittance."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class RemittanceRow:
 
 
 class RemittingBank(BindingBank):
-    """Its remittances are rows of their own; what is refused at once leaves none."""
+    """A bank with remittances as separate rows; an immediate refusal leaves no row."""
 
     def __init__(self, name: str, now: Now, soon: Soon, chance: random.Random, told: Told) -> None:
         super().__init__(name, now, soon, chance, told)
@@ -32,7 +32,7 @@ class RemittingBank(BindingBank):
         )
         self.remittances: dict[str, RemittanceRow] = {}
         self.overlapping: list[str] = []
-        """Those that were begun while another one to the same phone was under way."""
+        """Remittances begun while another to the same phone was in flight."""
         self.fails_remittances = 0.0
 
     def remit(self, request: RemittanceRequest) -> RemittanceState:

@@ -22,7 +22,7 @@ class Rotation(msgspec.Struct, frozen=True, kw_only=True):
 def drawn_rotation(
     number: int, merchants: int, moment: Callable[[random.Random], float], chance: random.Random
 ) -> Rotation:
-    """One of a seed: of each merchant one of each at most, which the number says."""
+    """Draw a rotation of a seed. The number decides its kind and merchant, at most one of each kind for a merchant."""
     return Rotation(
         number=number,
         at=moment(chance),

@@ -52,7 +52,7 @@ async def _rotate_key(world: "World", merchant: "Merchant", rotation: Rotation) 
     ends_at = next(each.ends_at for each in made.replaced if each.api_key == old.api_key)
     ends = (ends_at - BEGINNING).total_seconds()
     slack = KNOWN_IN + world.plan.clocks_off
-    # By some process's clock the old one may have ended by then.
+    # The old key may have ended by then by some process's clock.
     switches = min(rotation.switches_after, max(0.0, rotation.overlap - slack))
     world.network.soon(switches, lambda: merchant.use(made.pair))
     await world.network.sleep(KNOWN_IN)

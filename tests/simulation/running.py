@@ -1,5 +1,5 @@
-"""Many worlds, some at once: what became of each is kept in a file, so that a run that was interrupted goes on where it
-was, at the same commit (`python -m tests.simulation --hours …`, `--sweep`, `--pairs`)."""
+"""Run many worlds, some in parallel. Results are stored in a file, so that an interrupted run continues at the same
+commit (`python -m tests.simulation --hours …`, `--sweep`, `--pairs`)."""
 
 import gc
 import os
@@ -20,14 +20,14 @@ from tests.simulation.plan import Plan
 from tests.simulation.world import Outcome, live
 
 _asked_to_end = Event()
-"""By a signal. What it raises is lost where it comes while a world's leftovers are taken away."""
+"""Set by a signal. An exception from the signal handler would be lost during the cleanup of a world."""
 
 EVERY = 30.0
 """Seconds between two lines of how far it is, at least."""
 
 
 class Lived(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a world."""
+    """Stored result of a world."""
 
     commit: str
     world: str
@@ -38,14 +38,14 @@ class Lived(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of CPU that it took."""
     faults: int
     is_alike: bool = False
-    """Nobody lived it: it is as another one (parting.py)."""
+    """Whether the result was copied from an equal world (parting.py)."""
 
 
 class Kept:
     """The file of the worlds that lived at one commit."""
 
     def __init__(self, path: Path, commit: str | None) -> None:
-        """`commit`: None where the tree is none, and nothing is kept."""
+        """With `commit` None, the tree matches no commit, and results are not stored."""
         self._path = path
         self._commit = commit
         lines = path.read_bytes().splitlines() if commit and path.exists() else []
@@ -79,13 +79,13 @@ class Run:
         known = {_digest(plan): plan for plan in plans}
         self.count = len(known)
         self.lived = [kept.worlds[each] for each in known if each in kept.worlds]
-        """Those of earlier runs, too."""
+        """Stored results, including those of earlier runs."""
         self.left = [plan for each, plan in known.items() if each not in kept.worlds]
         self._began = self._told = time.monotonic()
         self._before = len(self.lived)
 
     def worlds(self, jobs: int) -> Iterator[Outcome]:
-        """Let those live that are left; what becomes of each, in their order."""
+        """Run the remaining worlds, and yield the results in order."""
         for outcome, cpu in _lived(self.left, jobs):
             self.lived.append(self._kept.note(outcome, cpu))
             yield outcome
@@ -145,11 +145,11 @@ def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[Told]:
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for the whole group; the parent ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    gc.freeze()  # what worlds share is passed over by the collection after each of them
+    gc.freeze()  # exclude the objects shared by worlds from garbage collection
 
 
 def _live(plans: Sequence[Plan]) -> list[Told]:
-    """Those that one world can live."""
+    """Run the plans that one world can share."""
     if len(plans) > 1:
         return live_together(plans)
     began = time.process_time()

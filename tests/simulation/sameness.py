@@ -26,7 +26,7 @@ def database_digest(database: Any) -> str:
 
 
 def unlike(seed: int) -> set[str]:
-    """What is told of a seed's world by processes whose hash seeds differ; empty where it is one thing."""
+    """Return the differing results of a seed's world in processes with different hash seeds; empty if they agree."""
     told = {_told(seed, hash_seed) for hash_seed in HASH_SEEDS}
     return told if len(told) > 1 else set()
 

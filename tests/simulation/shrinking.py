@@ -1,5 +1,5 @@
-"""From a plan that fails to the shortest one that still does: orders, troubles and kinds of faults are left out, many
-at once as may be (delta debugging), until nothing more can go."""
+"""Shrink a failing plan to the shortest one that still fails: remove orders, troubles and kinds of faults, in the
+largest possible groups (delta debugging), until no removal is possible."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ Fails = Callable[[Plan], bool]
 
 
 def shortest(plan: Plan, fails: Fails) -> Plan:
-    """The shortest plan found that fails, from one that does."""
+    """Return the shortest failing plan found, starting from a failing one."""
     while True:
         shorter = _shorter(plan, fails)
         if shorter == plan:
@@ -80,7 +80,7 @@ _LESS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rehearsals", {"trials": ()}),
     ("rehearsals", {"subscribes": False}),
 )
-"""What may be left out of a part, by the plan's field."""
+"""Removable fields of a part, by the plan's field."""
 
 
 def _fewest(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:

@@ -1,7 +1,7 @@
-"""One database, as each process reaches it: over a line on which calls and answers are late or lost.
+"""One database, as each process reaches it: over a connection with late or lost calls and answers.
 
-The database is the storage in memory, with a clock of its own, as a Postgres has. What a process sends is carried out
-whole or not at all; whether its answer comes is another matter (ports/storage.py: Unit.commit).
+The database is the storage in memory with its own clock, as a Postgres has. A unit sent to it is carried out whole or
+not at all, even if its answer is lost (ports/storage.py: Unit.commit).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -39,13 +39,13 @@ class Line(Protocol):
         ...
 
     def claimed(self) -> None:
-        """Jobs were claimed. Raises: what is no fault, where they cannot be read in a way that nobody foresaw."""
+        """Called after a claim of jobs. Raises: an error that is no port fault, if the plan garbles the claim."""
         ...
 
 
 class Database(MemoryStorage):
-    """The storage in memory, whose server may fail: what was committed without waiting for the disk, and after the last
-    commit that did wait, is gone then (ports/storage.py: Unit.commit)."""
+    """The storage in memory, with a server that may fail. A failure loses the commits that did not wait for the disk
+    and came after the last one that did (ports/storage.py: Unit.commit)."""
 
     def __init__(self, clock: Clock, kick: Kick, wrong: Callable[[str], None]) -> None:
         super().__init__(clock, kick)
@@ -61,7 +61,7 @@ class Database(MemoryStorage):
         self.spoilt: set[str] = set()
         """The events that are so, or whose delivery is."""
         self._not_on_disk: list[tuple[Any, str, Any]] = []
-        """What rows were before, in the order of the changes."""
+        """Earlier versions of rows, in the order of the changes."""
         for table in self._tables.values():
             self._note_changes(table)
 
@@ -114,7 +114,7 @@ class Database(MemoryStorage):
             yield [record for record in found if record.id not in damaged] if damaged else found
 
     def damageable(self, table: str, account_id: str) -> list[tuple[str, str]]:
-        """The rows of a table that are a merchant's; of jobs those that are about them."""
+        """Return the merchant's rows of a table; of jobs, those about the merchant's rows."""
         if table == "jobs":
             about = {each for name in OBJECTS for _, each in self.damageable(name, account_id)}
             argument = self._tables[table].mapped.codec.index["argument"]
@@ -125,14 +125,14 @@ class Database(MemoryStorage):
         return [(table, record_id) for record_id, row in rows if row[at] == account_id]
 
     def mend_spoilt(self) -> None:
-        """What was spoilt can be read again, and nothing is spoilt any more."""
+        """Make all damaged rows readable, and damage no more."""
         self.spoils.clear()
         for event_id in self.spoilt:
             self.mend("events", event_id)
             self.mend("deliveries", event_id)
 
     def mend(self, table: str, record_id: str) -> None:
-        """It can be read again, by whoever looks; a job that was taken out of its table waits for being taken up."""
+        """Make the row readable again. A job moved out of its table waits until a process takes it up."""
         self.damage.written(table, record_id)
         if table == "jobs" and record_id in self.damage.aside:
             self.damage.noted.add((table, record_id))
@@ -213,7 +213,7 @@ class FarStorage(ForwardingStorage):
 
     @property
     def by_own_clock(self) -> bool:
-        """Else it has the database's."""
+        """Whether the process uses its own clock instead of the database's."""
         return self._by_own_clock
 
     @asynccontextmanager

@@ -33,7 +33,7 @@ _strand: ContextVar[Strand] = ContextVar("strand", default=WORLD)
 
 
 def enter(strand: Strand) -> None:
-    """What begins in this context from now on is this process's."""
+    """Assign tasks that start in this context to this strand."""
     _strand.set(strand)
 
 

@@ -1,4 +1,5 @@
-"""Who asks for what is not his, or for too much, is refused: at the end, once faults have stopped."""
+"""Final checks of access: requests for another merchant's objects, and oversized requests, are refused once faults have
+stopped."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 Case = tuple[str, str, str, bytes, tuple[int, ...]]
-"""What it is, method, path, body, and the statuses that it may be answered."""
+"""Description, method, path, body, and the allowed statuses of the answer."""
 
 
 async def judge_bounds(world: "World") -> None:

@@ -1,5 +1,4 @@
-"""What a world needs of the Python process that it lives in, put back afterwards: chance by the seed, a worker's pace,
-the log."""
+"""Settings of the Python process for a world, restored afterwards: randomness by the seed, a worker's pace, the log."""
 
 import asyncio
 import logging
@@ -20,16 +19,16 @@ from tests.simulation.plan import EVENING, MORNING
 
 BUSY = {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0, "TAKE_UP": 600.0}
 QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0, "TAKE_UP": 600.0}
-"""How often an idle worker looks: seldom while nobody asks for anything, because virtual nights are long. What is due
-wakes it at its time, and a hint at once; what this slows down is finding what was hinted at in vain."""
+"""Seconds between an idle worker's polls: long ones, because virtual nights are long. Due jobs and wake-ups still start
+at once; only recovery from lost wake-ups is slower."""
 _SELDOM = {"SWEEP": 1800.0, "WATCH": 36_000.0, "STANDING_LOOK": 36_000.0, "TAKE_UP": 36_000.0}
 _OFTEN_FOR = 120.0
-"""Seconds after a process has started: what a dead worker had in hand is free again after 8."""
+"""Seconds of frequent polls after a process has started; a dead worker's jobs are free again after 8."""
 
 
 @contextmanager
 def own_chance(seed: int) -> Iterator[None]:
-    """Whoever asks the operating system for random bytes gets the seed's: nonces and tokens are none of a port's."""
+    """Replace the operating system's random bytes by the seed's, because nonces and tokens come from no port."""
     source = random.Random(f"urandom/{seed}")
     before = os.urandom
     os.urandom = source.randbytes
@@ -91,7 +90,7 @@ def own_pace() -> Iterator[None]:
 
 @contextmanager
 def no_threads() -> Iterator[None]:
-    """A world has none: what is made in one at the first page is made at once."""
+    """Replace threads by inline calls, because a world has no threads."""
 
     async def at_once(make: Callable[[], Any]) -> Any:
         return make()
@@ -107,7 +106,8 @@ def no_threads() -> Iterator[None]:
 
 @contextmanager
 def unlisted_tasks() -> Iterator[None]:
-    """asyncio lists all tasks weakly, for whoever debugs: the ten thousand of a world, after which nobody asks."""
+    """Stop asyncio from listing all tasks weakly for debuggers: a world has ten thousand tasks, and no reader of the
+    list."""
     listed: Any = asyncio.tasks._all_tasks  # type: ignore[attr-defined]
     listed.add = lambda task: None
     try:
@@ -117,7 +117,8 @@ def unlisted_tasks() -> Iterator[None]:
 
 
 class Hearing(logging.Handler):
-    """Reads the log of the processes: what they could not explain (no fault of a port) is wrong, all else is quiet."""
+    """Reads the log of the processes: unexplained errors (no fault of a port) are faults of the world, the rest is
+    ignored."""
 
     def __init__(self, wrong: Callable[[str], None]) -> None:
         super().__init__(logging.ERROR)

@@ -12,7 +12,7 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     after: float
     """Seconds after the exchange was made, or after its end, where it is counted from there."""
     percent: int
-    """Of what is asked."""
+    """Percentage of the requested amount."""
     from_end: bool = False
     taken_back_after: float | None = None
     """RUB: so many seconds later the payer's bank takes it back."""
@@ -25,7 +25,7 @@ class Swap(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     merchant: int
     takes_usdt: bool
-    """USDT to RUB, which the merchant makes; else an operator makes it, and the client pays RUB."""
+    """USDT to RUB, created by the merchant; otherwise an operator creates it, and the client pays RUB."""
     amount: int
     """Whole USDT, or RUB."""
     sendings: tuple[Sending, ...] = ()
@@ -33,16 +33,17 @@ class Swap(msgspec.Struct, frozen=True, kw_only=True):
     doubled: bool = False
     """The merchant's client sends the creation twice at once."""
     opens: bool = True
-    """RUB: whoever makes it asks the bank for the invoice; else it is left to the watch, as after a crash."""
+    """For RUB: whether the creator requests the invoice from the bank. Otherwise the watch does it, as after a
+    crash."""
 
     @property
     def phone(self) -> str:
-        """Of the client: one for each exchange."""
+        """Return the client's phone, one for each exchange."""
         return f"+7999{self.number:07d}"
 
 
 def drawn_swap(number: int, merchants: int, moment: Callable[[random.Random], float], chance: random.Random) -> Swap:
-    """One of a seed."""
+    """Draw an exchange of a seed."""
     takes_usdt = chance.random() < 0.6
     sendings = _sendings(chance)
     if not takes_usdt:

@@ -1,8 +1,8 @@
-"""Short stories, told once for each step at which a process can be killed: what luck finds seldom, this finds.
+"""Short stories, each run once for every step at which a process can be killed. They find systematically the crashes
+that random worlds find rarely.
 
-In each story one thing happens, and there are no other faults. The API or the worker dies at its n-th step after a
-moment of the story, and is started again. Of pairs two such deaths come in one story, at moments and steps drawn from a
-seed.
+In each story one thing happens, without other faults. The API or the worker dies at its n-th step after a moment of the
+story, and is restarted. With pairs, two such deaths happen in one story, at moments and steps drawn from a seed.
 """
 
 import random
@@ -82,7 +82,7 @@ def _applicant(*verdicts: Verdict, by_page: bool) -> Applicant:
 
 
 def _handover(number: int, of: int) -> Handover:
-    """Whose merchant submits the transaction of the one of this number."""
+    """Return a handover whose merchant submits the transaction of handover `of`."""
     sent = Sent(network="TRC20", after=30.0, moves=(1000,))
     submission = Submission(after=1.0, handover=of, sent=0, doubled=True)
     return Handover(
@@ -141,7 +141,7 @@ STORIES: Mapping[str, Story] = {
     "kyc": Story(_plan(applicants=(_applicant(Verdict.RED, Verdict.GREEN, by_page=False),), merchants=2), (_BEGINS,)),
     "kyc-page": Story(_plan(applicants=(_applicant(Verdict.GREEN, by_page=True),), merchants=2), (_BEGINS,)),
 }
-"""By name, what begins when."""
+"""Stories by name, each with the moments from which the steps of a crash are counted."""
 
 
 def swept(steps: int, names: Sequence[str] = (), *, every: int = 1) -> Iterator[Plan]:

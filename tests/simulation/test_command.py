@@ -1,4 +1,4 @@
-"""What the command prints of a world that fails: how to see it again, and its shortest history (__main__.py)."""
+"""Output of the command for a failing world: how to repeat it, and its shortest history (__main__.py)."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The deterministic loop (loop.py): virtual time, who goes next, what a killed process leaves, what is refused."""
+"""The deterministic loop (loop.py): virtual time, scheduling, the remains of a killed process, refused calls."""
 
 import asyncio
 import inspect
@@ -91,7 +91,7 @@ def test_a_killed_process_runs_nothing_more_not_even_its_finally(loop: SimLoop) 
 
 
 def test_what_is_dismissed_ends_in_this_loop_through_every_await_of_its_end() -> None:
-    """Else what a `finally` begins is never awaited, or waits in a loop that nobody closes."""
+    """Otherwise coroutines started in a `finally` are never awaited, or wait in a loop that is never closed."""
     loop, begun, left = SimLoop("seed"), list[asyncio.Task[None]](), list[str]()
 
     async def part() -> None:

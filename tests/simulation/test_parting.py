@@ -1,4 +1,4 @@
-"""A world that forks at a crash is the one that its plan describes (parting.py)."""
+"""A world forked at a crash equals the one that its plan describes (parting.py)."""
 
 import os
 from itertools import pairwise
@@ -35,7 +35,7 @@ def _until_killed(plan: Plan) -> list[str]:
 
 
 def test_what_is_not_lived_was_the_same_when_the_process_was_killed() -> None:
-    """By all that was said and done until then, and by the moment."""
+    """Compares all messages and events until then, and the moment."""
     told = live_together(_plans("payment", "api0", *range(16)))
     outcomes = sorted((outcome for outcome, _ in told), key=lambda outcome: outcome.plan.blows[0].steps)
     assert [outcome.plan.blows[0].steps for outcome in outcomes] == [*range(16)]

@@ -1,4 +1,4 @@
-"""A plan that fails is shortened to what is needed for it (shrinking.py), and lives again from its file."""
+"""A failing plan is shrunk to its necessary parts (shrinking.py), and runs again from its file."""
 
 import msgspec
 

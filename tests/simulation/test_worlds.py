@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 
 
 SEEDS = (5, 8, 17, 21, 46)
-"""Of worlds that have everything: exchanges, applicants, lost mandates, other keys, proofs of delivery, changed prices;
-in 21 and 46 test clocks are moved, over calls that a process has in hand; in 8 one merchant is the victim."""
+"""Seeds of worlds with every feature: exchanges, applicants, lost mandates, rotated keys, delivery proofs, changed
+prices. In 21 and 46 test clocks move over calls in flight; in 8 one merchant is the victim."""
 
 FOUND = {
     10_000: "what a worker had in hand that died after the clock was set back",

@@ -1,4 +1,4 @@
-"""What a merchant was told of a payment's moves: each of them, once, in their order (docs/webhooks.md)."""
+"""Check that a merchant got each status change of a payment once and in order (docs/webhooks.md)."""
 
 from collections.abc import Callable, Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""What befalls processes, database, banks and receivers, by the plan (plan.py: Blow)."""
+"""Faults of processes, database, banks and receivers, by the plan (plan.py: Blow)."""
 
 from typing import TYPE_CHECKING
 

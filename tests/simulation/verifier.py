@@ -1,5 +1,5 @@
-"""Who verifies end clients: checks in books of its own. A person is found to be who he is, refused, or asked once more;
-years later, or at once, monitoring may take it back."""
+"""The verifier of end clients, with checks in its own books. It approves a person, refuses, or asks for another
+attempt; monitoring may revoke an approval at once or years later."""
 
 import random
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _NEEDED = {Purpose.SELFIE, Purpose.DOCUMENT}
 
 
 class Verdict(StrEnum):
-    """What the verifier finds at one look."""
+    """Result of one check by the verifier."""
 
     GREEN = "green"
     RED = "red"
@@ -48,13 +48,13 @@ class OwnVerifier:
         self.name = name
         self.checks: dict[str, CheckRow] = {}
         self.verdicts: dict[str, list[Verdict]] = {}
-        """By phone: what is found at each look; after the last one, and of all others, green. A trusted phone is green
-        as it is registered."""
+        """Results of the checks by phone, in order; after the last one, and for other phones, green. A trusted phone is
+        green from registration."""
         self.trusted: set[str] = set()
         self._now, self._soon, self._chance, self._told = now, soon, chance, told
 
     def expect(self, verdicts: Mapping[str, list[Verdict]]) -> None:
-        """What will be found, by phone."""
+        """Set the future results by phone."""
         self.verdicts.update({phone: list(found) for phone, found in verdicts.items()})
 
     def register(self, request: CheckRequest) -> Check:
@@ -87,7 +87,7 @@ class OwnVerifier:
         return self._check(row)
 
     def fill_in(self, phone: str) -> bool:
-        """The person fills in the form. False: there is none for him."""
+        """Fill in the form as the person. False if the person has no form."""
         waiting = [row for row in self.checks.values() if row.phone == phone and row.status is CheckStatus.FORM]
         for row in waiting:
             row.status = CheckStatus.PROCESSING

@@ -1,7 +1,7 @@
-"""Watches while nothing is in the way: then no job is in two hands, and nothing that is due waits.
+"""Checks during fault-free periods: no job has two workers, and due work does not wait.
 
-Most of what a world checks is checked at its end, when all has healed. What is late, or done by two at once, and comes
-right by itself is seen only while it lasts.
+Most checks of a world run at its end, after recovery. Delays and double work that heal by themselves are visible only
+while they last.
 """
 
 from collections import Counter
@@ -76,8 +76,7 @@ class Vigil:
         await self._judge_jobs()
 
     def _judge_hands(self) -> None:
-        """A job is in one worker's hands. One that was planned anew meanwhile is another piece of work, and was written
-        between the two claims."""
+        """Check that a job has one worker. A job rescheduled between two claims counts as new work."""
         held: dict[Any, str] = {}
         for process in self._world.processes.values():
             for job in [] if process.worker is None else process.worker._jobs():
@@ -90,7 +89,7 @@ class Vigil:
                 self._tell(f"job {job_id} is in the hands of {other} and of {name}")
 
     async def _judge_jobs(self) -> None:
-        """What is due is begun."""
+        """Check that due jobs start."""
         now = self._world.now()
         late = AtMost(now - timedelta(seconds=PROMPT))
         async with self._world.office.storage.unit() as unit:
@@ -98,9 +97,9 @@ class Vigil:
         passed: dict[tuple[str, int], datetime] = {}
         put_back = self._world.database.damage.put_back
         for job in found:
-            # One whose worker lost the database on the way is free again when its lease ends, and no sooner.
+            # If the worker lost the database, its job is free only after the lease ends.
             free_since = job.due if job.leased_until is None else max(job.due, job.leased_until)
-            # One that nobody could read is there again when it is taken up.
+            # An unreadable job is back only after a process takes it up.
             free_since = max(free_since, put_back.get(job.id, free_since))
             if job.world is not None:
                 # Its clock may just have jumped over it.
@@ -112,7 +111,7 @@ class Vigil:
         self._passed = passed
 
     def _judge_waiting(self, waiting: Mapping[str, float]) -> None:
-        """What waits does so no longer than its pause, in seconds, and a little more."""
+        """Check that nothing waits much longer than its pause, in seconds."""
         for name, pause in waiting.items():
             self._late(name, pause)
         for name in [name for name in self._seen if name not in waiting]:
@@ -123,7 +122,7 @@ class Vigil:
         return {f"{record_id} of {table}": TAKE_UP for table, record_id in self._world.database.damage.readable_again()}
 
     async def _letters(self) -> dict[str, float]:
-        """What is to be told to a receiver that does well, for the first time or again."""
+        """Return the pending deliveries to healthy receivers, first attempts and retries."""
         world = self._world
         waiting: dict[str, float] = {}
         hang = {merchant.account.account_id for merchant in world.merchants if self._hangs(merchant.number)}

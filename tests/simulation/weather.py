@@ -1,6 +1,6 @@
-"""What goes wrong in the world, and how often: one record a plan, so that a shrinker can take it away piece by piece.
+"""Faults of the world and their frequencies: one record a plan, so that a shrinker can remove it piece by piece.
 
-Every kind of fault draws from a source of chance of its own, so that another kind more or less leaves its draws alone.
+Every kind of fault has its own random source, so that adding or removing a kind leaves the draws of others unchanged.
 """
 
 import random
@@ -21,7 +21,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     provider_refused: float = 0.0
     """No connection to a provider: `Unavailable`."""
     provider_lost: float = 0.0
-    """A request is lost on its way: of a write `OutcomeUnknown`."""
+    """A request is lost on its way; a write then raises `OutcomeUnknown`."""
     provider_unanswered: float = 0.0
     """The provider did it, and its answer is lost."""
     provider_late: float = 0.0
@@ -31,11 +31,11 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     notice_lost: float = 0.0
     notice_doubled: float = 0.0
     notice_late: float = 0.0
-    """By up to minutes, so that notices come in another order."""
+    """A notification is up to minutes late, so that notifications arrive in another order."""
     kick_lost: float = 0.0
     kick_late: float = 0.0
     request_lost: float = 0.0
-    """Of a merchant, before it reached us."""
+    """A merchant's request is lost before it reaches the service."""
     answer_lost: float = 0.0
     """To a merchant, after we did it."""
     webhook_lost: float = 0.0

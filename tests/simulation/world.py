@@ -88,17 +88,17 @@ COUNTED = (
     "twice at once",
 )
 MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
-"""Of a plan, what banks decide by."""
+"""Fields of a plan that decide how banks behave."""
 _INLINE = "LocalFiles.clean.<locals>.work"
 """Looks into a folder that is not there."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a world."""
+    """Result of a world."""
 
     plan: Plan
     faults: tuple[str, ...]
-    """What is wrong; empty: nothing."""
+    """Faults found; empty if none."""
     digest: str
     """The same for the same plan, always."""
     steps: int
@@ -106,7 +106,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     lines: tuple[str, ...] = ()
     is_alike: bool = False
-    """Nobody lived it: it is as that of the step before (parting.py)."""
+    """Whether the result was copied from the world of the step before (parting.py)."""
     database: str = ""
     """A digest of the rows at the end, the same for the same plan."""
 
@@ -228,7 +228,7 @@ class World:
             self.loop.spawn(process.strand, process.kick(hints))
 
     async def read(self, kind: type[R], record_id: str) -> R | None:
-        """A record as it stands, for those who see it on a page; what cannot be read is waited for."""
+        """Return the current record, as for a page. If it is unreadable, wait until it can be read."""
         while True:
             try:
                 return await self.office.storage.get(kind, record_id)
@@ -272,7 +272,7 @@ class World:
         return await process.answer(method, path, headers, body)
 
     def post_to(self, webhook: WebhookRequest) -> int:
-        """Whose receiver a webhook goes to, that is on its way now."""
+        """Count the webhook as posted to its receiver, and return the number of the receiver."""
         receiver = self.receivers[webhook.url]
         receiver.posted[webhook.headers["X-Webhook-Id"]] += 1
         return receiver.number

@@ -1,6 +1,8 @@
-"""In which worlds what a mutant is about can occur: those live first (table.py). Where nothing is said, in all.
+"""Conditions on the worlds in which a mutant's subject can occur; these worlds run first (table.py). A mutant without a
+condition can occur in all worlds.
 
-It imports nothing of the package, as table.py."""
+The module imports nothing of the package, as table.py.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -96,7 +98,7 @@ def _leapt_over(plan: "Plan") -> bool:
 
 
 def _refunds_paid_out(plan: "Plan") -> bool:
-    """Of the merchant that has no overdraft."""
+    """Whether the merchant without an overdraft makes refunds after its payout."""
     return any(order.merchant == 1 and any(each.after > 36_000 for each in order.returns) for order in plan.orders)
 
 
@@ -181,4 +183,4 @@ def subject_of(name: str) -> Holds:
 
 
 KNOWN = frozenset(_HOLDS)
-"""Those of which something is said."""
+"""Subjects with a condition."""

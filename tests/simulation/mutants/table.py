@@ -1,6 +1,7 @@
 """Realistic slips of the code, each of which a world must notice within 200 seeds (docs/reliability.md "Mutants").
 
-It imports nothing of the package: what is mutated is loaded after it (trying.py)."""
+The module imports nothing of the package, because the mutated code is loaded after it (trying.py).
+"""
 
 from tests.simulation.mutants.exchanging import CLIENTS, EXCHANGES
 from tests.simulation.mutants.former import FORMER
@@ -16,4 +17,4 @@ ROOMS = (
 )
 
 MUTANTS: dict[str, Slip] = {name: slip for room in ROOMS for name, slip in room.items()}
-"""By what each does."""
+"""Slips by their descriptions."""
