@@ -27,12 +27,12 @@ class Merchant:
 
 
 async def now(result: Any) -> Any:
-    """What a call of either face answers."""
+    """Return the answer of a call, sync or async."""
     return await result if inspect.isawaitable(result) else result
 
 
 async def every(walk: Iterable[Any] | AsyncIterable[Any]) -> list[Any]:
-    """What a walk of either face yields."""
+    """Return the elements of a paged list, sync or async."""
     if isinstance(walk, AsyncIterable):
         return [each async for each in walk]
     return list(walk)

@@ -1,4 +1,4 @@
-"""What docs/client.md shows runs as it stands."""
+"""The examples in docs/client.md run unchanged."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is sent again, with which key, after which pause: the catalogue's advice, row by row, by a scripted service."""
+"""Retries of the client, their keys and pauses: the catalogue's advice, row by row, with a scripted service."""
 
 import asyncio
 from collections.abc import Callable
@@ -293,7 +293,7 @@ async def test_the_async_client_follows_no_redirect_either() -> None:
 
 @table("given", [BASE, f"{BASE}/", f"{BASE}/api/v1", f"{BASE}/api/v1/"])
 def test_the_address_may_be_given_with_the_path_of_the_api(given: str) -> None:
-    """docs/quickstart.md exports it so."""
+    """docs/quickstart.md exports the variable like this."""
     service = Service()
     http = httpx.Client(transport=httpx.MockTransport(service))
     Client(given, "svc_test_1", SECRET, http=http).send(READ)
@@ -301,7 +301,7 @@ def test_the_address_may_be_given_with_the_path_of_the_api(given: str) -> None:
 
 
 async def test_a_cancelled_call_is_not_sent_again_and_its_key_is_the_callers() -> None:
-    """Whoever gave a key sends the same request again, and has one payment."""
+    """A caller with its own key repeats the request and gets one payment."""
     service, key = Service(httpx.ReadTimeout), uuid4()
     pausing = asyncio.Event()
 

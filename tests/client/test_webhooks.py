@@ -1,4 +1,4 @@
-"""Webhooks on the receiver's side: genuine or not, typed, and open to what comes later."""
+"""Webhooks on the receiver's side: signatures, types, and fields or events added later."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -70,7 +70,7 @@ def test_another_body_secret_or_id_is_refused() -> None:
 
 
 def test_one_secret_in_place_of_a_list_is_a_mistake() -> None:
-    """Else every letter of it would be tried as a secret."""
+    """Otherwise every character of the string would be tried as a secret."""
     with pytest.raises(TypeError):
         verify_webhook({}, b"", SECRET, now=NOW)
 

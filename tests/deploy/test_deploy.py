@@ -1,4 +1,4 @@
-"""What `deploy/` says fits the program: names of settings, commands, times, secrets, versions."""
+"""The files in `deploy/` match the program: names of settings, commands, times, secrets, versions."""
 
 import re
 import subprocess
@@ -152,7 +152,7 @@ def test_containers_hold_no_right_that_they_do_not_need(compose: dict[str, Any])
 
 
 def test_the_image_is_built_from_all_that_the_package_is_made_of() -> None:
-    """What the links of the folder `cambist` lead to must come along."""
+    """The targets of the links in the folder `cambist` must be copied as well."""
     copied = " ".join(
         re.findall(r"^COPY (?!--from)(.*)$", (DEPLOY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     ).split()

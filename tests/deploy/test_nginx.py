@@ -1,5 +1,5 @@
-"""nginx as it is deployed, before a service: floods are kept out, whoever is within cambist's limits is not, and what
-nginx answers by itself is understood (docs/operations.md "Deployment")."""
+"""nginx as it is deployed, before a service: it stops floods, passes clients within cambist's limits, and
+answers errors in a form that clients understand (docs/operations.md "Deployment")."""
 
 import asyncio
 from collections import Counter
@@ -30,7 +30,7 @@ AT_ONCE = 512
 
 @dataclass
 class Flooded:
-    """What was answered: how often each status, and the last answer of it."""
+    """Number of answers by status, and the last answer of each."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     last: dict[int, str] = field(default_factory=dict)

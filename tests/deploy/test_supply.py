@@ -1,4 +1,4 @@
-"""What the image is made of: each package by its hash, as `pyproject.toml` asks for it, with a bill of materials; each
+"""Contents of the image: each package by its hash, as `pyproject.toml` asks for it, with a bill of materials; each
 image by its digest."""
 
 import json
@@ -83,7 +83,7 @@ SCHEMA: dict[str, Any] = {
         }
     },
 }
-"""The essentials of CycloneDX 1.6: what it requires, and of what it allows only what we use."""
+"""Essentials of CycloneDX 1.6: its required fields, and the optional fields that we use."""
 
 
 def asked(requirements: list[str], extras: set[str]) -> Iterator[Requirement]:
@@ -97,7 +97,7 @@ def asked(requirements: list[str], extras: set[str]) -> Iterator[Requirement]:
 
 
 def asked_by_us() -> list[Requirement]:
-    """What the extra `server` needs, and the extras that it is made of."""
+    """Requirements of the extra `server` and of the extras it includes."""
     optional, waiting = PROJECT["project"]["optional-dependencies"], {"server"}
     found = list(asked(PROJECT["project"]["dependencies"], set()))
     while waiting:

@@ -21,7 +21,7 @@ __all__ = ["BankBench", "bank_bench"]
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    """What the pytest plugin hands out as `cambist_sandbox`."""
+    """The pytest plugin's fixture `cambist_sandbox`."""
     with open_stage() as stage, stage.open_sandbox() as opened:
         yield opened
 

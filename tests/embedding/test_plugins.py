@@ -271,7 +271,7 @@ def test_every_kind_names_its_settings() -> None:
 
 
 async def test_a_built_in_bank_that_nothing_makes_is_never_a_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is named in plugins.py and forgotten in providers.py would else pretend to take money."""
+    """Otherwise an adapter named in plugins.py but missing in providers.py would only simulate payments."""
     known = KINDS["bank"]
     built_in = (*known.built_in, "forgotten")
     monkeypatch.setattr(plugins, "KINDS", {**KINDS, "bank": msgspec.structs.replace(known, built_in=built_in)})

@@ -104,7 +104,7 @@ def project(built: Path) -> Path:
 
 
 def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Path) -> None:
-    """Pages, styles and migrations, too: what is not Python is packed only where pyproject.toml names its ending."""
+    """Pages, styles and migrations, too: non-Python files are packed only if pyproject.toml names their suffix."""
     [sdist], [wheel] = built.glob("cambist-*.tar.gz"), built.glob("cambist-*.whl")
     with tarfile.open(sdist) as packed, zipfile.ZipFile(wheel) as file:
         sources = {member.name.partition("/")[2] for member in packed if member.isfile()}

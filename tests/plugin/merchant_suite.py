@@ -126,7 +126,7 @@ async def test_another_http_client(cambist_sandbox: Sandbox) -> None:
 
 
 def test_pauses_of_the_client_pass_on_the_sandboxes_clock(cambist_sandbox: Sandbox) -> None:
-    """Sixty reads a minute, then 429 with Retry-After: nobody waits for real."""
+    """Sixty reads a minute, then 429 with Retry-After: the clock is virtual, so the test does not sleep."""
     start = cambist_sandbox.clock.now()
     for _ in range(61):
         cambist_sandbox.client.money.balance()

@@ -65,7 +65,8 @@ WITHOUT_SERVER = "import sys, pytest; sys.modules['litestar'] = None; sys.exit(p
 
 
 def test_it_costs_nothing_unused_and_says_what_it_needs(tmp_path: Path) -> None:
-    """A run without the extra: tests that do not use it pass, and those that do are told what to install."""
+    """A run without the extra: tests without the plugin pass, and tests with it fail with a message
+    that names the package to install."""
     (tmp_path / "test_it.py").write_text(UNUSED)
     command = [sys.executable, "-c", WITHOUT_SERVER, *plugin(), "-p", "no:cacheprovider", "."]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

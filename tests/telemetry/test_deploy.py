@@ -1,4 +1,4 @@
-"""What operators are given to look with: dashboard, alert rules and the table of metrics name what there is."""
+"""The dashboard, the alert rules and the table of metrics name only metrics that exist."""
 
 import re
 from pathlib import Path

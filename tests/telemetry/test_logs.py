@@ -1,4 +1,4 @@
-"""Log lines (docs/operations.md "Logs"): what they carry, and which requests get one."""
+"""Log lines (docs/operations.md "Logs"): their fields, and the requests that are logged."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ from tests.telemetry.kit import traced_house
 
 
 class Stderr:
-    """What was written to stderr so far."""
+    """The text written to stderr so far."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -30,7 +30,7 @@ class Stderr:
 
 @pytest.fixture
 def stderr(capsys: pytest.CaptureFixture[str]) -> Iterator[Stderr]:
-    """Where log lines go. What the root's handlers were comes back."""
+    """Capture of log lines. The root logger's handlers are restored afterwards."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield Stderr(capsys)
@@ -125,7 +125,7 @@ class Unspeakable:
 def test_a_message_that_cannot_be_made_is_a_line_without_its_arguments(
     stderr: Stderr, form: str, arguments: tuple[object, ...]
 ) -> None:
-    """Else `logging` prints a traceback and the arguments, unmasked."""
+    """Otherwise `logging` prints a traceback and the unmasked arguments."""
     configure_logging("debug", form)
     logging.getLogger("somebody.else").warning("answer %s", *arguments)
     said = stderr.getvalue()

@@ -1,5 +1,5 @@
-"""The last net under the log lines (docs/operations.md "Logs"): what looks secret or personal is masked, ids and times
-stay readable."""
+"""The last net under the log lines (docs/operations.md "Logs"): values that look secret or personal are masked, ids and
+times stay readable."""
 
 import re
 from typing import Any

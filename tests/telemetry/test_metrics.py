@@ -1,4 +1,4 @@
-"""What is counted, under which labels, and how it is scraped (docs/operations.md "Metrics")."""
+"""Metrics, their labels, and the scrape (docs/operations.md "Metrics")."""
 
 import asyncio
 import contextlib
@@ -103,7 +103,7 @@ async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Traced) -
 
 
 async def _flood_is_counted(house: Traced) -> None:
-    """What the edge itself refuses is counted too."""
+    """Requests refused by the edge are counted too."""
     await house.http.post("/api/v1/payments", content=b"x" * 102_401)
     for _ in range(61):
         await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})

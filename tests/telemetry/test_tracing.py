@@ -1,4 +1,4 @@
-"""Traces (docs/operations.md "Tracing"): which spans there are, below which, and that they tell no personal data."""
+"""Traces (docs/operations.md "Tracing"): the tree of spans, which contain no personal data."""
 
 from collections.abc import Iterator
 
