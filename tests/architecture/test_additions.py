@@ -21,12 +21,12 @@ FROM_SEVERAL: dict[str, set[str]] = {
     "notice_networks": set(),
     "providers": set(),
 }
-"""Fields of the settings that are made of other options than the one of their name: of two, and of one for each
-adapter, whose names nobody knows beforehand; and those of shipped adapters (provider_options.py)."""
+"""Settings fields that do not come from the option of the same name: they combine two options or one option for each
+adapter, whose names are not known in advance, or belong to shipped adapters (provider_options.py)."""
 
 
 def test_every_kind_of_job_has_a_handler() -> None:
-    """Else a unit could queue a job that no worker knows, and that fails for ever."""
+    """Otherwise a unit could queue a job that no worker knows and that fails for ever."""
     kinds = {each for room in rooms() for each in vars(room).values() if isinstance(each, FollowUp)}
     assert len(kinds) > 15
     missing = sorted({each.kind for each in kinds} - HANDLERS.keys())
@@ -48,14 +48,14 @@ def test_every_setting_of_the_installation_can_be_given() -> None:
 
 
 def test_operators_read_of_every_setting() -> None:
-    """By its name, or that of its variable, in docs/operations.md."""
+    """Look for the name of the setting, or of its variable, in docs/operations.md."""
     page = set(re.findall(r"\w+", (ROOT / "docs/operations.md").read_text("utf-8")))
     untold = [name for name in OPTIONS if not {name, f"CAMBIST_{name.upper()}"} & page]
     assert untold == [], "say in docs/operations.md when an operator sets it"
 
 
 def test_operators_read_of_every_setting_of_a_shipped_adapter() -> None:
-    """By the name of its variable, in docs/operations.md, docs/alarms.md or the adapter's page."""
+    """Look for the name of its variable in docs/operations.md, docs/alarms.md or the adapter's page."""
     pages = [ROOT / "docs/operations.md", ROOT / "docs/alarms.md", *(ROOT / "docs/providers").glob("*.md")]
     told = set(re.findall(r"\bCAMBIST_\w+", " ".join(page.read_text("utf-8") for page in pages)))
     untold = [name for name in PROVIDER_OPTIONS if f"CAMBIST_{name.upper()}" not in told]

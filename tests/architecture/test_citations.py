@@ -14,7 +14,7 @@ from tests.tables import table
 ROOT = Path(__file__).parents[2]
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".html", ".js", ".css", ".conf", ".service", ".ini", ".cfg"}
 ELSEWHERE = {"build", "dist", "node_modules", "site-packages"}
-"""Folders that are not the repository's, wherever they are; what begins with a point is none, either."""
+"""Folders outside the repository's own files, at any depth; names that begin with a dot are excluded too."""
 
 _PAGE = r"(?:docs/(?:\w+/)?[\w-]+|ARCHITECTURE|README|CONTRIBUTING|SECURITY|CHANGELOG)\.md"
 _CITED = re.compile(
@@ -50,8 +50,8 @@ _PRIVATE = {
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """The files of the repository that people write, by their paths; this one tells what is wrong, and is left out. A
-    link to a file is none: the file is read where it lies."""
+    """Yield the repository's hand-written files with their paths. This file is left out because it contains faulty
+    examples, and links to files are skipped."""
     for folder, names in _folders():
         for name in names:
             path = Path(folder, name)
@@ -75,12 +75,12 @@ def headings(page: str) -> tuple[str, ...] | None:
 
 
 def anchor(heading: str) -> str:
-    """What a link to the heading ends in."""
+    """Return the anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def faults(text: str, path: str = "somewhere.py") -> Iterator[tuple[int, str]]:
-    """What is wrong with the citations of a text: positions, and words for it."""
+    """Yield the faulty citations of a text: the position and a description of each."""
     for literal, private in _PRIVATE.items():
         if literal in text:
             for found in private.finditer(text):
@@ -129,7 +129,8 @@ def test_every_room_that_is_named_is_there() -> None:
 
 
 def _rooms(text: str, path: str) -> Iterator[tuple[int, str]]:
-    """What a page names, or the docstrings and comments of code. The changelog tells of files as they were."""
+    """Yield the names in a page, or in the docstrings and comments of code. The changelog is excluded, because it
+    describes files of earlier releases."""
     if path.endswith(".md") and path != "CHANGELOG.md":
         yield from ((found.start(), found[1]) for found in _ROOM.finditer(text))
     elif path.endswith(".py") and ".py" in text:

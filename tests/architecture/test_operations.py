@@ -25,7 +25,7 @@ ENGINES = {"retrying", "reschedule", "Job"}
 
 
 def left_to_the_engine(tree: ast.Module) -> list[str]:
-    """What a room of a row does itself."""
+    """Return the engine's work that the module of a row does itself."""
     names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in ENGINES]
     return names + ["except" for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
 
@@ -36,7 +36,7 @@ def test_a_room_of_a_row_leaves_faults_units_and_jobs_to_the_engine(room: str) -
 
 
 def test_every_operation_stands_in_the_table() -> None:
-    """Else no notice finds it, and no worker knows its job."""
+    """Otherwise no notification finds the operation, and no worker knows its job."""
     found = {each for room in _rooms() for each in vars(room).values() if isinstance(each, Operation)}
     missing = sorted(type(each).__name__ for each in found - set(OPERATION_KINDS))
     assert missing == [], f"no row in core/usecases/operation_kinds.py for {missing}"

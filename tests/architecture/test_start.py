@@ -1,7 +1,7 @@
-"""What a process loads when it starts: only what it was asked for.
+"""A process loads at its start only the modules that it needs.
 
-The rules are two promises: the first sandbox of a test run is there in half a second (docs/testing.md), and a service
-at rest takes little memory (docs/performance.md).
+The rules protect two promises: the first sandbox of a test run starts in half a second (docs/testing.md), and an idle
+service takes little memory (docs/performance.md).
 """
 
 import gc
@@ -23,7 +23,7 @@ PAGES = (
     *("cambist.frontends.http.framework", "cambist.frontends.http.payer.window", "cambist.frontends.http.front"),
     *("cambist.frontends.http.notices", "cambist.frontends.http.uploads", "cambist.core.usecases.payer.window"),
 )
-"""What comes with the first page."""
+"""Modules loaded with the first page."""
 NOT_IN_A_SANDBOX = (
     *PAGES,
     *("sqlalchemy", "aiosqlite", "asyncpg", "alembic", "aiohttp", "cryptography", "uvicorn", "redis", "dramatiq"),
@@ -109,7 +109,7 @@ print(colorsys.__name__, cambist.frontends.http.framework.__name__)
 
 
 class TestCollector:
-    """Nobody's collector is left other than it was."""
+    """Every use restores the garbage collector's settings."""
 
     def test_it_rests_inside_and_runs_afterwards(self) -> None:
         with gc_paused():
@@ -152,7 +152,7 @@ class TestCollector:
             gone = _cycle()
             collect_in_full()
             assert gone() is not None
-            gc.collect(1)  # what was young is old now
+            gc.collect(1)  # young objects are old now
             kept = _cycle()
             collect_in_full()
             assert gone() is None

@@ -17,7 +17,7 @@ COPIES = {"replace", "change", "changed", "increase", "force_setattr", "setattr"
 """The calls by which a record is given another field."""
 
 CHANGES = {"changes", "said", "after"}
-"""What the fields that such a call takes as `**changes` are gathered in."""
+"""Names of the variables that collect the fields which such a call takes as `**changes`."""
 
 WRITERS = {
     "payments/payments.py": {"moved_to", "announced"},
@@ -29,14 +29,14 @@ WRITERS = {
     "subscriptions/moves.py": {"moved_to", "announced", "untold"},
     "payments/proofs.py": {"moved_to"},
     "kyc/clients.py": {"moved_to", "staged"},
-    # What is observed or counted, without a table of moves.
+    # Observed or counted statuses, without a table of transitions.
     "gateways/gateways.py": {"changed", "announced"},
     "operators/pending_acts.py": {"decided"},
     "reconciliation/reconciliation.py": {"started", "compared", "failed"},
     "webhooks/delivery.py": {"after_attempt", "sent_anew", "_ended"},
 }
-"""Who may, by the file in core/domain: `moved_to`, or what the subject calls it, and what an event without a move
-needs."""
+"""Functions that may change a status, by the file in core/domain: `moved_to`, or the subject's name for it, and those
+for an event without a status change."""
 
 
 def writes(tree: ast.Module) -> Iterator[str]:
