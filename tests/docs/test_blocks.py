@@ -1,4 +1,4 @@
-"""What README and docs show is run as it stands, page by page: shell lines against one service, Python in order.
+"""Run the code blocks of README and docs unchanged, page by page: shell lines against one service, Python in order.
 
 A block that cannot be run says why, in an HTML comment right above it: `<!-- not run: why -->`. Addresses of examples
 (http://127.0.0.1:8080) are the running service's; `cambist serve` is that service.
@@ -79,7 +79,7 @@ class Running:
     merchants: dict[str, NewAccount]
 
     def environ(self, page: str) -> dict[str, str]:
-        """What a reader of the page has exported by now."""
+        """Environment variables that a reader of the page has exported at this point."""
         merchant = self.merchants[page]
         return {
             **self.installation.environ,
@@ -154,7 +154,7 @@ def run_page(page: str, service: Running, folder: Path) -> None:
 
 
 def _told(output: str) -> list[tuple[str, int]]:
-    """What each block said, and how it ended."""
+    """Output and exit status of each block."""
     parts = _TOLD.split(output)
     return [(text, int(status)) for text, status in zip(parts[0::3], parts[2::3], strict=False)]
 
@@ -168,7 +168,7 @@ def answer_after(page: str, block: Block) -> Any:
 
 
 def assert_like(shown: Any, real: Any, where: str) -> None:
-    """What is shown is there; words and amounts are the same, all else is of the same kind."""
+    """Check that every shown field exists: words and amounts are equal, other values have the same type."""
     if isinstance(shown, dict):
         assert isinstance(real, dict), where
         for name, value in shown.items():

@@ -1,5 +1,5 @@
-"""What the pages say of errors is what the catalogue says (core/domain/errors.py), code by code and both ways. That
-real answers are those of their call is tests/http/test_openapi.py's."""
+"""The error pages match the catalogue (core/domain/errors.py), code by code and in both directions.
+tests/http/test_openapi.py compares real answers with the errors of their operation."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What docs/generate.py made is what it would make now."""
+"""The generated pages equal the current output of docs/generate.py."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ LANGUAGES = {
 
 
 class Receiver:
-    """A receiver that runs, and what it has handled."""
+    """A running receiver and the events it has handled."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._url = url
@@ -43,7 +43,7 @@ class Receiver:
         self, event_id: str, status: str, sequence: int, *, secret: str = SECRET, age: int = 0, more: bytes = b""
     ) -> int:
         """Send a webhook about a payment; the status of the answer. `more` is added after signing."""
-        # Not ASCII, and spaced as no program would print it: who signs anything but the raw body fails.
+        # Not ASCII, and oddly spaced: only a signature over the raw body matches.
         body = f'{{"event": "payment.status_changed",  "payment_id": "pay_1", "status": "{status}", "n": "ё"}}'
         return self.post_body(event_id, body, sequence, secret=secret, age=age, more=more)
 

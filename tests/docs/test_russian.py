@@ -21,7 +21,7 @@ PROMISED = (
     "payloads", "settlement", "states", "errors", "limits", "versioning", "client", "sandbox", "testing",
     "console",
 )  # fmt: skip
-"""The pages that a merchant in Russia and his support read, and whoever operates the service for them."""
+"""Pages that must exist in Russian: for merchants, their support staff and operators."""
 ENGLISH, RUSSIAN = ROOT / "docs", ROOT / "docs/ru"
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -31,14 +31,14 @@ _SMALL = re.compile(r"\d\Z")
 
 
 class Part(NamedTuple):
-    """What stands under a heading, up to the next."""
+    """Content under one heading, up to the next heading."""
 
     level: str
     codes: Counter[str]
     numbers: Counter[str]
     blocks: list[str]
     tables: list[list[list[list[str]]]]
-    """Of each table the rows, of each row the cells, of each cell the `code` in it."""
+    """Tables, as lists of rows of cells. A cell is the list of its inline `code`."""
 
 
 def codes(inline: Token) -> list[str]:
@@ -82,7 +82,7 @@ def numbers(inline: Token) -> list[str]:
 
 
 def differences(english: str, russian: str) -> list[str]:
-    """What of the one text the other has not, by part."""
+    """Return the differences between both texts, by part."""
     one, other = list(parts(english)), list(parts(russian))
     if [each.level for each in one] != [each.level for each in other]:
         return [f"headings: {[each.level for each in one]} and {[each.level for each in other]}"]

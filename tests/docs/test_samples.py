@@ -27,7 +27,7 @@ NOT_IN_THE_CLIENT = {"get_api_health", "get_health", "create_withdrawal", "get_p
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What a sample asked for. Keys are other in each call: only that there is one is kept."""
+    """Request that a sample sent. Keys differ in each call, so only the presence of a key is stored."""
 
     method: str
     path: str
@@ -95,7 +95,7 @@ def in_language(base_url: str, language: str) -> dict[str, str]:
 
 
 def expected(base_url: str) -> dict[str, Sent]:
-    """What the document says of each operation, with every name of a path written out."""
+    """Return the documented request of each operation, with the names of path parameters filled in as values."""
     return {
         name: Sent(
             each.method,
