@@ -19,7 +19,7 @@ PROGRAM = "from cambist.frontends.cli.main import main; main()"
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a call came to."""
+    """Result of a command."""
 
     status: int
     out: str
@@ -27,7 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> Any:
-        """Standard output as one JSON document; an error when it is none, or more than one."""
+        """Return standard output as one JSON document; fail if it is not exactly one."""
         return msgspec.json.decode(self.out)
 
 
@@ -58,8 +58,8 @@ def call() -> Call:
 
 @pytest.fixture
 def spawn(tmp_path_factory: pytest.TempPathFactory) -> Call:
-    """The same in a process of its own, as a shell would start it; forked from one that is loaded already
-    (tests/stories/preloaded.py), unless a program of its own or other ways of Python are asked for."""
+    """Run a command in its own process, as a shell would. The process is forked from a preloaded one
+    (tests/stories/preloaded.py), unless the test passes its own program or Python options."""
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, program: str = PROGRAM) -> Outcome:
         environ = {**os.environ, **(env or {})}

@@ -19,7 +19,7 @@ Env = dict[str, str]
 
 
 class Operators(NamedTuple):
-    """The environments of two operators with keys of their own, of whom two are needed for a payout wallet."""
+    """Environments of two operators with their own keys. Changing a payout wallet needs both."""
 
     olga: Env
     ivan: Env
@@ -140,7 +140,7 @@ GUARDED_COMMANDS: dict[str, str] = {
     "operator create": "operators",
     "operator end": "operators",
     "resume": "hold",
-    "restore": "hold",  # what is restored is held
+    "restore": "hold",  # a restored database is on hold
 }
 """Commands whose effects may need a second operator, by the names of `CAMBIST_FOUR_EYES`."""
 FREE_COMMANDS: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""`cambist alarm …`, `cambist backup --note`, and what the doctor says of alarms (docs/alarms.md)."""
+"""`cambist alarm …`, `cambist backup --note`, and the doctor's findings about alarms (docs/alarms.md)."""
 
 import threading
 from collections.abc import Iterator

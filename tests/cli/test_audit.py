@@ -1,4 +1,4 @@
-"""What the command line writes is the operator's act; what it reads is none."""
+"""Commands that write are recorded as operator actions; commands that only read are not."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the commands do, on a real data folder (docs/cli.md "Answers")."""
+"""The commands on a real data folder (docs/cli.md "Answers")."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Finding a command: help that is whole, and what was meant (docs/cli.md "Finding a command")."""
+"""Finding a command: complete help, and suggestions for misspelt names (docs/cli.md "Finding a command")."""
 
 import os
 import subprocess

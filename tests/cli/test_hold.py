@@ -128,7 +128,7 @@ def sent_by_the_wallet(folder: Path) -> str:
 
 
 def resumed(folder: Path) -> set[str | None]:
-    """What the audit log says `resume` was done to."""
+    """Return the objects of `resume` in the audit log."""
 
     async def read() -> set[str | None]:
         async with open_house(Settings(data_dir=folder / "cambist-data")) as house:

@@ -1,4 +1,4 @@
-"""`cambist listen` over real sockets: what it forwards, how it goes on, and what it prints (docs/cli.md "Commands")."""
+"""`cambist listen` over real sockets: forwarding, resuming and output (docs/cli.md "Commands")."""
 
 import asyncio
 import contextlib
@@ -83,7 +83,7 @@ async def eventually(look: Callable[[], bool]) -> None:
 
 
 class Listening:
-    """A running follower and what it said."""
+    """A running follower and its output."""
 
     def __init__(self) -> None:
         self.handed: list[Handed] = []

@@ -82,7 +82,7 @@ class Books:
         return outcome.status, outcome.document
 
     def held(self) -> dict[str, Any]:
-        """What is said of a journal that holds, without its head."""
+        """Return the expected report on a correct journal, without its head."""
         status, document = self.verify()
         assert (status, document.pop("head")[:7]) == (0, "ledger=")
         return document

@@ -124,7 +124,7 @@ def test_what_is_missing_is_wrong_usage(call: Call) -> None:
 
 
 def test_movements_and_the_lines_of_a_payout(call: Call, account_id: str) -> None:
-    """What moved the balance, newest first; what a payout is made of sums to it."""
+    """Movements of the balance are listed newest first; the lines of a payout sum to its amount."""
     made = payout(call, "now", account_id, "--mode", "test")
     done = call("movements", account_id, "--mode", "test", "--json")
     assert (done.status, done.err) == (0, "")

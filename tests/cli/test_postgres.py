@@ -1,4 +1,4 @@
-"""The commands on Postgres: the schema comes by `cambist migrate` only, and what a server refuses becomes a message."""
+"""The commands on Postgres: only `cambist migrate` creates the schema, and a server's refusal becomes a message."""
 
 from urllib.parse import urlsplit, urlunsplit
 

@@ -72,7 +72,7 @@ def test_an_amount_is_roubles(call: Call, amount: str) -> None:
 
 @pytest.fixture
 def paid_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is shown an invoice of the simulator pays it at once."""
+    """Pay every invoice of the simulator as soon as it is shown."""
     create = SimulatedBank.create_invoice
 
     async def created(self: SimulatedBank, request: InvoiceRequest) -> Invoice:

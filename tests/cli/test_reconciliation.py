@@ -17,7 +17,7 @@ BANK = "simulator-live"
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
-    """What the simulated bank's list shall say."""
+    """Return the script of the simulated bank's list."""
     from cambist.adapters.bank import simulator
 
     made = Script()

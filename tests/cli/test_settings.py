@@ -1,4 +1,4 @@
-"""Settings: where they come from, in which order, and what is said of wrong ones (docs/cli.md "Settings")."""
+"""Settings: their sources, the order of these, and the messages about wrong values (docs/cli.md "Settings")."""
 
 from ipaddress import ip_network
 from pathlib import Path

@@ -28,7 +28,7 @@ SAYS = {
     "kyc": "kyc.status_changed",
     "gateway": "gateway.status_changed",
 }
-"""By the object's kind; refunds have an event for each end."""
+"""Event types by the object's kind; refunds have one for each outcome."""
 OWN_EVENT = {"subscription.charge_exhausted"}
 WITHOUT_STATUS = {"webhook.test", "subscription.charged", "subscription.past_due"}
 

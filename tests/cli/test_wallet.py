@@ -134,7 +134,7 @@ class TestCheck:
         assert (done.status, [row["credentials"] for row in done.document["data"]]) == (0, ["taken"])
 
     def test_one_of_another_network_is_refused(self, call: Call, env: Mapping[str, str]) -> None:
-        """A test network's, or one that stands in the wrong variable."""
+        """The node belongs to a test network, or is in the wrong variable."""
         wrong = {"CAMBIST_CHAIN": "nodes", "CAMBIST_BSC_NODES": env["CAMBIST_TRON_NODES"]}
         done = call("provider", "check", "chain", "--json", env=wrong)
         [row] = done.document["data"]
