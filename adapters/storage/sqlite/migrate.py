@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ....ports.faults import Unavailable
@@ -59,7 +60,7 @@ def migrate_sqlite(path: Path) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
             revisions.upgrade(connection)
-        except (sqlite3.Error, sa.exc.DBAPIError) as fault:
+        except (sqlite3.Error, DBAPIError) as fault:
             raise _first(fault) from None
         connection.commit()
 

@@ -261,10 +261,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
-        waits = answering is not None and not answering.response_complete
-        if not self.is_answered_early and (not waits or not (self.pipeline or answering.response_started)):
+        if answering is not None and answering.response_complete:
+            answering = None
+        if not self.is_answered_early and (answering is None or not (self.pipeline or answering.response_started)):
             self.transport.write(answer.written(self._base_url, self._ids.uuid()))
-        if waits:
+        if answering is not None:
             answering.disconnected = True
             answering.message_event.set()
         self.transport.close()
