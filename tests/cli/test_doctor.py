@@ -89,7 +89,7 @@ class TestDoctor:
     def test_full_verifies_all_and_says_so(self, call: Call, account: str) -> None:
         told = {each["name"]: each for each in call("doctor", "--full", "--json").document["checks"]}
         assert told["ledger"]["message"] == "all 0 entries and every balance hold"
-        assert told["vault"]["message"] == "all 5 sealed values open, by key 1"
+        assert told["vault"]["message"] == "all 6 sealed values open, by key 1"
         assert re.fullmatch(r"all \d+ pages of \d+ tables are sound", told["pages"]["message"])
 
     def test_full_finds_noise_in_the_middle_of_the_file_and_names_where(
@@ -297,16 +297,16 @@ async def test_processes_of_which_a_part_is_missing(
 
 class TestVault:
     def test_a_key_file_is_rotated_in_four_commands(self, call: Call, account: str, folder: Path) -> None:
-        assert call("vault", "status", "--json").document["in_use"] == {"1": 5}
+        assert call("vault", "status", "--json").document["in_use"] == {"1": 6}
         rotated = call("vault", "rotate", "--json").document
         assert (rotated["current"], Path(rotated["key_file"]).name) == (2, "vault.key")
         early = call("vault", "drop", "1")
-        assert (early.status, "5 values are sealed with key 1" in early.err) == (1, True)
+        assert (early.status, "6 values are sealed with key 1" in early.err) == (1, True)
         done = call("vault", "reseal", "--json")
-        assert (done.status, done.document["resealed"], done.document["droppable"]) == (0, 5, [1])
+        assert (done.status, done.document["resealed"], done.document["droppable"]) == (0, 6, [1])
         assert call("vault", "drop", "1").status == 0
         status = call("vault", "status", "--json")
-        assert (status.status, status.document["keys"], status.document["in_use"]) == (0, [2], {"2": 5})
+        assert (status.status, status.document["keys"], status.document["in_use"]) == (0, [2], {"2": 6})
         again = call("account", "set", account, f"webhook_secret={SECRET}")
         assert again.status == 0
         assert SECRET not in "".join(outcome.out + outcome.err for outcome in (done, status, early))

@@ -59,6 +59,7 @@ async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeHouse) -> N
     for path in ("charges", "charge-window"):
         response = await charges.house.get(f"/subscriptions/{subscription_id}/{path}")
         assert told(response) == (404, "SUBSCRIPTION_NOT_FOUND")
+    await charges.change(subscription_id, account_id=charges.house.account.account_id)  # as its tags say
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox.data import forget_test_data
+from cambist.core.usecases.sealed import pay_tag
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
@@ -79,6 +80,7 @@ async def test_of_two_that_do_not_know_at_once_the_second_finds_the_row(house: T
         payment = await unit[Payment].get(made)
         assert payment is not None
         after = msgspec.structs.replace(payment, opening=Opening.UNKNOWN, bank_reference=None)
+        after = msgspec.structs.replace(after, pay_tag=pay_tag(house.ports.vault, after))
         await follow_outcome(unit, payment, after)
         unit[Payment].save(after)
 
