@@ -1,8 +1,8 @@
-"""Answers the operations of the interface (operations.py) without the framework: by samples (py-spy), it was 36 % of
-what a GET cost inside the application, and some 15 % of a POST; and with a route of each operation an application took
-three times as long to be made, and 1.5 MB more.
+"""Dispatch of API operations (operations.py) without the framework. In profiles (py-spy) the framework was 36 % of the
+cost of a GET inside the application, and some 15 % of a POST. With a framework route for each operation, building an
+application took three times as long and 1.5 MB more.
 
-tests/attacks/test_two_ways.py holds it against an application of which the same rows are routes of the framework.
+tests/attacks/test_two_ways.py compares it with an application that registers the same rows as framework routes.
 """
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ _UNDER_API = f"{API}/"
 _CUT = len(_UNDER_API)
 _OPTIONS: Final = "OPTIONS"
 _WRITING: Final = frozenset(("POST", "PUT", "PATCH"))
-"""Methods whose requests count as writing; a DELETE makes room."""
+"""Methods that count against the daily write limit. DELETE does not: it frees space."""
 
 
 class Api:
-    """An ASGI application in front of another one, which gets every path that is no operation's: pages, files, 404."""
+    """ASGI application that answers API operations and passes every other path (pages, files, 404) to the next one."""
 
     def __init__(self, app: ASGIApp, ports: Ports, context: AppContext, operations: Iterable[Row]) -> None:
         self._app = app
@@ -73,7 +73,7 @@ class Api:
         await answer(scope, receive, send)
 
     async def _of_no_operation(self, scope: HTTPScope, methods: Methods) -> ASGIApp:
-        """The answer to a method that is none of the path's. Raises: Refusal, to OPTIONS without keys."""
+        """Return the answer to a method that the path does not support. Raises: Refusal, for OPTIONS without keys."""
         allow = (b"allow", ", ".join(sorted([*methods, _OPTIONS])).encode())
         if scope["method"] != _OPTIONS:
             return refused(method_not_allowed(), allow)
@@ -88,13 +88,13 @@ class Api:
 
 
 def _path_of(scope: Scope) -> str:
-    """The path from the application's root on; the edge has normalised it, with the root."""
+    """Return the path below the application's root. The edge has normalised the path together with the root."""
     path, root = scope["path"], scope.get("root_path")
     return normalise_path(path.split(root, maxsplit=1)[-1]) if root else path
 
 
 class _Place(msgspec.Struct):
-    """A part of paths: what may follow it, and the operations that end with it, by method."""
+    """A path segment: the segments that may follow it, and the operations that end with it, by method."""
 
     named: dict[str, "_Place"] = msgspec.field(default_factory=dict)
     parameter: "_Place | None" = None
@@ -102,18 +102,19 @@ class _Place(msgspec.Struct):
 
 
 class _Table:
-    """Finds operations as the framework does: first a path without parameters, then, part by part, a name before a
-    parameter, which only paths under /api/v1 have."""
+    """Route table with the framework's order of matching: first paths without parameters, then, segment by segment, a
+    name before a parameter. Only paths under /api/v1 have parameters."""
 
     def __init__(self, operations: Iterable[Row]) -> None:
         self._whole: dict[str, dict[str, Row]] = {}
         self._below: dict[str, dict[str, Row]] = {}
-        """By what stands before a parameter that ends the path, where no name can stand instead: most there are."""
+        """Operations by the path before a final parameter, where no name can stand instead. Most operations are here.
+        """
         self._root = _Place()
         for each in operations:
             ends = self._place(each.path) if "{" in each.path else self._whole.setdefault(each.path, {})
             ends[each.method.upper()] = each
-            if each.method == "get" and not each.keyed:  # monitors ask so, and the server leaves the body out
+            if each.method == "get" and not each.keyed:  # monitors send HEAD, and the server omits the body
                 ends["HEAD"] = each
         self._note(self._root, API)
 
@@ -136,7 +137,8 @@ class _Table:
         return place.operations
 
     def find(self, path: str) -> tuple[Methods, Sequence[str]] | None:
-        """The operations of a path that is normalised, and the values of its parameters; None: it is no operation's."""
+        """Return the operations of a normalised path and the values of its parameters; None: no operation has this
+        path."""
         operations = self._whole.get(path)
         if operations is not None:
             return operations, ()
@@ -160,11 +162,11 @@ class _Table:
 
 
 class _Gone(Exception):
-    """The client went away in the middle of its body."""
+    """The client disconnected in the middle of its body."""
 
 
 async def _whole(receive: Receive) -> bytes:
-    """The whole body. Raises: _Gone."""
+    """Return the whole body. Raises: _Gone."""
     parts: list[bytes] = []
     while True:
         message = await receive()

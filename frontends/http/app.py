@@ -1,4 +1,4 @@
-"""The HTTP application: operations, and behind them what the framework answers, at the edge."""
+"""The HTTP application: the edge, then API operations, then the framework."""
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
@@ -29,12 +29,12 @@ def create_app(
     notices_per_minute: int = NOTICES_PER_MINUTE,
     has_front: bool = True,
 ) -> ASGIApp:
-    """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
+    """Build the HTTP application of an app as one ASGI application. It opens and closes no resources; compose does.
 
-    Whoever stops the server ends the `streams` first (see WindowStreams), and says by `is_leaving` that balancers shall
-    go elsewhere. Requests are counted, traced and logged by
-    `watch`; of pages and notices a client address may have so many a minute. With `has_front` browsers get a page
-    at `/`; a program that mounts the face has a front of its own.
+    Before stopping the server, end the `streams` (see WindowStreams). `is_leaving` returns whether load balancers
+    should send requests elsewhere. `watch` counts, traces and logs requests. `pages_per_minute` and
+    `notices_per_minute` limit the pages and provider notifications of a client address. `has_front` serves a page for
+    browsers at `/`; a program that mounts the application has its own.
     """
     streams = streams or WindowStreams()
     watch = watch or RequestWatch(ports.clock)
@@ -42,7 +42,8 @@ def create_app(
     context = AppContext(streams, trusted_proxies, doctor.degraded, watch.written)
 
     def make_framework() -> ASGIApp:
-        # Here: with what it imports it is two megabytes, and a process that is asked for operations alone does without.
+        # Imported late: the framework takes two megabytes, and a process that serves only API operations does without
+        # it.
         from .framework import framework
 
         return framework(
@@ -60,14 +61,15 @@ def create_app(
 
 
 class _Late:
-    """An ASGI application that is made for its first request, in an empty context: what is made for all requests shall
-    not know of the first."""
+    """ASGI application built on its first request, in an empty context: objects shared by all requests must not keep
+    the context of the first."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
-        # A context each time: where the first request was given up, another may begin while its thread still makes one.
+        # A new context each time: if the first request is cancelled, another may start while the first thread still
+        # builds.
         self._app = Kept(lambda: Context().run(make))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Answer the request."""
         app = await self._app.value()
         await app(scope, receive, send)

@@ -1,5 +1,5 @@
-"""Charges of subscriptions over HTTP. No rule lives here (docs/subscriptions.md "Charging";
-docs/sandbox.md "The calls")."""
+"""HTTP API of subscription charges, without business rules (docs/subscriptions.md "Charging"; docs/sandbox.md "The
+calls")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -20,8 +20,8 @@ from .views import PaymentsView, PaymentView, payment_view, payments_view
 
 
 class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):
-    """The period that a charge would be for, and whether one may be made now (docs/subscriptions.md "Charging"). All
-    moments in UTC."""
+    """Period of the next charge, and whether a charge is allowed now (docs/subscriptions.md "Charging"). All times are
+    in UTC."""
 
     period_ref: str | None
     opens_at: str | None
@@ -35,7 +35,7 @@ class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def charge_window_view(window: ChargeWindow) -> ChargeWindowView:
-    """The window as merchants see it."""
+    """Return the charge window as merchants see it."""
     return ChargeWindowView(
         period_ref=window.period_ref,
         opens_at=iso_or_none(window.opens_at),
@@ -68,7 +68,7 @@ async def window(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASG
 
 
 async def next_charge(ports: Ports, caller: Caller, request: ApiRequest[NextChargeWish]) -> ASGIApp:
-    """POST /sandbox/subscriptions/{id}/next-charge. Answers with the wish."""
+    """Handle POST /sandbox/subscriptions/{id}/next-charge. The answer repeats the requested outcome."""
     return answer(await wish_next_charge(ports, caller, request.id, request.read))
 
 
@@ -106,7 +106,7 @@ CHARGES = (
         "get",
         "/api/v1/subscriptions/{subscription_id}/charges",
         "Subscriptions",
-        "The charges of a subscription, the newest first; external_id null marks the binding's",
+        "List the charges of a subscription, newest first; a binding charge has external_id null",
         page,
         answer=PaymentsView,
         query=(*PAGES, *FOUND_BY),
@@ -117,7 +117,7 @@ CHARGES = (
         "get",
         "/api/v1/subscriptions/{subscription_id}/charge-window",
         "Subscriptions",
-        "The period that a charge would be for, and whether one may be made now",
+        "Get the period of the next charge and whether a charge is allowed now",
         window,
         answer=ChargeWindowView,
         refusals=_NO_SUBSCRIPTION,
@@ -127,7 +127,7 @@ CHARGES = (
         "post",
         "/api/v1/sandbox/subscriptions/{subscription_id}/next-charge",
         "Sandbox",
-        "What the bank answers to the next charge",
+        "Set the bank's answer to the next charge",
         next_charge,
         body=NextChargeWish,
         answer=NextChargeWish,

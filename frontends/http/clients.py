@@ -1,5 +1,5 @@
-"""End clients over HTTP. No rule lives here (docs/exchanges.md "Finding exchanges and clients";
-docs/sandbox.md "The calls")."""
+"""HTTP API of end clients, without business rules (docs/exchanges.md "Finding exchanges and clients"; docs/sandbox.md
+"The calls")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -23,7 +23,7 @@ from .views import Pagination, pagination
 
 
 class KycDetailsView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the verifier found."""
+    """Result of the verification."""
 
     level: int
     passport_state: str | None
@@ -32,7 +32,7 @@ class KycDetailsView(msgspec.Struct, frozen=True, kw_only=True):
 
 class ClientView(msgspec.Struct, frozen=True, kw_only=True):
     """A client of exchanges (docs/exchanges.md "Finding exchanges and clients"). `nickname` and `messenger_user_id` are
-    always null: they name a client of a messenger bot, and no part of this service is one."""
+    always null: they belong to clients of a messenger bot, and this service has none."""
 
     id: str
     phone: str
@@ -52,7 +52,7 @@ class ClientsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def client_view(shown: ShownClient) -> ClientView:
-    """The exchange client of the interface."""
+    """Return the exchange client object of the API."""
     client = shown.client
     return ClientView(
         id=client.id,
@@ -73,7 +73,7 @@ def client_view(shown: ShownClient) -> ClientView:
 
 
 def clients_view(page: Page[ShownClient]) -> ClientsView:
-    """A page of clients."""
+    """Return a page of clients."""
     return ClientsView(data=[client_view(each) for each in page.records], pagination=pagination(page))
 
 
@@ -92,13 +92,13 @@ CLIENTS = (
         "get",
         "/api/v1/exchange-clients",
         "Exchanges",
-        "End clients, the newest first",
+        "List end clients, newest first",
         page,
         answer=ClientsView,
         query=(
             *PAGES,
-            Query("kyc_status", "In this state only.", {"enum": [*ClientStatus]}),
-            Query("q", "Digits of the phone, at least three; all else is dropped."),
+            Query("kyc_status", "Only in this status.", {"enum": [*ClientStatus]}),
+            Query("q", "At least three digits of the phone; other characters are ignored."),
             *MADE,
         ),
     ),
@@ -107,7 +107,7 @@ CLIENTS = (
         "post",
         "/api/v1/sandbox/exchange-clients",
         "Sandbox",
-        "Let the client of a phone be in a state",
+        "Set the verification state of the client with this phone",
         simulate,
         body=ClientSimulation,
         answer=ClientView,

@@ -1,5 +1,5 @@
-"""The merchant's receiver over HTTP: how it does, and a test of it (docs/webhooks.md "Looking, and sending again"). No
-rule lives here."""
+"""HTTP API of the merchant's webhook endpoint: its state and a test event, without business rules (docs/webhooks.md
+"Looking, and sending again")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -35,7 +35,7 @@ class EndpointView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def endpoint_view(state: EndpointReport) -> EndpointView:
-    """How the receiver does."""
+    """Return the state of the webhook endpoint."""
     account, breaker, wanted = state.account, state.breaker, state.account.settings.webhook_events
     return EndpointView(
         url=account.settings.webhook_url,
@@ -64,7 +64,7 @@ ENDPOINT = (
         "get",
         "/api/v1/webhook-endpoint",
         "Events",
-        "How the receiver does",
+        "Get the state of your webhook endpoint",
         state,
         answer=EndpointView,
     ),
@@ -73,7 +73,7 @@ ENDPOINT = (
         "post",
         "/api/v1/webhook-endpoint/test",
         "Events",
-        "Post a test event to the receiver now",
+        "Send a test event to your webhook endpoint now",
         test,
         answer=TestView,
         refusals={409: ("INVALID_STATE",)},

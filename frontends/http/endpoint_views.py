@@ -1,4 +1,4 @@
-"""What merchants see of a webhook endpoint's breaker, its last failure and a test of it, whichever endpoint it is."""
+"""Views of a webhook endpoint's breaker, last failure and test, for the account's own and for further endpoints."""
 
 import msgspec
 
@@ -8,7 +8,8 @@ from ...core.usecases.webhooks.endpoint import TestReport
 
 
 class BreakerView(msgspec.Struct, frozen=True, kw_only=True):
-    """Open: the receiver failed too often in a row; events wait, and one is sent at `next_probe_at`."""
+    """State of the breaker. While it is open, because the receiver failed too often in a row, events wait and one is
+    sent at `next_probe_at`."""
 
     state: str
     failures: int
@@ -17,7 +18,7 @@ class BreakerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureView(msgspec.Struct, frozen=True, kw_only=True):
-    """The last webhook that was not answered well."""
+    """The last failed webhook."""
 
     event_id: str
     at: str
@@ -27,7 +28,7 @@ class FailureView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TestView(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a test webhook."""
+    """Result of a test webhook."""
 
     __test__ = False
 
@@ -41,7 +42,7 @@ class TestView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def breaker_view(breaker: Breaker) -> BreakerView:
-    """How the breaker stands."""
+    """Return the state of the breaker."""
     return BreakerView(
         state="open" if breaker.is_open else "closed",
         failures=breaker.failures,
@@ -51,7 +52,7 @@ def breaker_view(breaker: Breaker) -> BreakerView:
 
 
 def failure_view(breaker: Breaker) -> FailureView | None:
-    """The last webhook that was not answered well."""
+    """Return the last failed webhook, if any."""
     if breaker.last_failure_at is None:
         return None
     return FailureView(
@@ -64,7 +65,7 @@ def failure_view(breaker: Breaker) -> FailureView | None:
 
 
 def report_view(report: TestReport) -> TestView:
-    """The result of a test webhook."""
+    """Return the result of a test webhook."""
     return TestView(
         event_id=report.event_id,
         delivered=report.delivered,

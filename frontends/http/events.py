@@ -1,6 +1,6 @@
-"""Events over HTTP. No rule lives here (docs/webhooks.md "Looking, and sending again").
+"""HTTP API of events, without business rules (docs/webhooks.md "Looking, and sending again").
 
-None of these calls makes a resource, so none needs an Idempotency-Key.
+None of these calls creates a resource, so none needs an Idempotency-Key.
 """
 
 import msgspec
@@ -32,19 +32,20 @@ from .views import Pagination
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):
-    """An event and how its delivery stands."""
+    """An event and the state of its delivery."""
 
     id: str
     type: str
     object_id: str
     sequence: int
     endpoint_id: str | None
-    """The further endpoint that the delivery goes to; null: the account's own."""
+    """The further endpoint of the delivery; null: the account's own."""
     delivery_status: str
     attempt_count: int
-    """Probes do not count."""
+    """Number of attempts, without probes."""
     next_attempt_at: str | None
-    """Null unless it is pending, and while it only waits for its turn or for the receiver to be back."""
+    """Null unless the delivery is pending; also null while it only waits in the queue or for the receiver to recover.
+    """
     last_attempt_at: str | None
     last_answer: str | None
     """`responded`, `timeout`, `connection`, `tls` or `blocked`."""
@@ -55,7 +56,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
-    """One webhook."""
+    """One attempt to send a webhook."""
 
     endpoint_id: str | None
     """Null: the account's own endpoint."""
@@ -69,7 +70,7 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FurtherDeliveryView(msgspec.Struct, frozen=True, kw_only=True):
-    """How the delivery to a further endpoint stands."""
+    """State of the delivery to a further endpoint."""
 
     endpoint_id: str
     delivery_status: str
@@ -79,7 +80,7 @@ class FurtherDeliveryView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WholeEventView(EventView, frozen=True, kw_only=True):
-    """An event with what was sent and every attempt."""
+    """An event with its payload and every attempt."""
 
     payload: msgspec.Raw
     attempts: list[AttemptView]
@@ -87,7 +88,7 @@ class WholeEventView(EventView, frozen=True, kw_only=True):
 
 
 class ResendCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many events are being sent again."""
+    """Number of events that are sent again."""
 
     events: int
 
@@ -98,7 +99,7 @@ class EventsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def event_view(told: Told) -> EventView:
-    """The event object of the interface."""
+    """Return the event object of the API."""
     event, delivery, last = told.event, told.delivery, told.last
     return EventView(
         id=event.id,
@@ -119,7 +120,7 @@ def event_view(told: Told) -> EventView:
 
 
 def whole_event_view(whole: ToldWhole) -> WholeEventView:
-    """The event object with its payload and attempts."""
+    """Return the event object with its payload and attempts."""
     return WholeEventView(
         **msgspec.structs.asdict(event_view(whole.told)),
         payload=msgspec.Raw(whole.payload),
@@ -156,7 +157,7 @@ def _attempt_view(attempt: Attempt) -> AttemptView:
 
 
 def events_view(page: Page[Told]) -> EventsView:
-    """A page of events."""
+    """Return a page of events."""
     return EventsView(
         data=[event_view(told) for told in page.records],
         pagination=Pagination(
@@ -194,7 +195,7 @@ _NO_EVENT: Refusals = {404: ("EVENT_NOT_FOUND",)}
 
 _NO_ENDPOINT: Refusals = {404: ("WEBHOOK_ENDPOINT_NOT_FOUND",)}
 
-_DELIVERY_STATUS = Query("delivery_status", "In this state only.", {"enum": [*DeliveryStatus]})
+_DELIVERY_STATUS = Query("delivery_status", "Only in this status.", {"enum": [*DeliveryStatus]})
 
 EVENTS = (
     Operation(
@@ -202,13 +203,13 @@ EVENTS = (
         "get",
         "/api/v1/events",
         "Events",
-        "Events, the newest first",
+        "List events, newest first",
         page,
         answer=EventsView,
         query=(
             *PAGES,
-            Query("type", "Events of this type only.", {"enum": [*EventType]}),
-            Query("object_id", "Exactly this."),
+            Query("type", "Only events of this type.", {"enum": [*EventType]}),
+            Query("object_id", "Exact match."),
             _DELIVERY_STATUS,
             *MADE,
             Query("from", "An older name of created_from.", MOMENT),
@@ -220,7 +221,7 @@ EVENTS = (
         "get",
         "/api/v1/events/{event_id}",
         "Events",
-        "An event with its payload and every attempt",
+        "Get an event with its payload and every attempt",
         one,
         answer=WholeEventView,
         refusals=_NO_EVENT,
@@ -230,10 +231,10 @@ EVENTS = (
         "post",
         "/api/v1/events/{event_id}/resend",
         "Events",
-        "Send an event again",
+        "Resend an event",
         resend,
         answer=EventView,
-        query=(Query("endpoint_id", "To this further endpoint, and not to the account's own."),),
+        query=(Query("endpoint_id", "Resend to this further endpoint instead of the account's own."),),
         refusals={404: ("EVENT_NOT_FOUND", "WEBHOOK_ENDPOINT_NOT_FOUND")},
         right=Right.WEBHOOKS,
     ),
@@ -242,7 +243,7 @@ EVENTS = (
         "post",
         "/api/v1/events/resend",
         "Events",
-        "Send all events of a range again",
+        "Resend all events of a range",
         resend_many,
         body=EventRange,
         answer=ResendCount,
@@ -254,7 +255,7 @@ EVENTS = (
         "get",
         "/api/v1/webhook-endpoints/{endpoint_id}/events",
         "Events",
-        "What went to a further endpoint, the newest first",
+        "List the events of a further endpoint, newest first",
         of_endpoint,
         answer=EventsView,
         query=(*PAGES, _DELIVERY_STATUS, *MADE),

@@ -1,4 +1,4 @@
-"""Exchanges over HTTP. No rule lives here (docs/exchanges.md "Exchanges"; docs/sandbox.md "The calls")."""
+"""HTTP API of exchanges, without business rules (docs/exchanges.md "Exchanges"; docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -78,7 +78,7 @@ def new_exchange_view(ports: Ports, exchange: Exchange) -> NewExchangeView:
 
 
 def exchange_view(ports: Ports, exchange: Exchange) -> ExchangeView:
-    """The exchange object of the interface, its phone in plain."""
+    """Return the exchange object of the API, with the phone decrypted."""
     received = shown_received(exchange)
     return ExchangeView(
         id=exchange.id,
@@ -99,7 +99,7 @@ def exchange_view(ports: Ports, exchange: Exchange) -> ExchangeView:
 
 
 def exchanges_view(ports: Ports, page: Page[Exchange]) -> ExchangesView:
-    """A page of exchanges."""
+    """Return a page of exchanges."""
     return ExchangesView(data=[exchange_view(ports, each) for each in page.records], pagination=pagination(page))
 
 
@@ -146,7 +146,7 @@ EXCHANGES = (
         "post",
         "/api/v1/exchanges",
         "Exchanges",
-        "Begin an exchange of a client's USDT to RUB",
+        "Create an exchange of a client's USDT to RUB",
         create,
         body=ExchangeOrder,
         answer=NewExchangeView,
@@ -159,17 +159,21 @@ EXCHANGES = (
         "get",
         "/api/v1/exchanges",
         "Exchanges",
-        "Exchanges in both directions, the newest first",
+        "List exchanges in both directions, newest first",
         page,
         answer=ExchangesView,
-        query=(*PAGES, Query("status", "In this state only, in any case.", {"enum": [*ExchangeStatus]}), *FOUND_BY),
+        query=(
+            *PAGES,
+            Query("status", "Only in this status; upper or lower case.", {"enum": [*ExchangeStatus]}),
+            *FOUND_BY,
+        ),
     ),
     Operation(
         "get_exchange",
         "get",
         "/api/v1/exchanges/{exchange_id}",
         "Exchanges",
-        "An exchange",
+        "Get an exchange",
         one,
         answer=ExchangeView,
         refusals=_NO_EXCHANGE,
@@ -179,7 +183,7 @@ EXCHANGES = (
         "post",
         "/api/v1/exchanges/{exchange_id}/cancel",
         "Exchanges",
-        "Call an exchange off before USDT were received",
+        "Cancel an exchange before USDT are received",
         cancel,
         answer=ExchangeView,
         refusals={**_NO_EXCHANGE, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
@@ -190,7 +194,7 @@ EXCHANGES = (
         "post",
         "/api/v1/sandbox/exchanges",
         "Sandbox",
-        "Begin an exchange of RUB to USDT, as an operator would, or one that stays pending",
+        "Create an exchange of RUB to USDT, as an operator does, or an exchange that stays pending",
         begin,
         body=ExchangeWish,
         answer=ExchangeView,
@@ -202,7 +206,7 @@ EXCHANGES = (
         "post",
         "/api/v1/sandbox/exchanges/{exchange_id}/simulate",
         "Sandbox",
-        "Lead an exchange to an outcome, as its client, the chain and the bank would",
+        "Simulate the outcome of an exchange, in place of its client, the chain and the bank",
         simulate,
         body=ExchangeSimulation,
         answer=ExchangeView,

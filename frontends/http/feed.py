@@ -1,4 +1,4 @@
-"""The feed of test letters over HTTP, which `cambist listen` follows (docs/cli.md "Commands"). Test keys only."""
+"""HTTP API of the feed of test events, which `cambist listen` follows (docs/cli.md "Commands"). Test keys only."""
 
 import re
 
@@ -16,15 +16,15 @@ from .door.operation import ApiRequest, Operation, Query
 from .door.streams import Seat, WindowStreams
 
 LONGEST_WAIT = 30
-"""Seconds that an answer may wait for a letter. Below what proxies and clients give a silent connection."""
+"""Longest wait of a request for an event, in seconds. It is below the idle timeouts of proxies and clients."""
 _LOOK = 0.5
-"""Seconds between two looks at the feed while a request waits."""
+"""Seconds between two reads of the feed while a request waits."""
 
 _WAIT = re.compile(r"[0-9]{1,2}\Z", re.ASCII)
 
 
 class LetterView(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with the headers that it would be posted with now. `body` is the very text that is signed."""
+    """An event with the headers of a webhook sent now. `body` is exactly the signed text."""
 
     cursor: str
     id: str
@@ -38,14 +38,14 @@ class LetterView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LettersView(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of the feed; read on after `cursor`."""
+    """A page of the feed; continue after `cursor`."""
 
     data: list[LetterView]
     cursor: str
     more: bool
-    """There was more than fits: read on at once."""
+    """There was more than fits: read again at once."""
     signing_secret: str | None
-    """What the letters are signed with while the account has no webhook secret; null where it has one."""
+    """Secret that signs the events while the account has no webhook secret; null if it has one."""
 
 
 def _letter_view(letter: FedLetter) -> LetterView:
@@ -64,7 +64,7 @@ def _letter_view(letter: FedLetter) -> LetterView:
 
 
 def letters_view(ports: Ports, caller: Caller, fed: Fed) -> LettersView:
-    """The answer."""
+    """Return the answer."""
     own = caller.account.webhook_secret is not None
     return LettersView(
         data=[_letter_view(letter) for letter in fed.letters],
@@ -91,8 +91,8 @@ async def _next_letters(
     types: frozenset[EventType] | None,
     seconds: int,
 ) -> Fed:
-    """The letters after a cursor, as soon as there are any, or none after so many seconds, when the service stops, and
-    when too many wait already: the client asks again."""
+    """Return the events after a cursor as soon as there are any. Return none after `seconds`, when the service stops,
+    or when too many requests wait already: the client then asks again."""
     until = ports.clock.monotonic() + seconds
     fed = await read_feed(ports, caller, after, types)
     seat = Seat(page=caller.account_id, address=address)
@@ -119,13 +119,13 @@ LETTERS = (
         "get",
         "/api/v1/sandbox/letters",
         "Sandbox",
-        "Follow the test events, signed, in the order of a cursor",
+        "List signed test events after a cursor",
         letters,
         answer=LettersView,
         query=(
             Query("after", "A cursor, `beginning` (the default) or `now`."),
             Query("wait", "Seconds to wait for an event.", {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}),
-            Query("types", "Event types with commas; without: all."),
+            Query("types", "Event types, separated by commas; all where absent."),
         ),
         refusals={404: ("NOT_FOUND",)},
     ),

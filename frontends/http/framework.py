@@ -1,4 +1,4 @@
-"""What the framework answers: pages and their files, uploads, notices of providers, and unknown paths."""
+"""The framework's part of the application: pages and assets, uploads, provider notifications, and unknown paths."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def framework(
     notices_per_minute: int,
     has_front: bool,
 ) -> Application:
-    """The framework's application, of what `create_app` is given."""
+    """Build the framework's application from the arguments of `create_app`."""
     limit = PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits)
     return Application(
         route_handlers=[

@@ -1,5 +1,5 @@
-"""`GET /` of a running service: what whoever opens its address in a browser sees first (docs/operations.md "The first
-page"). It tells nothing that `/docs` and a merchant's first request would not."""
+"""`GET /` of a running service: the first page in a browser (docs/operations.md "The first page"). It discloses nothing
+beyond `/docs` and a merchant's first request."""
 
 import re
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from .templates import Templates
 _WISH = re.compile(
     r"(?:^|,)\s*(?P<type>[\w+*.-]+/[\w+*.-]+)\s*(?:;\s*q=(?P<q>[01](?:\.[0-9]{0,3})?)\s*)?(?=,|\Z)", re.ASCII
 )
-"""A media type of the header Accept, with its weight (RFC 9110, 12.5.1); one of another form counts for nothing."""
+"""A media type of the header Accept with its weight (RFC 9110, 12.5.1). Entries of another form are ignored."""
 _HEADERS = {
     **HEADERS,
     "Cache-Control": "public, max-age=60",
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 def front_router(ports: Ports, limit: PageLimit) -> Router:
-    """The page. Programs, which ask for JSON or for anything, get the envelope of an unknown path."""
+    """Return the router of the page. A program that accepts JSON or anything gets the envelope of an unknown path."""
     page = _Front(ports)
 
     def busy(_: Asked, wait: int) -> Response[str]:
@@ -47,7 +47,7 @@ def front_router(ports: Ports, limit: PageLimit) -> Router:
 
 
 def _wants_page(request: Asked) -> bool:
-    """Whether the request names HTML, rather than JSON and not less than anything."""
+    """Whether the request prefers HTML to JSON and accepts it no less than anything else."""
     weights = {found["type"]: float(found["q"] or 1) for found in _WISH.finditer(request.headers.get("accept", ""))}
     html = weights.get(HTML, 0.0)
     return html > weights.get("application/json", 0.0) and html >= weights.get("*/*", 0.0)
@@ -60,7 +60,7 @@ class _Front:
         self._templates = Templates(asset=linked_assets(f"{self._root}/docs"))
 
     def show(self, wait: int | None = None) -> Response[str]:
-        """The page; with `wait`, that there is room for more requests after so many seconds."""
+        """Render the page. With `wait`, the page says that requests are allowed again in so many seconds."""
         body = self._templates.draw(
             "front.html",
             base_url=self._ports.urls.base_url,

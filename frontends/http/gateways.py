@@ -1,4 +1,4 @@
-"""Gateways over HTTP (docs/webhooks.md "Gateways"; docs/sandbox.md "The calls"). No rule lives here."""
+"""HTTP API of gateways, without business rules (docs/webhooks.md "Gateways"; docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -19,11 +19,11 @@ class GatewayView(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     reason: str | None
     since: str | None
-    """Null while it never changed."""
+    """Null if the status never changed."""
 
 
 def gateway_view(shown: ShownGateway) -> GatewayView:
-    """A gateway as merchants see it."""
+    """Return a gateway as merchants see it."""
     return GatewayView(
         gateway_id=shown.gateway_id,
         payment_method=shown.payment_method,
@@ -47,7 +47,7 @@ GATEWAYS = (
         "get",
         "/api/v1/gateways",
         "Gateways",
-        "The payment gateways and how each is",
+        "List the payment gateways and their status",
         every,
         answer=list[GatewayView],
     ),
@@ -56,7 +56,7 @@ GATEWAYS = (
         "post",
         "/api/v1/sandbox/gateways/{gateway_id}/simulate",
         "Sandbox",
-        "Play a status with a gateway, for this account only",
+        "Simulate the status of a gateway, for this account only",
         simulate,
         body=GatewaySimulation,
         answer=GatewayView,

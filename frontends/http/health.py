@@ -1,4 +1,4 @@
-"""Health: `/health` for monitors, `/livez` and `/readyz` for whatever starts and stops the process."""
+"""Health checks: `/health` for monitors, `/livez` and `/readyz` for process managers and load balancers."""
 
 import asyncio
 import logging
@@ -24,28 +24,28 @@ from .door.answers import answer
 from .door.operation import ApiRequest, Operation
 
 PATIENCE = 1.9
-"""Seconds after which a part that does not answer does not work. All that one request asks has no more: monitors and
-balancers are told within 2 s, whatever hangs."""
+"""Seconds after which a part without an answer counts as failed. All checks of one request share this time, so monitors
+and balancers get an answer within 2 s whatever hangs."""
 STALE = 60.0
-"""Seconds for which a sign's last answer counts while the next one does not come in time."""
+"""Seconds for which a sign's last answer stays valid while the next one is late."""
 
 log = logging.getLogger("cambist.health")
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer of /health (docs/operations.md "Health rules"). `core` tells of the storage, without which nothing
-    works."""
+    """The answer of /health (docs/operations.md "Health rules"). `core` is the state of the storage, without which
+    nothing works."""
 
     status: str
     timestamp: str
     core: str
     degraded: list[str] = msgspec.field(default_factory=list)
-    """What does not work as it should, by the words of core/usecases/operators/health.py; absent when all is well. But
-    for `storage`, payments may go on."""
+    """Degraded parts, by their names in core/usecases/operators/health.py; absent when all is well. Payments may still
+    work unless `storage` is among them."""
 
 
 class _Looked:
-    """The answer to one rule, kept for a while. Requests at the same time share one question."""
+    """The cached answer of one rule. Concurrent requests share one check."""
 
     def __init__(self, ports: Ports, name: str, rule: Rule) -> None:
         self.name = name
@@ -56,9 +56,9 @@ class _Looked:
         self._well: bool | None = None
 
     async def is_well(self, within: float) -> bool | None:
-        """Whether all is well, by an answer that is kept or comes within so many seconds.
+        """Return whether the rule holds, from the cache or from a check that ends within `within` seconds.
 
-        None: the question failed, or the last answer to it is older than STALE.
+        None: the check failed, or its last answer is older than STALE.
         """
         now = self._clock.monotonic()
         if now < self._kept_until and not self._question.is_under_way:
@@ -83,7 +83,7 @@ class _Looked:
 
 
 class Doctor:
-    """Asks all rules. The signs, which are read from the storage, are asked only while it works."""
+    """Checks all rules. The signs are read from the storage, so they are checked only while it works."""
 
     def __init__(self, ports: Ports) -> None:
         self._parts = [_Looked(ports, name, rule) for name, rule in PARTS.items() if name != STORAGE]
@@ -92,9 +92,9 @@ class Doctor:
         self._vault = next(each for each in self._signs if each.name == VAULT)
 
     async def degraded(self) -> list[str]:
-        """Return the names of the rules by which something is not well, within PATIENCE."""
-        # A part that gives no answer does not work. Signs are asked beside the other parts, because a part that hangs
-        # would leave them no time.
+        """Return the names of the failed rules, within PATIENCE."""
+        # A part without an answer counts as failed. The signs are checked concurrently with the other parts, because a
+        # part that hangs would leave them no time.
         signs, parts = await asyncio.gather(self._asked_of_the_storage(), _ask(self._parts, PATIENCE))
         if signs is None:
             return [STORAGE, *(name for name, well in parts if not well)]
@@ -104,7 +104,7 @@ class Doctor:
         return [*(name for name in (*PARTS, *SIGNS) if name in known or name in silent), *unknown]
 
     async def _asked_of_the_storage(self) -> "list[tuple[str, bool | None]] | None":
-        """The signs; None where the storage does not work."""
+        """Return the signs; None if the storage does not work."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE
         if not await self._storage.is_well(PATIENCE):
@@ -112,7 +112,8 @@ class Doctor:
         return await _ask(self._signs, until - loop.time())
 
     async def is_ready(self) -> bool:
-        """Whether the storage reads and writes, which a full disk does not, and our keys are those of the database."""
+        """Return whether the storage reads and writes (it cannot write on a full disk), and our keys match the
+        database."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE
         if not await self._storage.is_well(PATIENCE):
@@ -126,7 +127,7 @@ async def _ask(looked: Sequence[_Looked], within: float) -> "list[tuple[str, boo
 
 
 async def get_health(ports: Ports, _: None, request: ApiRequest[None]) -> ASGIApp:
-    """GET /health, also under /api/v1."""
+    """Handle GET /health, also under /api/v1."""
     degraded = await request.context.degraded()
     view = Health(
         status="degraded" if degraded else "ok",
@@ -137,7 +138,7 @@ async def get_health(ports: Ports, _: None, request: ApiRequest[None]) -> ASGIAp
     return answer(view, status=503 if degraded else 200)
 
 
-_MEANING = "Whether the service works; needs no key"
+_MEANING = "Check whether the service works; needs no key"
 
 HEALTH = (
     Operation("get_health", "get", "/health", "Health", _MEANING, get_health, answer=Health, failing=503, keyed=False),
@@ -156,8 +157,8 @@ HEALTH = (
 
 
 def probes(doctor: Doctor, is_leaving: Callable[[], bool]) -> tuple[Operation[None], ...]:
-    """GET /livez and /readyz; neither needs a key. One that `is_leaving` is not ready. They are for whoever runs the
-    service, and no part of its description."""
+    """Return GET /livez and /readyz, which need no key. The process is not ready while `is_leaving`. Both are for
+    operators and not part of the OpenAPI document."""
 
     async def livez(_: Ports, __: None, ___: ApiRequest[None]) -> ASGIApp:
         return answer({"status": "ok"})
@@ -165,7 +166,8 @@ def probes(doctor: Doctor, is_leaving: Callable[[], bool]) -> tuple[Operation[No
     async def readyz(_: Ports, __: None, ___: ApiRequest[None]) -> ASGIApp:
         if is_leaving():
             return answer({"status": "leaving"}, status=503)
-        # Not Redis: a balancer that goes by this must not take every process out while it is away.
+        # Redis is not checked: a balancer that follows this check would take out every process while Redis is
+        # unavailable.
         ready = await doctor.is_ready()
         return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503)
 

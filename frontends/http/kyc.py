@@ -1,5 +1,5 @@
-"""KYC over HTTP. No rule lives here (docs/kyc.md "KYC: verifying your clients"). Register takes no Idempotency-Key: the
-phone is one."""
+"""HTTP API of KYC, without business rules (docs/kyc.md "KYC: verifying your clients"). Register takes no
+Idempotency-Key: the phone serves as one."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -17,7 +17,7 @@ from .door.operation import ApiRequest, Operation, Refusals
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of POST /kyc/check, spelled as the interface has it."""
+    """The answer of POST /kyc/check, in the documented spelling."""
 
     status: str
     accountNumber: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
@@ -26,7 +26,7 @@ class CheckView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistrationView(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of POST /kyc/register, which spells the link in another way."""
+    """The answer of POST /kyc/register, which spells the link differently."""
 
     status: str
     accountNumber: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
@@ -46,21 +46,21 @@ def _given(value: str | None) -> str | UnsetType:
 
 
 def check_view(of: KycAnswer) -> CheckView:
-    """Where a client stands."""
+    """Return the client's verification status."""
     return CheckView(
         status=of.status, accountNumber=_given(of.account_number), kyc_url=_given(of.url), error=_given(of.error)
     )
 
 
 def registration_view(of: KycAnswer) -> RegistrationView:
-    """What became of a registration."""
+    """Return the result of a registration."""
     return RegistrationView(
         status=of.status, accountNumber=_given(of.account_number), kycUrl=_given(of.url), error=_given(of.error)
     )
 
 
 def upload_view(of: Grant) -> UploadView:
-    """A place for a document."""
+    """Return the granted upload of a document."""
     return UploadView(upload_url=of.upload_url, file_key=of.file_key)
 
 
@@ -86,7 +86,7 @@ KYC = (
         "post",
         "/api/v1/kyc/check",
         "KYC",
-        "Where a client's verification stands",
+        "Check a client's verification status",
         check_client,
         body=CheckOrder,
         answer=CheckView,
@@ -98,7 +98,7 @@ KYC = (
         "post",
         "/api/v1/kyc/upload-url",
         "KYC",
-        "A place to PUT one document, within ten minutes",
+        "Get a URL to upload one document within ten minutes",
         upload_url,
         body=UploadOrder,
         answer=UploadView,
@@ -110,7 +110,7 @@ KYC = (
         "post",
         "/api/v1/kyc/register",
         "KYC",
-        "Have a client verified; a repeat for the same phone answers with the stored result",
+        "Register a client for verification; a repeat for the same phone returns the stored result",
         register_client,
         body=RegisterOrder,
         answer=RegistrationView,

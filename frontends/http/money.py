@@ -1,4 +1,4 @@
-"""The balance and the rate (docs/settlement.md "The rate")."""
+"""HTTP API of the balance and the rate (docs/settlement.md "The rate")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -17,7 +17,7 @@ NOTE = "Informational: the credit is computed at full precision with the rate of
 
 
 class BalanceView(msgspec.Struct, frozen=True, kw_only=True):
-    """See docs/settlement.md "The balance"."""
+    """The balance (docs/settlement.md "The balance")."""
 
     available_usdt: str
     reserved_usdt: str
@@ -38,7 +38,7 @@ class RateView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def balance_view(balance: Balance) -> BalanceView:
-    """The balance object of the interface."""
+    """Return the balance object of the API."""
     return BalanceView(
         available_usdt=str(balance.available),
         reserved_usdt=str(balance.reserved),
@@ -50,7 +50,7 @@ def balance_view(balance: Balance) -> BalanceView:
 
 
 def rate_view(rates: MerchantRates) -> RateView:
-    """The rate object of the interface."""
+    """Return the rate object of the API."""
     return RateView(
         pair=PAIR,
         rate_market=shown(rates.market),
@@ -69,16 +69,16 @@ async def rates(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGI
 
 
 MONEY = (
-    Operation("get_balance", "get", "/api/v1/balance", "Money", "The balance", balance, answer=BalanceView),
+    Operation("get_balance", "get", "/api/v1/balance", "Money", "Get the balance", balance, answer=BalanceView),
     Operation(
         "get_rates",
         "get",
         "/api/v1/rates",
         "Money",
-        "The rate of RUB/USDT, for calculators",
+        "Get the RUB/USDT rate, for calculators",
         rates,
         answer=RateView,
-        query=(Query("shop_id", "With the markup of this shop; without: of the default one.", UUID),),
+        query=(Query("shop_id", "Use the markup of this shop; of the default shop where absent.", UUID),),
         refusals={400: ("SHOP_NOT_FOUND",), 422: ("SHOP_MARKUP_NOT_SET",), 503: ("RATE_UNAVAILABLE",)},
     ),
 )

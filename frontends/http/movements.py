@@ -1,4 +1,4 @@
-"""Movements of the balance over HTTP. No rule lives here (docs/settlement.md "Movements")."""
+"""HTTP API of balance movements, without business rules (docs/settlement.md "Movements")."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -43,7 +43,7 @@ class MovementsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def movement_view(movement: Movement, conversion: Conversion | None) -> MovementView:
-    """The movement object of the interface."""
+    """Return the movement object of the API."""
     return MovementView(
         id=movement.entry_id,
         number=movement.number,
@@ -89,16 +89,16 @@ MOVEMENTS = (
         "get",
         "/api/v1/balance/movements",
         "Money",
-        "Every change of the balance with what caused it, the newest first",
+        "List every change of the balance and its cause, newest first",
         page,
         answer=MovementsView,
         also_as="text/csv",
         query=(
             *PAGES,
-            Query("kind", "Exactly this.", {"enum": [*MOVEMENT_KINDS]}),
-            Query("object_type", "By objects of this type.", {"enum": [*ObjectType]}),
-            Query("object_id", "By this object."),
-            Query("balance", "Those that changed this part of the balance.", {"enum": [*Balance]}),
+            Query("kind", "Exact match.", {"enum": [*MOVEMENT_KINDS]}),
+            Query("object_type", "Only movements caused by objects of this type.", {"enum": [*ObjectType]}),
+            Query("object_id", "Only movements caused by this object."),
+            Query("balance", "Only movements that changed this part of the balance.", {"enum": [*Balance]}),
             *MADE,
             FORMAT,
         ),

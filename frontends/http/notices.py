@@ -1,8 +1,9 @@
-"""POST /api/v1/notices/{adapter}/{secret}: where providers tell of payments, refunds and checks
+"""POST /api/v1/notices/{adapter}/{secret}: receives provider notifications about payments, refunds and checks
 (docs/adapters.md "Notices").
 
-No operation of merchants: it has no keys, and takes any bytes; the secret in the path says whose provider it is. What
-is answered is the adapter's own word, once what was told is kept; to all that is refused, a status and nothing more.
+It is not an operation for merchants: it has no keys and accepts any bytes, and the secret in the path identifies the
+provider. The adapter chooses the answer, which is sent after the notification is stored. A refusal is a status without
+a body.
 """
 
 import asyncio
@@ -33,19 +34,19 @@ from .door.origin import origin
 from .door.routing import Router
 
 LIMIT = 65_536
-"""Bytes of a body."""
+"""Largest body, in bytes."""
 WITHIN = 8.0
-"""Seconds: providers give up after 10."""
+"""Seconds to accept a notification: providers give up after 10."""
 _TELL_EVERY = 60.0
-"""Seconds between two lines of the log about one adapter and one outcome."""
+"""Seconds between two log lines about one adapter and one outcome."""
 _FIELDS = 1000
-"""Of a query, at most."""
+"""Largest number of fields in a query."""
 
 log = logging.getLogger("cambist.notices")
 
 
 class NoticeDoor:
-    """Takes notices for one application."""
+    """Receiver of provider notifications for one application."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class NoticeDoor:
         self._under_way: set[asyncio.Task[Taken]] = set()
 
     async def answer(self, request: Request[Any, Any, Any], adapter: str, secret: str) -> Answer:
-        """What a request of a provider, or of whoever claims to be one, is answered."""
+        """Return the answer to a notification from a provider, or from a sender that claims to be one."""
         networks = self._ports.notice_networks.get(adapter)
         known = "none" if networks is None else adapter
         found = await admit_stranger(self._ports, NOTICES, origin(request, self._trusted), self._per_minute)
@@ -108,8 +109,8 @@ class NoticeDoor:
         return Answer(said.body, said.status, (), said.content_type.encode())
 
     async def _in_time(self, adapter: str, notice: InboundNotice) -> Taken | None:
-        """None when it took too long. What is being written then is left to end by itself: it is whole or not there,
-        and the provider repeats it."""
+        """Process the notification within the time limit. Return None when the limit expires. The write then continues
+        in the background: it succeeds or fails as a whole, and the provider repeats the notification."""
         clock = self._ports.clock
         asker = present_asker()
         if asker is not None:
@@ -129,7 +130,7 @@ class NoticeDoor:
     def _ended(self, task: "asyncio.Task[Taken]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # it is told where somebody waits for it still
+            task.exception()  # The exception is reported where a caller still waits for it.
 
     def _address(self, request: Request[Any, Any, Any]) -> str:
         client, forwarded = request.scope.get("client"), headers_of(request.scope).get(b"x-forwarded-for")
@@ -138,7 +139,7 @@ class NoticeDoor:
         return "" if found is None else str(found)
 
     def _tell(self, adapter: str, outcome: str, why: str) -> None:
-        """Count what was refused, and write a line about it once a minute."""
+        """Count a refused notification, and log it once a minute."""
         self._count(adapter, outcome)
         now = self._ports.clock.monotonic()
         last = self._told.get((adapter, outcome))
@@ -160,7 +161,7 @@ class NoticeDoor:
 
 
 def notices_router(door: NoticeDoor) -> Router:
-    """POST /api/v1/notices/{adapter}/{secret}."""
+    """Return the router of POST /api/v1/notices/{adapter}/{secret}."""
 
     @post("/{adapter:str}/{secret:str}", status_code=200, include_in_schema=False)
     async def take(request: Request[Any, Any, Any], adapter: FromPath[str], secret: FromPath[str]) -> ASGIApp:

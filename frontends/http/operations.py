@@ -1,6 +1,6 @@
-"""Every operation of the interface, one row each, in the order of its description. A row is told beside its handler, in
-the room of its subject; of the rows are made the routes (api.py), the OpenAPI document (openapi/), docs/errors.md, and
-what tests hold the client and the answers against."""
+"""Every operation of the API, one row each, in the order of the OpenAPI document. Each row stands beside its handler in
+the module of its subject. The routes (api.py), the OpenAPI document (openapi/), docs/errors.md, and tests of the client
+and the answers are derived from the rows."""
 
 from typing import Any
 

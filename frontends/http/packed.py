@@ -1,8 +1,8 @@
-"""What is the same for whoever asks, pages of the documentation and files that pages load: compressed for whoever takes
-it so, and not sent again to who has it.
+"""Responses that are the same for every reader, such as documentation pages and assets: compressed if the reader
+accepts it, and not sent again to a reader that has them.
 
-What differs by its reader is not sent so: beside what an attacker brings in, the length of what is compressed tells of
-secrets in it (BREACH).
+Responses that differ by reader are not compressed: combined with text that an attacker injects, the compressed length
+reveals secrets (BREACH).
 """
 
 import gzip
@@ -15,26 +15,26 @@ import msgspec
 from litestar import Request, Response
 
 _GZIP = re.compile(r"(?:^|,)\s*(?:gzip|\*)\s*(?=[;,]|\Z)(?!;\s*q=0(?:\.0*)?\s*(?:,|\Z))", re.ASCII | re.IGNORECASE)
-"""That Accept-Encoding takes it: named, or as anything, without the weight 0 (RFC 9110, 12.5.3)."""
+"""Matches an Accept-Encoding that accepts gzip, by name or by `*`, without the weight 0 (RFC 9110, 12.5.3)."""
 _WORTH = 0.9
-"""Of its length, at most: a picture is compressed already."""
+"""Largest ratio of compressed to original length worth sending: images are already compressed."""
 _NOT_MODIFIED = 304
 
 Asked = Request[Any, Any, Any]
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to send. `tag` is a hash of what is in it."""
+    """A prepared response. `tag` is a hash of its body."""
 
     body: bytes
     media_type: str
     tag: str
     small: bytes | None
-    """The body in gzip; None where that saves nothing."""
+    """The body in gzip; None if that saves nothing."""
 
 
 def pack(body: bytes, media_type: str) -> Packed:
-    """Make it ready: 0.3 ms of CPU for 12 KB, 8 ms for 750 KB."""
+    """Prepare a response: 0.3 ms of CPU for 12 KB, 8 ms for 750 KB."""
     small = gzip.compress(body, mtime=0)
     return Packed(
         body=body,
@@ -45,8 +45,8 @@ def pack(body: bytes, media_type: str) -> Packed:
 
 
 def sent(request: Asked, packed: Packed, headers: Mapping[str, str]) -> Response[bytes]:
-    """It, in the form that the reader takes; or 304, where the reader has it."""
-    # Weak: the same is meant in either form.
+    """Return the response in an encoding that the reader accepts, or 304 if the reader has it already."""
+    # A weak tag: both encodings have the same content.
     headers = {**headers, "ETag": f'W/"{packed.tag}"', "Vary": "Accept-Encoding"}
     if packed.tag in request.headers.get("if-none-match", ""):
         return Response(b"", status_code=_NOT_MODIFIED, media_type=packed.media_type, headers=headers)
@@ -57,8 +57,8 @@ def sent(request: Asked, packed: Packed, headers: Mapping[str, str]) -> Response
 
 
 def asset(request: Asked, found: Packed | None) -> Response[bytes]:
-    """A file that pages load; None: there is none of this name. Pages name it with `?v=` and its hash, so that browsers
-    keep it for a year."""
+    """Return the response for an asset; 404 when there is no such asset. Pages request it with `?v=` and its hash, so
+    browsers cache it for a year."""
     if found is None:
         return Response(b"", status_code=404, media_type="text/plain", headers={"Cache-Control": "no-store"})
     named = request.query_params.get("v") == found.tag

@@ -1,4 +1,4 @@
-"""Payments over HTTP. No rule lives here (docs/payments.md "Taking one")."""
+"""HTTP API of payments, without business rules (docs/payments.md "Taking one")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -19,13 +19,13 @@ from .views import Pagination, PaymentsView, PaymentView, pagination, payment_vi
 
 
 class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The bank's own link; null for payments by an exchange terminal, and once it cannot be paid any more."""
+    """The bank's own link; null for payments by an exchange terminal, and once it can no longer be paid."""
 
     sbp_link: str | None
 
 
 class TransferView(msgspec.Struct, frozen=True, kw_only=True):
-    """Money that came for a payment (docs/payments.md "What came")."""
+    """A transfer received for a payment (docs/payments.md "What came")."""
 
     amount_rub: str
     status: str
@@ -35,7 +35,7 @@ class TransferView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransfersView(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of what came, the oldest first."""
+    """A page of received transfers, the oldest first."""
 
     data: list[TransferView]
     pagination: Pagination
@@ -82,7 +82,7 @@ PAYMENTS = (
         "post",
         "/api/v1/payments",
         "Payments",
-        "Take a payment",
+        "Create a payment",
         create,
         body=PaymentOrder,
         answer=PaymentView,
@@ -111,14 +111,14 @@ PAYMENTS = (
         "get",
         "/api/v1/payments",
         "Payments",
-        "Payments, the newest first",
+        "List payments, newest first",
         page,
         answer=PaymentsView,
         query=(
             *PAGES,
-            Query("shop_id", "Of this shop only.", UUID),
-            Query("status", "In this state only, in any case.", {"enum": [*PaymentStatus]}),
-            *(Query(name, "Exactly this.") for name in ("payment_method", "subscription_id")),
+            Query("shop_id", "Only of this shop.", UUID),
+            Query("status", "Only in this status; upper or lower case.", {"enum": [*PaymentStatus]}),
+            *(Query(name, "Exact match.") for name in ("payment_method", "subscription_id")),
             *FOUND_BY,
         ),
         refusals={400: ("SHOP_NOT_FOUND",)},
@@ -128,7 +128,7 @@ PAYMENTS = (
         "get",
         "/api/v1/payments/{payment_id}",
         "Payments",
-        "A payment",
+        "Get a payment",
         one,
         answer=PaymentView,
         refusals=_NO_PAYMENT,
@@ -138,7 +138,7 @@ PAYMENTS = (
         "get",
         "/api/v1/payments/{payment_id}/sbp-link",
         "Payments",
-        "The bank's own link of a payment",
+        "Get the bank's own link of a payment",
         sbp_link,
         answer=SbpLink,
         refusals={403: ("DIRECT_LINK_NOT_ALLOWED",), **_NO_PAYMENT, 503: ("PROVIDER_UNAVAILABLE",)},
@@ -148,7 +148,7 @@ PAYMENTS = (
         "get",
         "/api/v1/payments/{payment_id}/transfers",
         "Payments",
-        "What came for a payment, and what became of it",
+        "List the transfers received for a payment and their outcome",
         transfers,
         answer=TransfersView,
         refusals=_NO_PAYMENT,

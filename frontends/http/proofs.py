@@ -1,4 +1,4 @@
-"""Delivery proofs over HTTP. No rule lives here (docs/payments.md "Delivery proofs")."""
+"""HTTP API of delivery proofs, without business rules (docs/payments.md "Delivery proofs")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -14,7 +14,7 @@ from .door.operation import ApiRequest, Operation
 
 
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):
-    """See docs/payments.md "Delivery proofs"."""
+    """A delivery proof (docs/payments.md "Delivery proofs")."""
 
     network: str | None
     tx_hash: str | None
@@ -23,7 +23,7 @@ class ProofView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def proof_view(proof: DeliveryProof | None) -> ProofView:
-    """The delivery proof object; None: nothing was submitted yet."""
+    """Return the delivery proof object; None: nothing was submitted yet."""
     if proof is None:
         return ProofView(network=None, tx_hash=None, status=ProofStatus.WAITING.value)
     return ProofView(
@@ -35,7 +35,7 @@ def proof_view(proof: DeliveryProof | None) -> ProofView:
 
 
 async def submit(ports: Ports, caller: Caller, request: ApiRequest[ProofOrder]) -> ASGIApp:
-    """POST /payments/{id}/delivery-proof. It makes no resource, so it takes no Idempotency-Key."""
+    """Handle POST /payments/{id}/delivery-proof. It creates no resource, so it takes no Idempotency-Key."""
     return answer(proof_view(await submit_proof(ports, caller, request.id, request.read)))
 
 
@@ -65,7 +65,7 @@ PROOFS = (
         "get",
         "/api/v1/payments/{payment_id}/delivery-proof",
         "Payments",
-        "How the delivery proof stands",
+        "Get the status of the delivery proof",
         read,
         answer=ProofView,
         refusals={400: ("FEATURE_NOT_ENABLED",), 404: ("PAYMENT_NOT_FOUND",)},

@@ -1,4 +1,4 @@
-"""Refunds over HTTP. No rule lives here (docs/refunds.md "Refunds"; docs/sandbox.md "The calls")."""
+"""HTTP API of refunds, without business rules (docs/refunds.md "Refunds"; docs/sandbox.md "The calls")."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ class RefundsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refund_view(refund: Refund) -> RefundView:
-    """The refund object of the interface."""
+    """Return the refund object of the API."""
     return RefundView(
         id=refund.id,
         refund_id=refund.id,
@@ -71,7 +71,7 @@ def refund_view(refund: Refund) -> RefundView:
 
 
 def refunds_view(page: Page[Refund]) -> RefundsView:
-    """A page of refunds."""
+    """Return a page of refunds."""
     return RefundsView(data=[refund_view(refund) for refund in page.records], pagination=pagination(page))
 
 
@@ -98,7 +98,7 @@ async def simulate(ports: Ports, caller: Caller, request: ApiRequest[RefundSimul
 
 
 _OFF = "NOT_FOUND"
-"""Until refunds are enabled for the account."""
+"""Refusal code while refunds are disabled for the account."""
 _NO_REFUND: Refusals = {404: ("REFUND_NOT_FOUND", _OFF)}
 
 REFUNDS = (
@@ -107,7 +107,7 @@ REFUNDS = (
         "post",
         "/api/v1/refunds",
         "Refunds",
-        "Apply for a refund, of all that is left or of a part",
+        "Request a refund of the whole remainder or of a part",
         create,
         body=RefundOrder,
         answer=RefundView,
@@ -124,14 +124,14 @@ REFUNDS = (
         "get",
         "/api/v1/refunds",
         "Refunds",
-        "Refunds, the newest first",
+        "List refunds, newest first",
         page,
         answer=RefundsView,
         query=(
             *PAGES,
-            Query("payment_id", "Of this payment only."),
-            Query("status", "In this state only, in any case.", {"enum": [*RefundStatus]}),
-            Query("shop_id", "Of this shop only.", UUID),
+            Query("payment_id", "Only of this payment."),
+            Query("status", "Only in this status; upper or lower case.", {"enum": [*RefundStatus]}),
+            Query("shop_id", "Only of this shop.", UUID),
             *FOUND_BY,
         ),
         refusals={400: ("SHOP_NOT_FOUND",), 404: (_OFF,)},
@@ -141,7 +141,7 @@ REFUNDS = (
         "get",
         "/api/v1/refunds/{refund_id}",
         "Refunds",
-        "A refund",
+        "Get a refund",
         one,
         answer=RefundView,
         refusals=_NO_REFUND,
@@ -151,7 +151,7 @@ REFUNDS = (
         "post",
         "/api/v1/refunds/{refund_id}/cancel",
         "Refunds",
-        "Take an application back while it is pending",
+        "Cancel a refund while it is pending",
         cancel,
         answer=RefundView,
         refusals={**_NO_REFUND, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
@@ -162,7 +162,7 @@ REFUNDS = (
         "post",
         "/api/v1/sandbox/refunds/{refund_id}/simulate",
         "Sandbox",
-        "Lead a refund to an outcome, as the operator and the bank would",
+        "Simulate the outcome of a refund, in place of the operator and the bank",
         simulate,
         body=RefundSimulation,
         answer=RefundView,

@@ -1,4 +1,4 @@
-"""A merchant's own requests over HTTP. No rule lives here (docs/concepts.md "Your requests")."""
+"""HTTP API of a merchant's request log, without business rules (docs/concepts.md "Your requests")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -38,7 +38,7 @@ class RequestsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def request_view(entry: RequestEntry, mode: Mode) -> RequestView:
-    """A request as its merchant sees it."""
+    """Return a request as its merchant sees it."""
     return RequestView(
         request_id=entry.request_id,
         method=entry.method,
@@ -71,9 +71,9 @@ REQUESTS = (
         "get",
         "/api/v1/requests",
         "Requests",
-        "Your requests of the last 30 days, the newest first",
+        "List your requests of the last 30 days, newest first",
         page,
         answer=RequestsView,
-        query=(*PAGES, Query("status", "Answered with this HTTP status.", {"type": "integer"}), *MADE),
+        query=(*PAGES, Query("status", "Only requests answered with this HTTP status.", {"type": "integer"}), *MADE),
     ),
 )

@@ -1,4 +1,4 @@
-"""The sandbox over HTTP, for test keys only (docs/sandbox.md "The calls")."""
+"""HTTP API of the sandbox, for test keys only (docs/sandbox.md "The calls")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -14,7 +14,7 @@ from .views import PaymentView, payment_view
 
 
 class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):
-    """What was forgotten: how many records of each kind. Not `complete`: call again, and it goes on."""
+    """Number of deleted records of each kind. If not `complete`, another call continues."""
 
     removed: dict[str, int]
     complete: bool
@@ -39,7 +39,7 @@ SANDBOX = (
         "post",
         "/api/v1/sandbox/payments/{payment_id}/simulate",
         "Sandbox",
-        "Let the bank report something about a payment",
+        "Simulate a report of the bank about a payment",
         simulate_payment,
         body=PaymentSimulation,
         answer=PaymentView,
@@ -50,7 +50,7 @@ SANDBOX = (
         "post",
         "/api/v1/sandbox/payments/{payment_id}/resolve",
         "Sandbox",
-        "Play the review of an amount mismatch",
+        "Simulate the review of an amount mismatch",
         resolve_payment,
         body=Review,
         answer=PaymentView,
@@ -61,7 +61,7 @@ SANDBOX = (
         "delete",
         "/api/v1/sandbox/data",
         "Sandbox",
-        "Forget the account's test objects",
+        "Delete the account's test objects",
         forget,
         answer=ForgottenView,
         refusals={404: ("NOT_FOUND",)},

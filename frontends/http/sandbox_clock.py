@@ -1,4 +1,4 @@
-"""The clock of a test account over HTTP, for test keys only (docs/sandbox.md "The clock")."""
+"""HTTP API of a test account's clock, for test keys only (docs/sandbox.md "The clock")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -14,7 +14,7 @@ from .door.operation import ApiRequest, Operation
 
 
 class ClockView(msgspec.Struct, frozen=True, kw_only=True):
-    """How the clock stands. While it is `advancing`, towards `to`, the counts grow; then they are those of the last
+    """State of the clock. While it is `advancing` towards `to`, the counts grow; afterwards they are those of the last
     advance."""
 
     now: str
@@ -44,14 +44,20 @@ async def move(ports: Ports, caller: Caller, request: ApiRequest[ClockWish]) -> 
 
 SANDBOX_CLOCK = (
     Operation(
-        "get_clock", "get", "/api/v1/sandbox/clock", "Sandbox", "The clock of the test account", read, answer=ClockView
+        "get_clock",
+        "get",
+        "/api/v1/sandbox/clock",
+        "Sandbox",
+        "Get the clock of the test account",
+        read,
+        answer=ClockView,
     ),
     Operation(
         "advance_clock",
         "post",
         "/api/v1/sandbox/clock/advance",
         "Sandbox",
-        "Move the clock of the test account forward, over all that is due on the way",
+        "Move the clock of the test account forward and run everything that becomes due",
         move,
         body=ClockWish,
         answer=ClockView,

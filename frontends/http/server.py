@@ -1,4 +1,4 @@
-"""The whole service in one process: API, payer window and worker on one event loop; or all but the worker."""
+"""The service in one process: API, payer window and, optionally, the worker on one event loop."""
 
 import asyncio
 import contextlib
@@ -52,18 +52,19 @@ class Running(msgspec.Struct, frozen=True):
 
     house: House
     stopped: asyncio.Task[None]
-    """Done when SIGTERM or SIGINT came and the server has drained."""
+    """Done after SIGTERM or SIGINT, when the server has drained."""
     stopping: Callable[[], bool]
-    """Whether it was told to stop; it may drain still."""
+    """Whether the service is stopping. It may still be draining."""
 
 
 def serve(settings: Settings, *, works: bool = True) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what is under way (at most `shutdown_seconds`) and return. Beside
-    others it says first that it leaves, and serves on for `lame_duck_seconds` of these.
+    """Serve until SIGTERM or SIGINT, then finish requests and jobs under way (at most `shutdown_seconds`) and return.
+    If other processes serve too, it first reports itself not ready and continues to serve for `lame_duck_seconds` of
+    that time.
 
-    Without `works` it does no jobs: other processes do.
-    Says on stdout, in one line, where it accepts requests: scripts wait for that line.
-    Raises: OSError when the address cannot be listened on; what `registered` and `open_house` raise.
+    Without `works` it runs no jobs: other processes do. It prints one line on stdout when it accepts requests; scripts
+    wait for that line. Raises: OSError when it cannot listen on the address; exceptions of `registered` and
+    `open_house`.
     """
     configure_logging(settings.log_level, settings.log_format)
     stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
@@ -85,7 +86,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one. Raises: OSError."""
+    """Return a listening socket; port 0 takes any free port. Raises: OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -109,12 +110,11 @@ async def running(
     works: bool = True,
     stopping: Stopping | None = None,
 ) -> AsyncIterator[Running]:
-    """A service that accepts requests and, with `works`, does its jobs, from here to the end of the block; then it
-    drains.
+    """Run a service that accepts requests and, with `works`, runs jobs until the end of the block. Then drain it.
 
-    It listens on `listener`, which it closes, or on a socket of its own. Draining has the time of `stopping`, which a
-    signal begins.
-    Raises: OSError when the address cannot be listened on; what `open_house` raises; what the worker died of.
+    It listens on `listener`, which it closes, or on its own socket. Draining may take the time of `stopping`, which
+    starts at the signal. Raises: OSError when it cannot listen on the address; exceptions of `open_house` and of the
+    worker.
     """
     ends = stopping or Stopping(system_clock(), settings.shutdown_seconds)
     with contextlib.closing(listener or listen(settings.host, settings.port)) as listener:
@@ -164,7 +164,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
     crowd = Crowd(
         room.connections, of_an_address, house.ports.ids, settings.trusted_proxies, counters, settings.base_url
     )
-    # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
+    # A process that serves alone skips the lame duck phase: no other process could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
     config = uvicorn.Config(
         create_app(
@@ -191,11 +191,11 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
 
 
 def _handle_signals(stop: Callable[[], None]) -> None:
-    """The server raises its signal anew when it has stopped, for whoever handled it before. Without these that is the
-    system's default, which would end the process with the worker's jobs under way.
+    """Install signal handlers. uvicorn raises its signal again after it has stopped, for the previous handler. Without
+    ours that would be the system's default, which ends the process with the worker's jobs under way.
 
-    The loop hears each signal beside the server's own handler, so this only says once more what that one said: called
-    itself, it would take one Ctrl-C for two.
+    The event loop receives each signal besides uvicorn's own handler, so this handler only repeats the stop. Calling
+    uvicorn's handler again would count one Ctrl-C as two.
     """
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -203,7 +203,7 @@ def _handle_signals(stop: Callable[[], None]) -> None:
 
 
 def _say_whose_keys(settings: Settings) -> None:
-    """On a database that several machines reach, a key file is one machine's only."""
+    """Warn that a key file is local to one machine, when several machines can reach the database."""
     if settings.vault is None and settings.storage_url.startswith("postgresql://"):
         log.warning(
             "the vault's keys are in a key file of this machine; for more machines set CAMBIST_VAULT_KEY and "

@@ -1,4 +1,4 @@
-"""Settlements over HTTP. No rule lives here (docs/settlement.md "Reconciling")."""
+"""HTTP API of settlements, without business rules (docs/settlement.md "Reconciling")."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
@@ -67,7 +67,7 @@ class ItemsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settlement_view(settlement: Settlement) -> SettlementView:
-    """The settlement object of the interface."""
+    """Return the settlement object of the API."""
     return SettlementView(
         id=settlement.id,
         cutoff=iso(settlement.cutoff),
@@ -84,12 +84,12 @@ def settlement_view(settlement: Settlement) -> SettlementView:
 
 
 def settlements_view(page: Page[Settlement]) -> SettlementsView:
-    """A page of statements."""
+    """Return a page of statements."""
     return SettlementsView(data=[settlement_view(each) for each in page.records], pagination=pagination(page))
 
 
 def item_views(settlement: Settlement, items: Iterable[SettlementItem]) -> list[ItemView]:
-    """The lines; a merchant's rate is worked out once for each markup."""
+    """Return the lines. The merchant's rate is calculated once for each markup."""
     rates: dict[str, str] = {}
     market = Decimal(settlement.rate_market)
     views = []
@@ -113,7 +113,7 @@ def item_views(settlement: Settlement, items: Iterable[SettlementItem]) -> list[
 
 
 def items_view(settlement: Settlement, page: Page[SettlementItem]) -> ItemsView:
-    """A page of lines."""
+    """Return a page of lines."""
     return ItemsView(data=item_views(settlement, page.records), pagination=pagination(page))
 
 
@@ -136,7 +136,7 @@ async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIAp
 
 async def items(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     query = request.query
-    # Of the file, which has no pages, too: what cannot be meant is not passed over in silence.
+    # Page parameters are checked for CSV too, although the file has no pages: an invalid value must not be ignored.
     in_csv, (number, size) = wants_csv(query), page_of(query)
     if in_csv:
         settlement, batches = await all_items(ports, caller, request.id)
@@ -156,7 +156,7 @@ SETTLEMENTS = (
         "get",
         "/api/v1/settlements",
         "Money",
-        "Settlements, the newest first",
+        "List settlements, newest first",
         page,
         answer=SettlementsView,
         query=(*PAGES, *MADE),
@@ -166,7 +166,7 @@ SETTLEMENTS = (
         "get",
         "/api/v1/settlements/{settlement_id}",
         "Money",
-        "A settlement",
+        "Get a settlement",
         one,
         answer=SettlementView,
         refusals=_NO_SETTLEMENT,
@@ -176,7 +176,7 @@ SETTLEMENTS = (
         "get",
         "/api/v1/settlements/{settlement_id}/items",
         "Money",
-        "The lines of a settlement, which sum to its credit",
+        "List the lines of a settlement, which add up to its credit",
         items,
         answer=ItemsView,
         also_as="text/csv",

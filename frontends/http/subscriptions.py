@@ -1,4 +1,5 @@
-"""Subscriptions over HTTP. No rule lives here (docs/subscriptions.md "Subscriptions"; docs/sandbox.md "The calls")."""
+"""HTTP API of subscriptions, without business rules (docs/subscriptions.md "Subscriptions"; docs/sandbox.md "The
+calls")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -29,7 +30,7 @@ from .views import Pagination, pagination
 
 
 class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
-    """See docs/subscriptions.md "Making one"."""
+    """A subscription (docs/subscriptions.md "Making one")."""
 
     id: str
     status: str
@@ -60,7 +61,7 @@ class _ShopOnly(msgspec.Struct, frozen=True):
 
 
 def subscription_view(ports: Ports, subscription: Subscription) -> SubscriptionView:
-    """The subscription object of the interface."""
+    """Return the subscription object of the API."""
     return SubscriptionView(
         id=subscription.id,
         status=subscription.status.value,
@@ -83,14 +84,14 @@ def subscription_view(ports: Ports, subscription: Subscription) -> SubscriptionV
 
 
 def subscriptions_view(ports: Ports, page: Page[Subscription]) -> SubscriptionsView:
-    """A page of subscriptions."""
+    """Return a page of subscriptions."""
     return SubscriptionsView(
         data=[subscription_view(ports, each) for each in page.records], pagination=pagination(page)
     )
 
 
 def named_shop(body: bytes) -> str | None | UnsetType:
-    """The shop that a repeated body names; UNSET where nothing can be read of it (docs/concepts.md "Idempotency")."""
+    """Return the shop named in a repeated body; UNSET if the body cannot be read (docs/concepts.md "Idempotency")."""
     try:
         return msgspec.json.decode(body, type=_ShopOnly).shop_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -140,7 +141,7 @@ SUBSCRIPTIONS = (
         "post",
         "/api/v1/subscriptions",
         "Subscriptions",
-        "Make a subscription, to be confirmed by the payer at its binding_url",
+        "Create a subscription, which the payer confirms at its binding_url",
         create,
         body=SubscriptionOrder,
         answer=SubscriptionView,
@@ -167,17 +168,21 @@ SUBSCRIPTIONS = (
         "get",
         "/api/v1/subscriptions",
         "Subscriptions",
-        "Subscriptions, the newest first",
+        "List subscriptions, newest first",
         page,
         answer=SubscriptionsView,
-        query=(*PAGES, Query("status", "In this state only, in any case.", {"enum": [*SubscriptionStatus]}), *FOUND_BY),
+        query=(
+            *PAGES,
+            Query("status", "Only in this status; upper or lower case.", {"enum": [*SubscriptionStatus]}),
+            *FOUND_BY,
+        ),
     ),
     Operation(
         "get_subscription",
         "get",
         "/api/v1/subscriptions/{subscription_id}",
         "Subscriptions",
-        "A subscription",
+        "Get a subscription",
         one,
         answer=SubscriptionView,
         refusals=_NO_SUBSCRIPTION,
@@ -187,7 +192,7 @@ SUBSCRIPTIONS = (
         "patch",
         "/api/v1/subscriptions/{subscription_id}",
         "Subscriptions",
-        "Change the amounts, from the next charge on",
+        "Change the amounts from the next charge on",
         change,
         body=SubscriptionPatch,
         answer=SubscriptionView,
@@ -210,7 +215,7 @@ SUBSCRIPTIONS = (
         "post",
         "/api/v1/subscriptions/{subscription_id}/rebind",
         "Subscriptions",
-        "Give the payer of a lost mandate a link to bind anew",
+        "Get a new binding link for a subscription that lost its mandate",
         rebind,
         answer=SubscriptionView,
         creates=True,
@@ -222,7 +227,7 @@ SUBSCRIPTIONS = (
         "post",
         "/api/v1/sandbox/subscriptions/{subscription_id}/simulate",
         "Sandbox",
-        "Let the payer or the bank of a subscription act",
+        "Simulate an action of the payer or the bank of a subscription",
         simulate,
         body=SubscriptionSimulation,
         answer=SubscriptionView,

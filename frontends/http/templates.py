@@ -1,4 +1,4 @@
-"""Templates and files of the pages (`pages/`): what the payer window, the KYC page and `/docs` have in common."""
+"""Templates and assets of the pages (`pages/`), shared by the payer window, the KYC page and `/docs`."""
 
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,23 +14,23 @@ PAGES = Path(__file__).parent / "pages"
 
 @cache
 def read_asset(name: str, media_type: str) -> Packed:
-    """A file of `pages/`, as it is when it is first asked for."""
+    """Return a file of `pages/`, read on first use."""
     return pack((PAGES / name).read_bytes(), media_type)
 
 
 class Templates:
-    """The templates of one router. `values` are known to all of them."""
+    """The templates of one router. All of them can use `values`."""
 
     def __init__(self, **values: Any) -> None:
         self._values = values
 
     def draw(self, template: str, **values: Any) -> str:
-        """A page. A value that the template needs and does not get is an error, not a gap."""
+        """Render a page. A missing value is an error, not an empty string."""
         return self._environment.get_template(template).render(**values)
 
     @cached_property
     def _environment(self) -> "jinja2.Environment":
-        # Here: a merchant's sandbox starts without it, and most draw no page.
+        # Imported late: a merchant's sandbox starts without Jinja, and most sandboxes render no page.
         import jinja2
 
         made = jinja2.Environment(

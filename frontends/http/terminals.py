@@ -1,4 +1,4 @@
-"""Terminals over HTTP, as merchants choose them (docs/payments.md "Terminals")."""
+"""HTTP API of the terminals that merchants choose from (docs/payments.md "Terminals")."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class MethodView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def method_view(terminal: Terminal) -> MethodView:
-    """A terminal as merchants see it."""
+    """Return a terminal as merchants see it."""
     return MethodView(
         method_id=terminal.id,
         payment_method=terminal.payment_method,
@@ -38,8 +38,8 @@ async def every(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
 
 
 async def rate(_: Ports, __: Caller, ___: ApiRequest[None]) -> ASGIApp:
-    """GET /payment-methods/{method_id}/exchange-rate: for every method, whatever the id, and whether or not terminals
-    are on (docs/payments.md "Terminals")."""
+    """Handle GET /payment-methods/{method_id}/exchange-rate: refuse for any id, even while terminals are off
+    (docs/payments.md "Terminals")."""
     raise Refusal("EXCHANGE_RATE_NOT_SUPPORTED", "Methods have no rate of their own; see GET /rates")
 
 
@@ -49,7 +49,7 @@ TERMINALS = (
         "get",
         "/api/v1/payment-methods",
         "Payments",
-        "The terminals that may be chosen",
+        "List the terminals that you can choose",
         every,
         answer=list[MethodView],
         refusals={403: ("METHOD_SELECTION_DISABLED",)},

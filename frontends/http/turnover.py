@@ -1,4 +1,4 @@
-"""Turnover over HTTP. No rule lives here (docs/settlement.md "Turnover")."""
+"""HTTP API of turnover, without business rules (docs/settlement.md "Turnover")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -11,7 +11,7 @@ from .door.operation import DAY, ApiRequest, Operation, Query
 
 
 class ShopDayView(msgspec.Struct, frozen=True, kw_only=True):
-    """What one shop took on one day."""
+    """Turnover of one shop on one day."""
 
     date: str
     shop_id: str
@@ -31,7 +31,7 @@ class TurnoverView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def turnover_view(report: TurnoverReport) -> TurnoverView:
-    """The report of the interface."""
+    """Return the turnover report of the API."""
     return TurnoverView(
         data=[_row(row) for row in report.rows],
         total=TurnoverSumView(payments=report.payments, amount_rub=str(report.amount)),
@@ -59,7 +59,7 @@ TURNOVER = (
         "get",
         "/api/v1/shops/turnover",
         "Money",
-        "What shops took per day (UTC)",
+        "Get the turnover of each shop per day (UTC)",
         turnover,
         answer=TurnoverView,
         query=(Query("from", "The first day.", DAY), Query("to", "The last day.", DAY)),

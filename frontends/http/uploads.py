@@ -1,7 +1,7 @@
-"""PUT /uploads/{key}: where a merchant's front end puts documents, by an address from POST /kyc/upload-url.
+"""PUT /uploads/{key}: receives documents from a merchant's front end, at an address from POST /kyc/upload-url.
 
-Outside /api/v1 and without keys: the signature in the address is the permission, whatever page it is used from. Hence
-any origin may ask, and none can read anything.
+It is outside /api/v1 and has no keys: the signature in the address is the permission, from any page. So any origin may
+upload, and none can read anything.
 """
 
 import re
@@ -30,16 +30,16 @@ _PREFLIGHT: Mapping[str, str] = {
     "Access-Control-Max-Age": "600",
 }
 PER_ADDRESS = 4
-"""Uploads under way from one client address in a process."""
+"""Largest number of concurrent uploads from one client address in a process."""
 
 _LENGTH = re.compile(r"[0-9]{1,15}\Z")
 
 
 def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Router:
-    """PUT and OPTIONS /uploads/{key}."""
+    """Return the router of PUT and OPTIONS /uploads/{key}."""
     concurrency = ConcurrencyLimit(PER_ADDRESS)
 
-    # One handler for both: beside one of PUT alone the framework answers OPTIONS by itself, without our headers.
+    # One handler for both: with a handler for PUT only, the framework itself answers OPTIONS, without our headers.
     @route("/{file_key:str}", http_method=["PUT", "OPTIONS"], include_in_schema=False)
     async def upload(request: Request[Any, Any, Any], file_key: FromPath[str]) -> Response[bytes]:
         if request.method == "OPTIONS":
@@ -80,5 +80,5 @@ async def _parts(request: Request[Any, Any, Any]) -> AsyncIterator[bytes]:
         async for part in request.stream():
             yield part
     except LitestarException:
-        # The client went away; nobody reads the answer.
+        # The client has disconnected, so nobody reads the answer.
         raise Refusal("VALIDATION_ERROR", "The upload was cut short") from None

@@ -1,4 +1,4 @@
-"""What merchants see of a payment, field by field (docs/payments.md "What you get")."""
+"""Fields of a payment as merchants see it (docs/payments.md "What you get")."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from .door.operation import FORMATS
 
 
 class PaymentView(msgspec.Struct, kw_only=True):
-    """See docs/payments.md "What you get"."""
+    """A payment (docs/payments.md "What you get")."""
 
     id: str
     status: str
@@ -54,12 +54,12 @@ class Pagination(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pagination(page: Page[Any]) -> Pagination:
-    """Which page this is, and of how many (docs/concepts.md "Lists")."""
+    """Return the page number and the number of pages (docs/concepts.md "Lists")."""
     return Pagination(page=page.number, per_page=page.size, total=page.total, total_pages=-(-page.total // page.size))
 
 
 def wants_csv(query: Mapping[str, str]) -> bool:
-    """Whether `format` asks for a file instead of pages. Raises: Refusal VALIDATION_ERROR."""
+    """Return whether `format` asks for a file instead of pages. Raises: Refusal VALIDATION_ERROR."""
     wanted = query.get("format", "json")
     if wanted not in FORMATS:
         raise shape_error("format", f"must be one of: {', '.join(FORMATS)}")
@@ -67,7 +67,7 @@ def wants_csv(query: Mapping[str, str]) -> bool:
 
 
 def csv_answer(name: str, kind: type[Any], batches: AsyncIterator[Iterable[Any]]) -> ASGIApp:
-    """A file of views of one kind, with their fields as columns, a batch at a time."""
+    """Stream a CSV file of views of one kind, in batches, with their fields as columns."""
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return ASGIStreamingResponse(iterator=_csv(kind, batches), media_type="text/csv", headers=headers)
 
@@ -91,7 +91,7 @@ class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def payment_view(ports: Ports, payment: Payment) -> PaymentView:
-    """The payment object of the interface."""
+    """Return the payment object of the API."""
     view = PaymentView(
         id=payment.id,
         status=payment.status.value,
@@ -109,7 +109,7 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         paid_at=iso_or_none(payment.paid_at),
         settled_at=iso_or_none(payment.settled_at),
     )
-    # What most payments have nothing of: beyond 15 arguments by name Python makes a dictionary of them, one by one.
+    # Fields that most payments lack are set afterwards: above 15 keyword arguments Python builds a dictionary of them.
     if payment.method_id:
         view.method_id = payment.method_id
     if shows_payer_name(payment) and (payer_name := open_payer_name(ports.vault, payment)):
@@ -126,12 +126,12 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
 
 
 def _page_of(ports: Ports, payment: Payment) -> str:
-    """Where its payer sees it: a subscription has one page, whatever is paid for it."""
+    """Return the payer's page of a payment. All payments of a subscription share one page."""
     if payment.subscription_id is not None:
         return ports.urls.subscription_page(payment.subscription_id)
     return ports.urls.payment_page(payment.id)
 
 
 def payments_view(ports: Ports, page: Page[Payment]) -> PaymentsView:
-    """A page of payments."""
+    """Return a page of payments."""
     return PaymentsView(data=[payment_view(ports, payment) for payment in page.records], pagination=pagination(page))

@@ -1,4 +1,4 @@
-"""Further webhook endpoints over HTTP (docs/webhooks.md "Further endpoints"). No rule lives here."""
+"""HTTP API of further webhook endpoints, without business rules (docs/webhooks.md "Further endpoints")."""
 
 import msgspec
 from litestar.types import ASGIApp
@@ -29,7 +29,7 @@ from .views import Pagination, pagination
 
 
 class FurtherBacklogView(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a further endpoint that wait, or were given up; held: until it is switched on."""
+    """Numbers of waiting and failed events of a further endpoint. Held events wait until it is switched on."""
 
     held: int
     pending: int
@@ -37,7 +37,7 @@ class FurtherBacklogView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FurtherEndpointView(msgspec.Struct, frozen=True, kw_only=True):
-    """A further webhook endpoint and how it does."""
+    """A further webhook endpoint and its state."""
 
     id: str
     url: str
@@ -54,10 +54,10 @@ class FurtherEndpointView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewEndpointView(FurtherEndpointView, frozen=True, kw_only=True):
-    """The same with its secret, which is shown this once."""
+    """The same with its secret, which is shown only once."""
 
     secret: str | None
-    """Null where an earlier call with the same key made it."""
+    """Null if an earlier call with the same key created the endpoint."""
 
 
 class EndpointsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +66,14 @@ class EndpointsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletedEndpointView(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint that is no more."""
+    """A deleted endpoint."""
 
     id: str
     deleted: bool
 
 
 def further_view(report: FurtherReport) -> FurtherEndpointView:
-    """The endpoint object of the interface."""
+    """Return the endpoint object of the API."""
     endpoint, breaker = report.endpoint, report.breaker
     return FurtherEndpointView(
         id=endpoint.id,
@@ -149,7 +149,7 @@ WEBHOOK_ENDPOINTS = (
         "post",
         "/api/v1/webhook-endpoints",
         "Events",
-        "Make a further webhook endpoint; its secret is shown this once",
+        "Create a further webhook endpoint; its secret is shown only once",
         create,
         body=EndpointOrder,
         answer=NewEndpointView,
@@ -162,7 +162,7 @@ WEBHOOK_ENDPOINTS = (
         "get",
         "/api/v1/webhook-endpoints",
         "Events",
-        "Further webhook endpoints, the newest first",
+        "List further webhook endpoints, newest first",
         page,
         answer=EndpointsView,
         query=(*PAGES, *MADE),
@@ -172,7 +172,7 @@ WEBHOOK_ENDPOINTS = (
         "get",
         _ONE,
         "Events",
-        "A further webhook endpoint and how it does",
+        "Get a further webhook endpoint and its state",
         one,
         answer=FurtherEndpointView,
         refusals=_NO_ENDPOINT,
@@ -182,7 +182,7 @@ WEBHOOK_ENDPOINTS = (
         "patch",
         _ONE,
         "Events",
-        "Change a further webhook endpoint, or switch it off and on",
+        "Update a further webhook endpoint, or switch it off and on",
         change,
         body=EndpointPatch,
         answer=FurtherEndpointView,
@@ -194,7 +194,7 @@ WEBHOOK_ENDPOINTS = (
         "delete",
         _ONE,
         "Events",
-        "Send nothing more to a further webhook endpoint",
+        "Delete a further webhook endpoint",
         delete,
         answer=DeletedEndpointView,
         refusals={**_NO_ENDPOINT, 409: ("INVALID_STATE",)},
@@ -205,7 +205,7 @@ WEBHOOK_ENDPOINTS = (
         "post",
         f"{_ONE}/rotate-secret",
         "Events",
-        "Give a further webhook endpoint a new secret; it is shown this once",
+        "Replace the secret of a further webhook endpoint; the new one is shown only once",
         rotate,
         answer=NewEndpointView,
         refusals=_NO_ENDPOINT,
@@ -216,7 +216,7 @@ WEBHOOK_ENDPOINTS = (
         "post",
         f"{_ONE}/test",
         "Events",
-        "Post a test event to a further webhook endpoint now",
+        "Send a test event to a further webhook endpoint now",
         test,
         answer=TestView,
         refusals=_NO_ENDPOINT,

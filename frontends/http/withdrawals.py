@@ -1,7 +1,4 @@
-"""Payouts over HTTP, and the discontinued manual withdrawal (docs/settlement.md "Payouts").
-
-No rule lives here.
-"""
+"""HTTP API of payouts and the discontinued manual withdrawal, without business rules (docs/settlement.md "Payouts")."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -27,7 +24,7 @@ from .views import Pagination, csv_answer, pagination, wants_csv
 
 
 class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
-    """A payout: the fields of its event (docs/payloads.md "Payout"), and what is known around them."""
+    """A payout: the fields of its event (docs/payloads.md "Payout") and a few more."""
 
     id: str
     withdrawal_id: str
@@ -35,18 +32,18 @@ class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
     amount_usdt: str
     wallet_address: str
     tx_hash: str | None
-    """Null until it was sent."""
+    """Null until the payout is sent."""
     network: str
     settlement_id: str | None
     created_at: str
     sent_at: str | None
     completed_at: str | None
-    """When it came to its end, whichever it was."""
+    """Time of the final status, successful or not."""
     sandbox: bool | UnsetType = UNSET
 
 
 class WithdrawalItemView(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of what a payout is made of (docs/settlement.md "What a payout is made of")."""
+    """One line of a payout (docs/settlement.md "What a payout is made of")."""
 
     kind: str
     amount_usdt: str
@@ -70,7 +67,7 @@ class WithdrawalsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def withdrawal_view(withdrawal: Withdrawal) -> WithdrawalView:
-    """The withdrawal object of the interface."""
+    """Return the withdrawal object of the API."""
     return WithdrawalView(
         id=withdrawal.id,
         withdrawal_id=withdrawal.id,
@@ -88,7 +85,7 @@ def withdrawal_view(withdrawal: Withdrawal) -> WithdrawalView:
 
 
 def withdrawals_view(page: Page[Withdrawal]) -> WithdrawalsView:
-    """A page of payouts."""
+    """Return a page of payouts."""
     return WithdrawalsView(data=[withdrawal_view(each) for each in page.records], pagination=pagination(page))
 
 
@@ -153,7 +150,7 @@ WITHDRAWALS = (
         "get",
         "/api/v1/withdrawals",
         "Money",
-        "Payouts, the newest first",
+        "List payouts, newest first",
         page,
         answer=WithdrawalsView,
         query=(*PAGES, *MADE),
@@ -163,7 +160,7 @@ WITHDRAWALS = (
         "get",
         "/api/v1/withdrawals/{withdrawal_id}",
         "Money",
-        "A payout",
+        "Get a payout",
         one,
         answer=WithdrawalView,
         refusals=_NO_WITHDRAWAL,
@@ -173,7 +170,7 @@ WITHDRAWALS = (
         "get",
         "/api/v1/withdrawals/{withdrawal_id}/items",
         "Money",
-        "What a payout is made of: lines that sum to its amount",
+        "List the lines of a payout, which add up to its amount",
         items,
         answer=WithdrawalItemsView,
         also_as="text/csv",
@@ -195,7 +192,7 @@ WITHDRAWALS = (
         "post",
         "/api/v1/sandbox/withdrawals/{withdrawal_id}/simulate",
         "Sandbox",
-        "Lead a payout to an outcome, as the network would",
+        "Simulate the outcome of a payout, in place of the network",
         simulate,
         body=WithdrawalSimulation,
         answer=WithdrawalView,

@@ -1,1 +1,2 @@
-"""What every request passes before a subject has it: bounds, intake, edge, keys, errors; and how the server leaves."""
+"""Common handling of every request before its handler runs: size bounds, overload control, authentication and errors.
+Also the graceful stop of the server."""

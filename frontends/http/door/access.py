@@ -1,5 +1,5 @@
-"""Who asks: what everything under /api/v1 but the health check passes first
-(docs/concepts.md "Accounts, keys, modes")."""
+"""Authentication of API requests. Every path under /api/v1 except the health check requires it (docs/concepts.md
+"Accounts, keys, modes")."""
 
 from collections.abc import Collection
 
@@ -16,14 +16,15 @@ from .origin import whole_address_of
 
 _PAIR = {"X-Api-Key": "svc_test_... or svc_live_...", "X-Api-Secret": "its secret, 64 hex characters"}
 _SCHEMES = {"basic": "Basic", "bearer": "Bearer"}
-"""By which others take keys, as whoever comes from them may send."""
+"""Authorization schemes of other APIs. A client that migrates from one may send them, so the refusal mentions them."""
 
 
 async def enter(
     ports: Ports, scope: HTTPScope, known: dict[bytes, bytes], sandbox: bool, trusted_proxies: Collection[Network]
 ) -> Caller:
-    """Who holds the key pair; the rest of the request is his, and in his account's time. The sandbox is not there for
-    live keys (docs/sandbox.md "The calls"). Raises: Refusal Unauthorized, KEY_ADDRESS_NOT_ALLOWED, NOT_FOUND."""
+    """Authenticate the key pair and return the caller. The request then runs in the account's time. Live keys get
+    NOT_FOUND on sandbox paths (docs/sandbox.md "The calls"). Raises: Refusal Unauthorized, KEY_ADDRESS_NOT_ALLOWED,
+    NOT_FOUND."""
     api_key, secret = known.get(b"x-api-key", b""), known.get(b"x-api-secret", b"")
     if not (api_key and secret):
         raise _incomplete(known)
@@ -39,7 +40,8 @@ async def enter(
 
 
 def _incomplete(known: dict[bytes, bytes]) -> Refusal:
-    """Without a whole key pair: which header is missing, and what it looks like. It tells of the request alone."""
+    """Return the refusal of a request without a whole key pair. It names the missing header and its format, and reveals
+    nothing about existing keys."""
     missing = [f"{name} ({form})" for name, form in _PAIR.items() if not known.get(name.lower().encode())]
     text = f"The API key or secret is not given: send the header {' and the header '.join(missing)}"
     scheme = known.get(b"authorization", b"").decode("latin-1").partition(" ")[0].lower()

@@ -1,4 +1,4 @@
-"""Answers of the interface: encoded once, by msgspec, as bytes."""
+"""Answers of the API, encoded once by msgspec as bytes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,17 +14,17 @@ _REPLAYED = ((b"idempotent-replayed", b"true"),)
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer that sends itself, as an ASGI application: behind the framework or without it."""
+    """An answer that sends itself as an ASGI application, with or without the framework."""
 
     body: bytes
     status: int = 200
     headers: Sequence[tuple[bytes, bytes]] = ()
     media_type: bytes = JSON
     code: str | None = None
-    """Of a refusal; the request's scope keeps it for the log of requests."""
+    """Code of a refusal. The request's scope carries it to the request log."""
 
     async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the answer."""
         if self.code is not None:
             scope["refusal_code"] = self.code  # type: ignore[typeddict-unknown-key]  # ours, beside the framework's
         headers = [(b"content-type", self.media_type), (b"content-length", b"%d" % len(self.body)), *self.headers]
@@ -32,7 +32,8 @@ class Answer(msgspec.Struct, frozen=True):
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
     def of_framework(self, scope: Scope | None = None) -> Response[bytes]:
-        """The same as a response, for pages that put more headers on it. `scope`: the request's, of a refusal."""
+        """Return the same answer as a framework response, for pages that add headers. Pass the request's `scope` for a
+        refusal."""
         if scope is not None:
             scope["refusal_code"] = self.code  # type: ignore[typeddict-unknown-key]  # as above
         headers = {name.decode(): value.decode() for name, value in self.headers}
@@ -40,21 +41,21 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class NoContent(msgspec.Struct, frozen=True):
-    """204, which has headers alone."""
+    """A 204 answer: headers and no body."""
 
     headers: Sequence[tuple[bytes, bytes]]
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the answer."""
         await send({"type": "http.response.start", "status": 204, "headers": [*self.headers]})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def answer(view: Any, *, status: int = 200) -> Answer:
-    """A JSON answer."""
+    """Return a JSON answer."""
     return Answer(encode(view), status)
 
 
 def made(view: Any, *, replayed: bool) -> Answer:
-    """201 the first time; 200 and `Idempotent-Replayed` for a repeat (docs/concepts.md "Idempotency")."""
+    """Return 201 the first time; 200 and `Idempotent-Replayed` for a repeat (docs/concepts.md "Idempotency")."""
     return Answer(encode(view), 200, _REPLAYED) if replayed else Answer(encode(view), 201)

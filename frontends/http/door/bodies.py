@@ -1,5 +1,5 @@
-"""Reading bodies and query values, strictly: everything odd is a documented refusal, never a 500
-(docs/concepts.md "Requests in general")."""
+"""Strict reading of bodies and query values. Invalid input becomes a documented refusal, never a 500 (docs/concepts.md
+"Requests in general")."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,8 @@ _WHOLE = re.compile(r"[0-9]{1,9}\Z")
 
 def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
     """Parse the body as `shape`. An empty body reads as `{}`. A body without `Content-Type: application/json` is not
-    parsed: all fields look absent, and it is refused also where none is required.
+    parsed: the refusal lists its required fields as missing, and such a body is refused even where no field is
+    required.
 
     Raises: Refusal VALIDATION_ERROR with `details` of `{path, message}`.
     """
@@ -44,7 +45,7 @@ def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
 
 
 def _refuse_deep_and_nul(body: bytes) -> None:
-    """Only bodies that could be at fault pay for the walk: an escape of NUL, or many opening brackets."""
+    """Refuse NUL characters and deep nesting. Walk the body only if it has an escaped NUL or many opening brackets."""
     if b"\\u0000" in body or body.count(b"[") + body.count(b"{") > DEPTH:
         _walk(msgspec.json.decode(body), 1)
 
@@ -64,7 +65,7 @@ def _walk(value: Any, depth: int) -> None:
 
 
 def whole(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
-    """A whole number of the query from 1 to `largest`. Raises: Refusal VALIDATION_ERROR."""
+    """Return a whole number of the query from 1 to `largest`. Raises: Refusal VALIDATION_ERROR."""
     text = query.get(name)
     if text is None:
         return default
@@ -75,5 +76,5 @@ def whole(query: Mapping[str, str], name: str, default: int, largest: int) -> in
 
 
 def page_of(query: Mapping[str, str]) -> tuple[int, int]:
-    """`page` and `per_page` (docs/concepts.md "Lists"). Raises: Refusal VALIDATION_ERROR."""
+    """Return `page` and `per_page` (docs/concepts.md "Lists"). Raises: Refusal VALIDATION_ERROR."""
     return whole(query, "page", 1, PAGE_MAX), whole(query, "per_page", 20, PER_PAGE_MAX)

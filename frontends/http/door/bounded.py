@@ -1,6 +1,5 @@
-"""Bounds what a connection may send outside of bodies, before anybody has asked who it is: head, address and trailers
-(docs/limits.md "Sizes"). The parser keeps all that it is fed, so bytes are counted before they reach it.
-"""
+"""Limits on the bytes that a connection may send outside of bodies before authentication: head, address and trailers
+(docs/limits.md "Sizes"). The parser stores everything it is fed, so bytes are counted before they reach it."""
 
 import asyncio
 from collections import deque
@@ -16,22 +15,22 @@ from .errors import envelope, help_header
 from .parse_budget import TURN, ParseBudget
 
 HEAD = 32 * 1024
-"""Bytes that may follow one another without ending a head or being part of a body: head with address, or a body's
+"""Largest number of bytes in a row that neither end a head nor belong to a body: a head with its address, or a body's
 framing and trailers."""
 
 HEADERS = 100
-"""Headers of a request, its trailers among them, at most."""
+"""Largest number of headers of a request, including its trailers."""
 
 DRAIN = 256 * 1024
-"""Bytes that are read and dropped of a body whose request was answered before it ended. Then the connection closes."""
+"""Bytes of a body that are read and dropped after its request was answered early. Above it the connection closes."""
 
 SMALL_CHUNK, SMALL_CHUNKS = 64, 100
-"""A chunked body may have `SMALL_CHUNKS` chunks below `SMALL_CHUNK` bytes in a row, and one more for each so many bytes
-that follow: each chunk costs the parser some calls, however small it is."""
+"""A chunked body may have `SMALL_CHUNKS` chunks below `SMALL_CHUNK` bytes in a row, and one more for each further
+`SMALL_CHUNK` bytes: every chunk costs the parser some calls, however small it is."""
 
 STEP = 1024
-"""Bytes after which a piece for the parser ends at the next end of a head: so of many requests that were sent at once
-only a few dozen exist before the first is answered."""
+"""Bytes after which a piece for the parser ends at the next end of a head. When many requests are pipelined, only a few
+dozen then exist before the first is answered."""
 
 SERVERS_OWN = (
     "access_log", "access_logger", "app", "app_state", "asgi_version", "client", "config", "connections", "cycle",
@@ -39,8 +38,8 @@ SERVERS_OWN = (
     "scheme", "scope", "server", "server_state", "tasks", "timeout_keep_alive", "timeout_keep_alive_task", "transport",
     "url", "ws_protocol_class",
 )  # fmt: skip
-"""The attributes of uvicorn's protocol. Declared in `__slots__` they take a quarter of the memory of a connection's
-dict, which shares no keys with others once it has more than thirty."""
+"""Attributes of uvicorn's protocol. Declared in `__slots__` they use a quarter of the memory of a connection's dict,
+because a dict with more than thirty keys does not share them with others."""
 
 _END = b"\r\n\r\n"
 
@@ -53,7 +52,7 @@ class _Short(NamedTuple):
     message: str
 
     def written(self, base_url: str, request_id: str) -> bytes:
-        """Return the whole answer. `base_url`: where the service is reached."""
+        """Return the whole answer. `base_url` is the public address of the service."""
         body = envelope(self.code, self.message)
         return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b: %b\r\n%bConnection: close\r\n\r\n%b" % (
             self.status, JSON, len(body), *help_header(base_url, self.code), named(request_id), body,
@@ -61,7 +60,7 @@ class _Short(NamedTuple):
 
 
 def named(request_id: str) -> bytes:
-    """Headers of a refusal that comes before the application: X-Request-Id, and those that keep it out of caches."""
+    """Return the headers of a refusal sent before the application runs: X-Request-Id, and headers against caching."""
     return b"X-Request-Id: %b\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" % request_id.encode()
 
 
@@ -75,15 +74,16 @@ _SMALL_CHUNKS = _Short(b"400 Bad Request", "VALIDATION_ERROR", "The body comes i
 
 
 class _Enough(Exception):
-    """The connection is closed, so the rest of what the parser was fed needs no parsing."""
+    """Raised to stop the parser: the connection is closed, so the remaining bytes need no parsing."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes a connection that sends more than it may outside of bodies, with a 431 unless an answer is under way.
+    """HTTP protocol that closes a connection which exceeds the bounds outside of bodies. It answers 431 unless another
+    answer is being sent.
 
-    It feeds the parser only while what comes out is taken: not while a request waits behind another one, nor while a
-    body waits for its reader. The rest, at most what one read of the socket gives, is held, and the socket is not read
-    meanwhile.
+    The protocol feeds the parser only while parsed data is consumed: not while a request waits behind another, nor
+    while a body waits for its reader. Meanwhile it holds the remaining bytes, at most one read of the socket, and does
+    not read the socket.
     """
 
     __slots__ = (
@@ -92,41 +92,41 @@ class BoundedProtocol(HttpToolsProtocol):
     )  # fmt: skip
 
     def __init__(self, budget: ParseBudget, ids: Ids, base_url: str, **given: Any) -> None:
-        """`ids` names refused requests that bring no X-Request-Id. `base_url` is where the service is reached, for
-        links in refusals; `given` is what the server gives its protocol."""
+        """Create the protocol. `ids` makes ids for refused requests without X-Request-Id. `base_url` is the public
+        address of the service, for links in refusals. `given` are uvicorn's own arguments."""
         super().__init__(**given)
         self._ids = ids
         self._base_url = base_url
         self._budget = budget
-        """What all connections of the process share."""
+        """Shared by all connections of the process."""
         self._drained = 0
-        """Bytes that came after the answer to the request whose body they belong to."""
+        """Body bytes received after their request was answered."""
         self._chunk_credit = 0
-        """Bytes that the chunks to come may lack, at most `SMALL_CHUNKS` times `SMALL_CHUNK`."""
+        """Remaining allowance for small chunks, in bytes; at most `SMALL_CHUNKS` times `SMALL_CHUNK`."""
         self.pipeline = cast("deque[Any]", _Pipeline())
         self._unproven = 0
-        """Bytes fed to the parser since the last head that was whole, or the last piece of a body."""
+        """Bytes fed to the parser since the last complete head or the last piece of a body."""
         self._too_many = False
         self._held = b""
         self.body_received = 0
-        """Bytes of the body of the request that came last."""
+        """Body bytes of the latest request."""
         self.idle_since: float | None = None
-        """The time of the first look that found it idle (`half_requests.py`); infinite before that look; None while it
-        is not idle: it was not asked yet, or what it was asked is not answered."""
+        """Time of the first check that found the connection idle (`half_requests.py`). Infinite before that check; None
+        while the connection is not idle: no request came yet, or one is not answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """As the server's, with a flow control that reads on only when nothing is held."""
+        """Connect as uvicorn does, with a flow control that resumes reading only when no bytes are held."""
         super().connection_made(transport)
         self.flow = _Flow(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As the server's; drop what is held."""
+        """Disconnect as uvicorn does, and drop the held bytes."""
         super().connection_lost(exc)
         self._held = b""
         cast("_Flow", self.flow).end()
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser no more than may be a head at a time."""
+        """Feed the parser at most one head's worth of bytes at a time."""
         if self._held:
             self._held += data
         else:
@@ -164,14 +164,14 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle is not None and cycle.response_complete and cycle.more_body
 
     def _hold(self, data: bytes) -> None:
-        """Keep these bytes until what came before them is taken, else until a later turn of the loop."""
+        """Hold these bytes until the earlier ones are consumed, or else until a later iteration of the event loop."""
         self._held = data
         self.transport.pause_reading()
         if not self.pipeline and not self.flow.read_paused:
             self.wait_to_read()
 
     def read_on(self) -> None:
-        """Parse what is held, then read more."""
+        """Parse the held bytes, then read the socket again."""
         held, self._held = self._held, b""
         if not held or self.transport.is_closing():
             return
@@ -180,19 +180,19 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.resume_reading()
 
     def wait_to_read(self) -> None:
-        """Parse what is held in a later turn of the loop."""
+        """Parse the held bytes in a later iteration of the event loop."""
         self._budget.later(self.loop, self)
 
     @property
     def holds(self) -> bool:
-        """Whether something was received and not parsed."""
+        """Whether bytes were received and not parsed."""
         return bool(self._held)
 
     def on_response_complete(self) -> None:
-        """Begin the next request, or be idle; then parse what waited behind the answer.
+        """Begin the next request or become idle. Then parse the bytes that waited behind the answer.
 
-        It replaces the server's, which sets a timer each time: one or two microseconds a request, and a kilobyte for
-        each idle connection.
+        It replaces uvicorn's method, which sets a timer each time: one or two microseconds a request, and a kilobyte
+        for each idle connection.
         """
         self.server_state.total_requests += 1
         if self.transport.is_closing():
@@ -207,28 +207,28 @@ class BoundedProtocol(HttpToolsProtocol):
             self.wait_to_read()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, unless there are `HEADERS` already."""
+        """Store a header, unless there are `HEADERS` already."""
         if len(self.headers) >= HEADERS:
             self._too_many = True
         else:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """As the server's, which begins the request; not with too many headers."""
+        """Begin the request as uvicorn does, unless it has too many headers."""
         self._unproven = self.body_received = self._drained = 0
         self._chunk_credit = SMALL_CHUNKS * SMALL_CHUNK
         if not self._too_many:
             super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
-        """Refuse a body that comes in very many small chunks, and parse no more of it."""
+        """Refuse a body of very many small chunks, and stop parsing it."""
         self._chunk_credit -= SMALL_CHUNK
         if self._chunk_credit < 0:
             self._refuse(_SMALL_CHUNKS)
             raise _Enough
 
     def on_body(self, body: bytes) -> None:
-        """As the server's; the body of a request that was not begun is dropped."""
+        """Pass on a piece of a body as uvicorn does. Drop it when its request was not begun."""
         self.count_body(len(body))
         if not self._too_many:
             super().on_body(body)
@@ -240,8 +240,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._chunk_credit = min(self._chunk_credit + size, SMALL_CHUNKS * SMALL_CHUNK)
 
     def on_message_complete(self) -> None:
-        """End the body as the server does, unless the request was not begun. Where the request was answered before, the
-        connection is idle from now on."""
+        """End the body as uvicorn does, unless the request was not begun. If the request was already answered, the
+        connection becomes idle."""
         self._unproven = 0
         if self._too_many:
             return
@@ -253,11 +253,12 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the server names it
-        """As the server's, in the documented form."""
+        """Answer 400 in the documented form in place of uvicorn's."""
         self._refuse(_NO_HTTP)
 
     def _refuse(self, answer: _Short) -> None:
-        """Close the connection, with `answer` unless the request is answered already or another answer is due first."""
+        """Close the connection. Send `answer` first, unless the request is answered already or another answer is due
+        before it."""
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
@@ -272,24 +273,24 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class _Pipeline(list[Any]):
-    """Requests that wait behind another, the newest first. A list with the methods that the server calls of its deque,
-    because each connection's empty deque would hold room for 64."""
+    """Requests that wait behind another, the newest first. A list with the deque methods that uvicorn calls: the empty
+    deque of each connection would allocate space for 64 entries."""
 
     __slots__ = ()
 
     def appendleft(self, request: Any) -> None:
-        """Put a request behind all others."""
+        """Add a request behind all others."""
         self.insert(0, request)
 
 
 class _Flow(FlowControl):
-    """The flow control of one connection: whoever wants to read more gets first what is held. It has an event for
-    writers only while one waits."""
+    """The flow control of one connection. Held bytes are parsed before the socket is read again. An event for writers
+    exists only while one waits."""
 
     __slots__ = ("_connection", "_transport", "_writable", "read_paused", "write_paused")
 
     def __init__(self, connection: BoundedProtocol) -> None:
-        # Not by the server's, which makes an event for every connection.
+        # Do not call uvicorn's constructor, which makes an event for every connection.
         self._transport = connection.transport
         self._connection: BoundedProtocol | None = connection
         self._writable: asyncio.Event | None = None
@@ -297,12 +298,12 @@ class _Flow(FlowControl):
         self.write_paused = False
 
     def end(self) -> None:
-        """Forget the connection, which has ended: a cycle of references would keep it until the garbage collector
-        runs."""
+        """Drop the reference to the ended connection. The reference cycle would otherwise keep it alive until the
+        garbage collector runs."""
         self._connection = None
 
     def resume_reading(self) -> None:
-        """As the server's."""
+        """Parse held bytes in a later iteration if there are any; otherwise resume reading as uvicorn does."""
         connection = self._connection
         if self.read_paused and connection is not None and connection.holds:
             self.read_paused = False
@@ -311,17 +312,17 @@ class _Flow(FlowControl):
             super().resume_reading()
 
     async def drain(self) -> None:
-        """As the server's."""
+        """Wait until the transport accepts more data, as uvicorn does."""
         if self.write_paused:
             self._writable = self._writable or asyncio.Event()
             await self._writable.wait()
 
     def pause_writing(self) -> None:
-        """As the server's."""
+        """Pause writing, as uvicorn does."""
         self.write_paused = True
 
     def resume_writing(self) -> None:
-        """As the server's."""
+        """Resume writing, as uvicorn does."""
         self.write_paused = False
         waited, self._writable = self._writable, None
         if waited is not None:

@@ -1,4 +1,4 @@
-"""How much of one name may be under way at once: the streams of a page, the uploads from an address."""
+"""Limit on concurrent activities under one name: streams of a page, uploads from an address."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,19 +6,19 @@ from contextlib import contextmanager
 
 
 class ConcurrencyLimit:
-    """Counts what is under way by name, in this process. A name without any is forgotten."""
+    """Counter of running activities by name, in this process. Names without any are removed."""
 
     def __init__(self, each: int) -> None:
         self._each = each
         self._taken: Counter[str] = Counter()
 
     def has_room(self, name: str) -> bool:
-        """Whether one more of this name may begin."""
+        """Whether another activity may start under this name."""
         return self._taken[name] < self._each
 
     @contextmanager
     def taken(self, name: str) -> Iterator[None]:
-        """Count one of this name while the block runs. Ask `has_room` first."""
+        """Count one activity of this name while the block runs. Check `has_room` first."""
         self._taken[name] += 1
         try:
             yield
@@ -28,5 +28,5 @@ class ConcurrencyLimit:
                 del self._taken[name]
 
     def __len__(self) -> int:
-        """How many names have something under way."""
+        """Number of names with a running activity."""
         return len(self._taken)

@@ -1,5 +1,5 @@
-"""Bounds the connections of a process, in all and from each client address, so that nobody without a key takes them all
-by opening them (docs/limits.md "Sizes")."""
+"""Limits on the connections of a process, in total and per client address, so that a client without a key cannot use
+them all up by opening them (docs/limits.md "Sizes")."""
 
 import asyncio
 import logging
@@ -27,8 +27,8 @@ log = logging.getLogger("cambist.http")
 
 
 class Crowd:
-    """Counts who is connected, by client address. A trusted proxy stands for many clients: for it only the bound in all
-    holds."""
+    """Counter of open connections by client address. A trusted proxy stands for many clients, so only the total limit
+    applies to it."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Crowd:
         counters: Counters | None = None,
         base_url: str = "",
     ) -> None:
-        """`base_url`: where the service is reached, for the link in its refusal."""
+        """Create the counter. `base_url` is the public address of the service, for the link in the refusal."""
         self._refusal_head = b"%b%b: %b\r\n" % (_HEAD, *help_header(base_url, _CODE))
         self._ids = ids
         self._most = most
@@ -48,17 +48,17 @@ class Crowd:
         self.counters = counters
         self._inside: Counter[str] = Counter()
         self.count = 0
-        """Connections at present."""
+        """Connections open now."""
         self._untold: Counter[str] = Counter()
         self._quiet = False
 
     def enter(self, peer: str | None) -> "Stay | None":
-        """Count a new connection from `peer`. Returns what to call when it has ended; None when there is no room, and
-        it has to be refused."""
+        """Count a new connection from `peer`. Return a callable to call when the connection ends, or None when the
+        limit is reached and the connection must be refused."""
         if self.count >= self._most:
             self._refuse("process")
             return None
-        if peer is None or is_trusted(peer, self._trusted):  # None: a Unix socket, at which only a proxy is
+        if peer is None or is_trusted(peer, self._trusted):  # None: a Unix socket, which only a proxy uses
             name = ""
         else:
             name = client_ip(peer, None, self._trusted)
@@ -70,11 +70,11 @@ class Crowd:
         return Stay(self, name)
 
     def refusal(self) -> bytes:
-        """The whole answer to a connection for which there is no room, with an id of its own."""
+        """Return the whole answer to a connection over the limit, with its own request id."""
         return b"%b%b\r\n%b" % (self._refusal_head, named(self._ids.uuid()), _BODY)
 
     def leave(self, name: str) -> None:
-        """Count off a connection; `name` is its address, empty for a trusted proxy."""
+        """Stop counting a connection. `name` is its address, empty for a trusted proxy."""
         self.count -= 1
         self._inside[name] -= 1
         if not self._inside[name]:
@@ -103,8 +103,8 @@ class Crowd:
 
 
 class Stay:
-    """One counted connection. Call it when the connection has ended; further calls do nothing. It has slots, because
-    thousands are alive."""
+    """One counted connection. Call it when the connection ends; further calls do nothing. It has slots, because
+    thousands exist at a time."""
 
     __slots__ = ("_crowd", "_name")
 

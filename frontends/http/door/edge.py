@@ -1,8 +1,7 @@
-"""`Edge` refuses what is refused before routing, and puts headers on every answer
-(docs/concepts.md "What is refused first").
+"""`Edge` refuses requests before routing and adds headers to every answer (docs/concepts.md "What is refused first").
 
-It wraps the framework, whose own middleware never runs for an unknown path or a wrong method, and which reads the body
-after its guards.
+It wraps the framework, because the framework runs its middleware neither for an unknown path nor for a wrong method,
+and reads the body only after its guards.
 """
 
 import logging
@@ -27,23 +26,22 @@ from .headers import headers_of
 from .origin import address_of
 
 BODY_LIMIT = 102_400
-"""Bytes (docs/limits.md "Sizes")."""
+"""Largest body, in bytes (docs/limits.md "Sizes")."""
 UPLOADS = "/uploads/"
-"""Below this path uploads.py bounds the body of a PUT, by what was granted."""
+"""Path prefix of uploads. Under it uploads.py limits the body of a PUT to the granted size."""
 _PRIVATE: Final[list[Header]] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-"""Headers of every answer under /api/v1. Keys travel in headers of our own, so a cache would not know that an answer is
+"""Headers of every answer under /api/v1. Keys are sent in our own headers, so a cache would not know that an answer is
 private."""
 _HTTP: Final = ScopeType.HTTP
 _REFUSED: Final = 400
-"""From this status on an answer may be a refusal."""
+"""Lowest status of a refusal."""
 
 log = logging.getLogger("cambist.http")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 _LENGTH = re.compile(rb"[0-9]{1,18}\Z")
 _HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=\-._~:\[\]%]*\Z")
-"""Host and port (RFC 9110, 7.2). The framework checks Host, too, and lets no more through, but not every
-request reaches it."""
+"""Host and port (RFC 9110, 7.2). The framework accepts the same characters, but not every request reaches it."""
 
 
 class TooLarge(Exception):
@@ -51,23 +49,23 @@ class TooLarge(Exception):
 
 
 class Edge:
-    """The outermost ASGI application. In this order it normalises the path, names the request, counts it, checks Host,
-    and bounds the body; it adds X-Request-Id and the headers of the limits to whatever is answered, and to
-    refusals where their code is explained."""
+    """The outermost ASGI application. In this order it normalises the path, sets the request id, counts the request,
+    checks Host, and bounds the body. It adds X-Request-Id and the rate limit headers to every answer, and a link to the
+    error's documentation to refusals."""
 
     def __init__(
         self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network], watch: RequestWatch | None = None
     ) -> None:
-        """`trusted_proxies`: networks whose X-Forwarded-For names the client's address. `watch` measures and logs each
-        request."""
+        """Create the edge. `trusted_proxies` are networks whose X-Forwarded-For names the client's address. `watch`
+        measures and logs each request."""
         self._app = app
         self._ports = ports
         self._trusted = frozenset(trusted_proxies)
         self._watch = watch or RequestWatch(ports.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or have the application answer it. An exception of the application is logged and answered
-        with 500; raised again where an answer has begun."""
+        """Refuse the request or pass it to the application. Log an exception of the application and answer 500; raise
+        it again if an answer has begun."""
         if scope["type"] != _HTTP:
             await self._app(scope, receive, send)
             return
@@ -94,7 +92,7 @@ class Edge:
             relative = api_path(path)
             if relative is not None:
                 extra += _PRIVATE
-            # Providers have a limit of their own (notices.py).
+            # Provider notifications have their own limit (notices.py).
             if relative is not None and not is_notice(scope["method"], path):
                 verdict = await self._count(scope, relative, known)
                 extra += headers(verdict)
@@ -118,7 +116,7 @@ class Edge:
                 )
                 return
             try:
-                # Whoever calls may serve many requests in one task: none leaves the test clock behind that it entered.
+                # A server may handle many requests in one task, so reset the test clock after each request.
                 with self._ports.clock.entered(None), request_asks():
                     await self._app(scope, receive, send_with_headers)
             except Exception:
@@ -137,13 +135,13 @@ class Edge:
 
 
 def request_id_of(given: bytes | None, ids: Ids) -> str:
-    """Return the caller's X-Request-Id where it has 1 to 128 of the letters allowed in it, else a new UUID."""
+    """Return the caller's X-Request-Id if it consists of 1 to 128 allowed characters; otherwise a new UUID."""
     text = (given or b"").decode("latin-1")
     return text if _REQUEST_ID.match(text) else ids.uuid()
 
 
 def _is_upload(scope: HTTPScope) -> bool:
-    """Whether this is a file for a granted address: uploads.py bounds it, and it is never held in memory."""
+    """Whether this is an upload to a granted address. uploads.py bounds its body and never holds it in memory."""
     return scope["method"] == "PUT" and scope["path"].startswith(UPLOADS)
 
 
@@ -154,9 +152,9 @@ def _is_short(known: dict[bytes, bytes]) -> bool:
 
 
 async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
-    """Return a `receive` that yields no more than `BODY_LIMIT` bytes. Raises: TooLarge.
+    """Return a `receive` that yields at most `BODY_LIMIT` bytes. Raises: TooLarge.
 
-    Callers pass only bodies that are not `_is_short`, so any Content-Length is too long, or no number. A chunked body
+    Callers pass only bodies that are not `_is_short`, so any Content-Length is too long or not a number. A chunked body
     is read here as a whole, because 413 comes before 401.
     """
     if b"content-length" in known:

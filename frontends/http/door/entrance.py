@@ -1,8 +1,8 @@
-"""The door of the server: whoever waits at it is let in, all at once.
+"""Acceptor of connections, which accepts all waiting connections at once.
 
-uvloop lets in one connection in a turn of its loop. Under load, when turns are long, that is some tens in a second: the
-system's queue overflows, and a balancer's look at `/readyz` waits for many seconds behind connections that are let in
-one by one.
+uvloop accepts one connection per iteration of its loop. Under load, when iterations are long, that is some tens per
+second: the system's queue overflows, and a load balancer's request to `/readyz` waits for many seconds behind other
+connections.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ from typing import Any, Protocol
 from .crowd import Crowd, Stay
 
 AT_ONCE = 256
-"""Connections let in before the loop goes on with what else is due."""
+"""Connections accepted before the event loop continues with other work."""
 
 PAUSE = 0.2
-"""Seconds without letting anybody in, when the system gives no more: its files are all in use."""
+"""Pause before the next accept when the process has no free file descriptors, in seconds."""
 
 log = logging.getLogger("cambist.serve")
 
 
 class Guest(Protocol):
-    """A connection's protocol that tells of its end."""
+    """A connection's protocol that reports its end."""
 
     ended: Callable[[], None] | None
 
 
 class Entrance:
-    """Lets connections in from a listening socket, as far as there is room for them, until it is closed."""
+    """Accept connections from a listening socket within the limits, until it is closed."""
 
     def __init__(self, listener: socket.socket, protocol: Callable[[], Any], crowd: Crowd) -> None:
-        """`protocol` makes a `Guest` that is an asyncio protocol."""
+        """Start accepting. `protocol` makes a `Guest` that is an asyncio protocol."""
         self._listener = listener
         self._protocol = protocol
         self._crowd = crowd
@@ -43,7 +43,7 @@ class Entrance:
         self._open()
 
     async def close(self) -> None:
-        """Let in who waits, which the system has accepted already, and then nobody any more."""
+        """Accept the connections that the system has queued, then stop."""
         self._loop.remove_reader(self._listener)
         while self._let_in():
             pass
@@ -58,7 +58,7 @@ class Entrance:
         self._loop.add_reader(self._listener, self._let_in)
 
     def _let_in(self) -> bool:
-        """Whether there may be more."""
+        """Accept waiting connections. Return whether there may be more."""
         for _ in range(AT_ONCE):
             try:
                 connection, peer = self._listener.accept()
@@ -81,7 +81,7 @@ class Entrance:
         return True
 
     async def _seat(self, connection: socket.socket, leave: Stay) -> None:
-        """Have the connection served; whatever comes, `leave` is called."""
+        """Start serving the connection. `leave` is called whatever happens."""
 
         def protocol() -> Any:
             made = self._protocol()
@@ -90,7 +90,7 @@ class Entrance:
 
         try:
             await self._loop.connect_accepted_socket(protocol, connection)
-        except OSError as fault:  # it has gone already
+        except OSError as fault:  # the client has disconnected
             log.debug("a connection ended before it was served: %s", fault)
             connection.close()
             leave()
@@ -100,7 +100,7 @@ class Entrance:
 
 
 def _turn_away(connection: socket.socket, refusal: bytes) -> None:
-    """Say that there is no room, as far as that can be said without waiting, and close."""
-    with connection, suppress(OSError):  # who has gone already
+    """Send the refusal as far as possible without waiting, and close."""
+    with connection, suppress(OSError):  # the client may have disconnected
         connection.send(refusal)
         connection.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""The one place that turns a refusal into the documented envelope (docs/errors.md "Errors";
+"""Conversion of refusals to the documented error envelope, in this one module (docs/errors.md "Errors";
 docs/concepts.md "Requests in general")."""
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger("cambist.http")
 
 
 class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program can go by, of refusals that say more: each says some of it."""
+    """Machine-readable details of a refusal. Each error code sets some of the fields."""
 
     missing_fields: list[str] | UnsetType = UNSET
     next_allowed_at: str | UnsetType = UNSET
@@ -28,7 +28,7 @@ class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """What was refused, and why."""
+    """Code, message and details of a refusal."""
 
     code: str
     message: str
@@ -42,12 +42,12 @@ class ErrorEnvelope(msgspec.Struct, frozen=True):
 
 
 def envelope(code: str, message: str, details: Any = None) -> bytes:
-    """The error body; `details` only where there are any."""
+    """Return the error body. It has `details` only where there are any."""
     return encode(ErrorEnvelope(ErrorBody(code, message, details or UNSET)))
 
 
 def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:
-    """The answer that a refusal is, on every way out of the service."""
+    """Return the answer to a refusal. Every part of the service uses it."""
     if refusal.retry_after is not None:
         headers = (*headers, (b"retry-after", b"%d" % refusal.retry_after))
     body = envelope(refusal.code, refusal.message, refusal.details)
@@ -55,41 +55,42 @@ def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:
 
 
 def help_header(base_url: str, code: str) -> tuple[bytes, bytes]:
-    """The header of a refusal that leads to what docs/errors.md says of its code (RFC 8288): the envelope has no room
-    for it."""
+    """Return the link header to the documentation of an error code (RFC 8288), because the envelope has no field for
+    it."""
     return b"link", f'<{doc_url(base_url, code)}>; rel="help"'.encode()
 
 
 def endpoint_not_found() -> Refusal:
-    """Unknown path, or a path that is not there for this caller."""
+    """Return the refusal of an unknown path, or of a path that this caller may not see."""
     return Refusal("NOT_FOUND", "Endpoint not found")
 
 
 def method_not_allowed() -> Refusal:
-    """A path that is there, asked by another method."""
+    """Return the refusal of a known path with an unsupported method."""
     return Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
 
 
 def internal_error() -> Refusal:
-    """Our fault; nothing of it goes out."""
+    """Return the refusal for an error of ours. It discloses nothing about the error."""
     return Refusal("INTERNAL_ERROR", "Internal error; quote the X-Request-Id of this answer")
 
 
 def on_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """The answer to whatever was raised on the way through the framework."""
+    """Return the answer to an exception raised inside the framework."""
     headers = (error.headers or {}) if isinstance(error, MethodNotAllowedException) else {}
     allow = [(b"allow", value.encode()) for name, value in headers.items() if name.lower() == "allow"]
     return refused(refusal_of(error), *allow).of_framework(request.scope)
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """What is answered to what a use case raised, or the framework: a header or a path that it cannot read. Of a fault
-    of ours nothing goes out; all of it goes to the log under the request's id."""
+    """Return the refusal for an exception of a use case or of the framework, such as an unreadable header or path. Our
+    own errors are logged under the request's id, and nothing of them is disclosed."""
     match error:
         case Refusal():
             return error
         case Unavailable() | Stale():
-            # A storage or a provider, of which no rule says better; or what was asked for went away meanwhile.
+            # The storage or a provider is unavailable and no use case handled it, or the object changed at the same
+            # time.
             log.warning("unavailable: %s", error)
             return Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30)
         case NotFoundException():

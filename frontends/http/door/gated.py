@@ -1,6 +1,5 @@
-"""`GatedProtocol` asks the intake when to begin new work, and answers 503 to what the intake refuses
-(docs/operations.md "Overload"). A refusal makes no task, calls no application, and is one write.
-"""
+"""`GatedProtocol` begins new work only when the intake admits it, and answers 503 to work that the intake refuses
+(docs/operations.md "Overload"). A refusal starts no task, calls no application, and is one write."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from .whole_answers import answer_whole
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 JUST = 0.25
-"""Seconds after `wake` in which a request that is read is taken to have come while the connection was left unread."""
+"""Seconds after `wake` during which a request counts as received while the connection was not being read."""
 
 _CODE = "PROVIDER_UNAVAILABLE"
 _BODY = envelope(_CODE, "Too much work at the moment; nothing was done: try again")
@@ -32,7 +31,7 @@ _HEAD = (
 
 
 class GatedProtocol(BoundedProtocol):
-    """Begins GET, HEAD and OPTIONS at once, and every other request when the intake says so."""
+    """HTTP protocol that begins GET, HEAD and OPTIONS at once, and every other request when the intake admits it."""
 
     __slots__ = ("_context", "_intake", "_refused", "_woken_at", "ended", "rests_since")
 
@@ -40,26 +39,26 @@ class GatedProtocol(BoundedProtocol):
         super().__init__(budget, ids, base_url, **given)
         self._intake = intake
         self._refused: Any = None
-        """The request that will be refused once its body is read."""
+        """The request to refuse once its body is read."""
         self.rests_since = 0.0
-        """When the connection was last refused a request, in seconds of the intake's clock."""
+        """Time of the last refusal on this connection, in seconds of the intake's clock."""
         self._woken_at = 0.0
         self._context = copy_context()
         self.ended: Callable[[], None] | None = None
-        """`connection_lost` calls this last."""
+        """Called last by `connection_lost`."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the connection as the server does, then call `ended`."""
+        """End the connection as uvicorn does, then call `ended`."""
         super().connection_lost(exc)
         if self.ended is not None:
             self.ended()
 
     def _parse(self, data: bytes) -> None:
-        """Parse the bytes. Drop the parser where they end with a whole request: the next bytes get a new one, and an
-        idle connection keeps none."""
+        """Parse the bytes. Drop the parser if they end with a complete request, so that an idle connection keeps none.
+        The next bytes get a new one."""
         if self.parser is None and not self.transport.is_closing():
             self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the server's
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as in uvicorn
         super()._parse(data)
         scope: Any = self.scope
         cycle: Any = self.cycle
@@ -68,14 +67,13 @@ class GatedProtocol(BoundedProtocol):
             self.parser = nothing
 
     def on_response_complete(self) -> None:
-        """End the request as the server does. Where the connection is idle then, forget the request."""
+        """End the request as uvicorn does. If the connection is then idle, drop the request."""
         super().on_response_complete()
         if self.idle_since is not None:
             self._forget(self.cycle)
 
     def _forget(self, cycle: Any) -> None:
-        """Drop cycle, scope and headers of this request, unless the head of another has begun or its body is still to
-        come."""
+        """Drop cycle, scope and headers of this request, unless another head has begun or its body is incomplete."""
         if self.scope is cycle.scope and not cycle.more_body:
             nothing: Any = None
             self.cycle = self.scope = self.headers = nothing
@@ -87,7 +85,7 @@ class GatedProtocol(BoundedProtocol):
             self._intake.take(self, cycle, app)
 
     def begin(self, cycle: Any, app: Any) -> "asyncio.Task[None]":
-        """Start the task in which the application answers this request. Returns the task.
+        """Start the task in which the application answers this request, and return the task.
 
         It runs in the context of the connection: `begin` may be called at the end of another request, whose context
         this one must neither see nor keep alive.
@@ -98,11 +96,11 @@ class GatedProtocol(BoundedProtocol):
         return task
 
     def refuse(self, cycle: Any) -> None:
-        """Answer 503 once the rest of the body is read, and throw the body away. A client that waits for 100 Continue
-        is answered at once, and its connection closed; so is one that sends more than `DRAIN` bytes."""
+        """Answer 503 once the rest of the body is read, and drop the body. A client that waits for 100 Continue is
+        answered at once and its connection closed; so is a client that sends more than `DRAIN` bytes."""
         cycle.body.clear()
         if cycle.waiting_for_100_continue:
-            cycle.keep_alive = False  # whether its body comes is open
+            cycle.keep_alive = False  # it is unknown whether the body will come
             self._answer(cycle)
         elif cycle.more_body:
             self._refused = cycle
@@ -111,18 +109,18 @@ class GatedProtocol(BoundedProtocol):
             self._answer(cycle)
 
     def wake(self) -> None:
-        """Read the connection again, which `_answer` left unread after a refusal."""
+        """Resume reading a connection that `_answer` paused after a refusal."""
         self._woken_at = self._intake.now()
         if not self.transport.is_closing():
             self.flow.resume_reading()
 
     def heard_since(self, now: float) -> float:
-        """Return since when a request that is read at `now` may have waited, in seconds of the intake's clock: since
-        the last refusal, where it is read within `JUST` of `wake`; else `now`."""
+        """Return the earliest time at which a request read at `now` may have arrived, in seconds of the intake's clock:
+        the time of the last refusal if it is read within `JUST` of `wake`, else `now`."""
         return self.rests_since if now - self._woken_at < JUST else now
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body as the server does; of a refused request count it, and drop it."""
+        """Pass on a piece of a body as uvicorn does. For a refused request, count it and drop it."""
         if self._refused is None:
             super().on_body(body)
         else:
@@ -133,21 +131,21 @@ class GatedProtocol(BoundedProtocol):
                 self._answer(refused)
 
     def on_message_complete(self) -> None:
-        """End the reading of a request as the server does; a refused one is answered now."""
+        """End the reading of a request as uvicorn does. Answer a refused request now."""
         super().on_message_complete()
         refused, self._refused = self._refused, None
         if refused is not None:
             self._answer(refused)
 
     def _answer(self, cycle: Any) -> None:
-        """Write the 503 and end the request, as the server does: the next one of the pipeline is begun. Where none is
-        left there, leave the connection unread until the intake calls `wake`. The connection is closed where the
-        request asked for that, or the server is leaving."""
+        """Write the 503 and end the request as uvicorn does, which begins the next pipelined request. Without a next
+        request, stop reading the connection until the intake calls `wake`. The connection closes if the request asked
+        for that or the server is stopping."""
         cycle.response_started = cycle.response_complete = True
         if cycle.disconnected or self.transport.is_closing():
             return
         request_id = request_id_of(headers_of(cycle.scope).get(b"x-request-id"), self._ids)
-        ours = dict(cycle.default_headers)  # the date; of a server that leaves, `Connection: close`
+        ours = dict(cycle.default_headers)  # the date; from a stopping server also `Connection: close`
         ours.update([help_header(self._base_url, _CODE)])
         if not cycle.keep_alive:
             ours[b"connection"] = b"close"

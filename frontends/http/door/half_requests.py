@@ -1,7 +1,7 @@
-"""Closes connections that never send the rest of a head or body, or that ask nothing more, so that nobody holds
-connections by saying nothing (docs/limits.md "Times").
+"""Closing of connections that stall in the middle of a head or body, or that stay idle, so that a client cannot hold
+connections by sending nothing (docs/limits.md "Times").
 
-All connections are looked at once a second, in place of a timer for each request: a quick request costs nothing.
+All connections are checked once a second instead of with a timer for each request, so a fast request costs nothing.
 """
 
 from collections.abc import Iterable
@@ -11,48 +11,48 @@ from ....ports.clock import Clock
 from .edge import UPLOADS
 
 HEAD = 15.0
-"""Seconds that the head of a request may take, from the connection's beginning or the end of the answer before."""
+"""Seconds for the head of a request, from the start of the connection or the end of the previous answer."""
 
 BODY = 60.0
-"""Seconds that a body may take, at most, from the first look that finds it missing. Uploads have bounds of their
-own."""
+"""Largest number of seconds for a body, from the first check that finds it incomplete. Uploads have their own limits.
+"""
 
 GRACE = 20.0
-"""Seconds of these that every body has."""
+"""Part of `BODY` that every request gets, in seconds."""
 
 REST = 1.0
-"""Seconds in which the rest of a body may come whose request was answered before, at most, from the first look that
-finds it missing. A client that sends head and body apart keeps its connection."""
+"""Largest number of seconds for the rest of a body whose request was answered early, from the first check that finds it
+incomplete. A client that sends head and body separately keeps its connection."""
 
 LEAST = 500
-"""Bytes of a body that give it one second more: a slow line is no attack."""
+"""Bytes of a body that allow one more second: a slow line is not an attack."""
 
 IDLE = 75.0
-"""Seconds that an idle connection stays open, from the first look that finds it so: longer than clients and balancers
-keep theirs (60 s is usual), so that it is they who close. A request that is sent while the server closes is lost, and
-nobody repeats it."""
+"""Seconds until an idle connection is closed, from the first check that finds it idle. It is longer than the timeout of
+clients and load balancers (60 s is usual), so that they close first: a request sent while the server closes is lost,
+and nobody repeats it."""
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class HalfRequests:
-    """Closes connections that have been waiting for the rest of one request, or for another one, for too long."""
+    """Closes connections that wait too long for the rest of a request or for the next request."""
 
     def __init__(self, connections: Iterable[Any]) -> None:
         self._connections = connections
         self._waiting: dict[Any, tuple[object, float]] = {}
-        """By connection: which part of which request is missing, and the time of the first look that found it so."""
+        """By connection: the missing part of a request, and the time of the first check that found it missing."""
 
     async def watch(self, clock: Clock) -> None:
-        """Look every `EVERY` seconds, until cancelled."""
+        """Check every `EVERY` seconds, until cancelled."""
         while True:
             await clock.sleep(EVERY)
             self.look(clock.monotonic())
 
     def look(self, now: float) -> None:
-        """Close the connections that have been idle, or whose request has been incomplete, for too long at `now`, in
-        seconds of the monotonic clock."""
+        """Close the connections that have been idle or incomplete for too long at `now`, in seconds of the monotonic
+        clock."""
         waiting: dict[Any, tuple[object, float]] = {}
         for connection in tuple(self._connections):
             if connection.idle_since is not None:
@@ -75,8 +75,8 @@ class HalfRequests:
 
 
 def _missing(connection: Any) -> tuple[object, float] | None:
-    """Which part of a request a connection that is not idle still wants from its client, and for how many seconds it
-    may. None: nothing is missing."""
+    """Return the missing part of a request on a connection that is not idle, and the seconds allowed for it. None:
+    nothing is missing."""
     cycle = connection.cycle
     if connection.is_answered_early:
         return ("rest", cycle), REST

@@ -1,4 +1,4 @@
-"""The headers of a request by name, for rooms that stand before the framework."""
+"""Request headers by name, for code that runs before the framework."""
 
 from typing import Any, cast
 
@@ -8,8 +8,9 @@ _PLACE = "cambist.headers"
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """Headers by lower-case name, read once for a request. Of several of a name the first counts, as for the framework:
-    who is counted must be who is authorized. Several X-Forwarded-For are one list, as proxies write them."""
+    """Return the headers by lower-case name, read once per request. If a name repeats, the first value counts, as in
+    the framework: rate limits and authentication must see the same key. Repeated X-Forwarded-For headers are joined to
+    one list, as proxies write them."""
     room = cast("dict[str, Any]", scope)
     known: dict[bytes, bytes] | None = room.get(_PLACE)
     if known is None:

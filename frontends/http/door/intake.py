@@ -1,10 +1,10 @@
-"""Bounds how much new work a process takes in (docs/operations.md "Overload"), so that what it takes is answered soon,
-and what it refuses costs little.
+"""Overload control: limits on the new work that a process begins (docs/operations.md "Overload"), so that admitted work
+is answered soon and refusals cost little.
 
-New work is every request but GET, HEAD and OPTIONS, which never wait here. It begins at once while fewer requests than
-`_room` are under way. Else it waits, before its body is read or its caller looked up; one that would wait too long is
-refused with 503 and Retry-After, mostly as soon as it comes. `_room` follows the delay of the event loop, not the time
-that requests take: many that wait for a bank slow nobody down.
+New work is every request except GET, HEAD and OPTIONS, which never wait here. A request begins at once while fewer than
+`_room` are under way. Otherwise it waits, before its body is read or its caller authenticated. A request that would
+wait too long is refused with 503 and Retry-After, usually on arrival. `_room` follows the delay of the event loop, not
+the duration of requests: many requests that wait for a bank do not slow down others.
 """
 
 import asyncio
@@ -19,45 +19,46 @@ from ...telemetry.counters import Counters
 from ...telemetry.requests import NONE, method_of
 
 PATIENCE = 2.0
-"""Seconds that new work may wait before it is begun."""
+"""Longest wait before new work begins, in seconds."""
 
 HOPE = 0.75
-"""Seconds that new work may be expected to wait, at the present rate, to be let wait at all."""
+"""Longest expected wait, at the present rate, for which a new request is queued, in seconds."""
 
 RETRY_AFTER = 5
-"""Seconds: the header of a refusal."""
+"""Value of Retry-After in a refusal, in seconds."""
 
 MOST_WAITING = 2048
-"""Requests that wait, at most, at whatever rate: parts of their bodies are in memory."""
+"""Largest number of waiting requests, at any rate: parts of their bodies are in memory."""
 
 LOOK = 0.02
-"""Seconds between two measurements of the loop's delay, while much is under way."""
+"""Seconds between two measurements of the event loop's delay under load."""
 
 LATE = 0.08
-"""Seconds of average delay above which the room shrinks; below an eighth of it the room grows."""
+"""Average delay, in seconds, above which `_room` shrinks. Below an eighth of it `_room` grows."""
 
 ROOM = 128
 LEAST_ROOM = 32
 MOST_ROOM = 384
-"""Requests under way at once: at first, at least, at most. Commits of many at once cost little more than of one. At
-most: more than wait for one bank (the 64 calls and 256 waiting ones of `guard/bulkheads.py`), so that it keeps nobody
-else waiting, and no more, because each takes some 15 KB, three to four times what one takes that waits."""
+"""Requests under way at once: initially, at least, at most. Concurrent commits cost little more than one. The maximum
+is above the number that can wait for one bank (64 calls and 256 queued in `guard/bulkheads.py`), so that one bank
+blocks nobody else. It is no higher, because each request uses some 15 KB, three to four times as much as a waiting one.
+"""
 
 REFUSALS = 100
-"""Connections with a refused request that are read again after each look, at most. To read and refuse costs a tenth of
-what it costs to serve: without a bound a flood would take all the time there is."""
+"""Largest number of connections with a refused request that are read again after each check. Reading and refusing costs
+a tenth of serving, so without a limit a flood would use all the time."""
 
 QUIET = 2.0
-"""Seconds from the end of a rush until its memory is given back to the system."""
+"""Seconds from the end of an overload until its memory is returned to the system."""
 
 _MEMORY = 0.5
-"""Seconds over which the rate of beginnings is averaged."""
+"""Time constant of the average start rate, in seconds."""
 
 log = logging.getLogger("cambist.http")
 
 
 class _Waits(NamedTuple):
-    """A request that waits; `since` when its connection was heard, in seconds of the monotonic clock."""
+    """A waiting request. `since` is its arrival, in seconds of the monotonic clock."""
 
     since: float
     protocol: Any
@@ -66,7 +67,7 @@ class _Waits(NamedTuple):
 
 
 class Intake:
-    """Admits the new work of one process. What waits is begun, or refused, in the order in which it came."""
+    """Admission of the new work of one process. Waiting requests are begun or refused in order of arrival."""
 
     def __init__(self, clock: Clock, counters: Counters | None = None) -> None:
         self._clock = clock
@@ -78,19 +79,19 @@ class Intake:
         self._looked_at = 0.0
         self._late = 0.0
         self._begun = 0
-        """Requests begun since the last look."""
+        """Requests begun since the last check."""
         self._rate: float | None = None
-        """Beginnings per second while some wait; None: not known yet."""
+        """Requests begun per second while others wait; None: not yet known."""
         self.under_way = 0
         self.refused = 0
         self._told = 0
 
     def now(self) -> float:
-        """Seconds of a clock that never jumps."""
+        """Return the time of the monotonic clock, in seconds."""
         return self._clock.monotonic()
 
     def take(self, protocol: Any, cycle: Any, app: Any) -> None:
-        """Begin this request, let it wait, or refuse it."""
+        """Begin this request, queue it, or refuse it."""
         if not self._waiting and self.under_way < self._room:
             self._begin(protocol, cycle, app)
             if self.under_way > LEAST_ROOM and not self._looks:
@@ -106,8 +107,8 @@ class Intake:
             self._look_later()
 
     def look(self) -> None:
-        """Adjust the room and the rate by what passed since the last look; refuse what waited for `PATIENCE`, and begin
-        what there is room for."""
+        """Adjust the limit and the rate from what happened since the last check. Refuse requests that waited for
+        `PATIENCE`, and begin as many as the limit allows."""
         now = self._clock.monotonic()
         passed = max(now - self._looked_at, LOOK)
         self._late += (passed - LOOK - self._late) * 0.2
@@ -139,17 +140,17 @@ class Intake:
             since, protocol, cycle, app = self._waiting.popleft()
             if now - since >= PATIENCE:
                 self._refuse(protocol, cycle)
-            elif not cycle.disconnected:  # else its client is gone, and nothing was done for it
+            elif not cycle.disconnected:  # otherwise the client has disconnected, and nothing was done for it
                 self._begin(protocol, cycle, app)
 
     def rest(self, protocol: Any) -> None:
-        """Leave a connection unread whose request was refused, until a look has it `wake`."""
+        """Leave the connection of a refused request unread until a later check wakes it."""
         self._resting.append(protocol)
         if not self._looks:
             self._look_later()
 
     def _wake(self) -> None:
-        """Have up to `REFUSALS` of these connections read on."""
+        """Resume reading up to `REFUSALS` of these connections."""
         for _ in range(min(len(self._resting), REFUSALS)):
             self._resting.popleft().wake()
 
@@ -189,8 +190,8 @@ class Intake:
 
 
 def _give_back() -> None:
-    """Return the memory of thousands of closed connections to the system: the C library would keep it."""
-    import ctypes  # loaded when the rush began
+    """Return the memory of thousands of closed connections to the system, which the C library would keep."""
+    import ctypes  # already loaded by `_look_later`
 
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library

@@ -1,4 +1,4 @@
-"""What most processes are never asked for: made when it is, without holding up the event loop."""
+"""Values made on first use in a thread, so that they do not block the event loop. Most processes never need them."""
 
 from asyncio import Lock, to_thread
 from collections.abc import Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A value that is made in a thread when it is first asked for, and kept."""
+    """A value that is made in a thread on first use, and kept."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -16,7 +16,7 @@ class Kept(Generic[T]):
         self._making = Lock()
 
     async def value(self) -> T:
-        """Those who ask while it is being made wait for the same."""
+        """Return the value, and make it on first use. Concurrent callers wait for the same value."""
         if self._made is None:
             async with self._making:
                 if self._made is None:

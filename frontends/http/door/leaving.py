@@ -1,8 +1,9 @@
-"""Stops the server without cutting a request (docs/operations.md "Deployment").
+"""Stop of the server without cutting a request (docs/operations.md "Deployment").
 
-Told to stop, it serves on for a moment as a lame duck: `/readyz` answers 503, which sends balancers elsewhere, and
-every answer says `Connection: close`, which empties clients' pools. Then it closes its listening sockets, and last the
-connections on which nothing more comes."""
+After the signal the server continues for a moment as a lame duck: `/readyz` answers 503, so load balancers stop sending
+requests, and every answer has `Connection: close`, which empties clients' pools. Then it closes its listening sockets,
+and finally the idle connections.
+"""
 
 import asyncio
 import logging
@@ -22,11 +23,11 @@ from .entrance import Entrance
 from .streams import WindowStreams
 
 LOOK = 0.02
-"""Seconds between two looks at the open connections."""
+"""Seconds between two checks of the open connections."""
 
 SETTLING = 1.0
-"""Seconds that a connection without a whole request is left open after the sockets were closed: its bytes may be on
-their way."""
+"""Seconds that a connection without a complete request stays open after the sockets are closed: its bytes may be in
+transit."""
 
 _CLOSE = (b"connection", b"close")
 
@@ -34,7 +35,7 @@ log = logging.getLogger("cambist.serve")
 
 
 class Departure:
-    """Whether the server was told to stop: what `/readyz` goes by."""
+    """Whether the server is stopping. `/readyz` reads it."""
 
     __slots__ = ("begun",)
 
@@ -43,8 +44,8 @@ class Departure:
 
 
 class LeavingServer(uvicorn.Server):
-    """uvicorn's server, which sets `ready` once it accepts requests, and serves on for `lame_duck` seconds after
-    SIGTERM. SIGINT, or a second signal, ends that at once."""
+    """uvicorn's server, which sets `ready` once it accepts requests, and continues for `lame_duck` seconds after
+    SIGTERM. SIGINT or a second signal ends that at once."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class LeavingServer(uvicorn.Server):
         self._doors: list[Entrance] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As the server's, with listening sockets of ours (entrance.py)."""
+        """Start as uvicorn does, with our own listening sockets (entrance.py)."""
         await super().startup([])
         protocol: Any = self.config.http_protocol_class
         kept = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
@@ -74,13 +75,13 @@ class LeavingServer(uvicorn.Server):
         self.ready.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """As the server's; note whether there is time to serve on."""
+        """Handle the signal as uvicorn does, and note whether to skip the lame duck phase."""
         self._hurried = self._hurried or self.should_exit or sig != signal.SIGTERM
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Announce the stop, serve on, close the sockets, answer what comes on open connections; then as the
-        server's."""
+        """Announce the stop, continue to serve, close the sockets, answer requests on open connections; then shut down
+        as uvicorn does."""
         self._departure.begun = True
         for connection in self._connections():
             if connection.cycle is not None:
@@ -89,7 +90,7 @@ class LeavingServer(uvicorn.Server):
         self._say_close()
         for door in self._doors:
             await door.close()
-        # Payer windows listen for half an hour: they come back to another process by themselves.
+        # Payer windows hold their streams for up to half an hour. They reconnect to another process by themselves.
         self._streams.end()
         await self._settle()
         await super().shutdown(sockets)
@@ -102,12 +103,12 @@ class LeavingServer(uvicorn.Server):
         while self._clock.monotonic() < until:
             if self._hurried:
                 return
-            await self.on_tick(0)  # a new Date
+            await self.on_tick(0)  # updates the Date header
             self._say_close()
             await self._clock.sleep(LOOK)
 
     def _connections(self) -> list[Any]:
-        """The open connections: uvicorn's protocols, of HTTP only."""
+        """Return the open connections: uvicorn's HTTP protocols."""
         return list(self.server_state.connections)
 
     def _say_close(self) -> None:
@@ -115,8 +116,8 @@ class LeavingServer(uvicorn.Server):
             self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
 
     async def _settle(self) -> None:
-        """Close the connections that are between two requests and have sent nothing, for `SETTLING` seconds at most.
-        One that asks now is answered, which closes it."""
+        """Close the connections that are between two requests and have sent nothing, for at most `SETTLING` seconds. A
+        connection with a new request is answered, which closes it."""
         until = self._clock.monotonic() + SETTLING
         while not self.force_exit:
             resting = [each for each in self._connections() if _is_resting(each)]
@@ -133,7 +134,7 @@ class LeavingServer(uvicorn.Server):
 
 
 def _is_resting(connection: Any) -> bool:
-    """Whether a connection of the server (uvicorn's protocol) has no request under way."""
+    """Whether a connection (uvicorn's protocol) has no request under way."""
     cycle = connection.cycle
     return (cycle is None or cycle.response_complete) and not connection.transport.is_closing()
 
@@ -144,7 +145,7 @@ def _number(connection: Any) -> int:
 
 
 def _readable(connections: Iterable[Any]) -> set[int]:
-    """The file descriptors of those that sent bytes which were not read yet."""
+    """Return the file descriptors of connections with unread bytes."""
     poll = select.poll()
     for connection in connections:
         poll.register(_number(connection), select.POLLIN)

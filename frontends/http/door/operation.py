@@ -1,5 +1,5 @@
-"""An operation of the interface: one row, of which its place in the table and its description are made; and the request
-that its handler gets."""
+"""An operation of the API: one row that defines both its route and its OpenAPI description. Also the request that its
+handler gets."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -26,7 +26,7 @@ Refusals = Mapping[int, tuple[str, ...]]
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A query value."""
+    """A query parameter."""
 
     name: str
     meaning: str
@@ -35,44 +35,44 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class AppContext(msgspec.Struct, frozen=True):
-    """What an application has for all its requests, beside the ports."""
+    """Objects that an application shares among all its requests, besides the ports."""
 
     streams: WindowStreams
     trusted_proxies: Sequence[Network]
     degraded: Callable[[], Awaitable[list[str]]]
-    """Names what does not work as it should."""
+    """Returns the names of degraded parts."""
     written: ByteCounter
-    """Counts what accounts write in a day."""
+    """Counts the bytes that accounts write in a day."""
 
 
 class ApiRequest(msgspec.Struct, Generic[Body]):
-    """A request of the interface as handlers get it."""
+    """A request of the API as handlers get it."""
 
     context: AppContext
     scope: HTTPScope
     headers: Mapping[bytes, bytes]
-    """By lower-case name; of several of a name the first."""
+    """Headers by lower-case name. If a name repeats, the first value counts."""
     shape: type[Body] | None
-    """Of the body."""
+    """Type of the body."""
     values: Sequence[str]
-    """Of the path's parameters, in their order."""
+    """Values of the path's parameters, in order."""
     body: bytes = b""
-    """As it came; empty where the operation takes none."""
+    """The raw body; empty if the operation takes none."""
 
     @property
     def id(self) -> str:
-        """The object that the path names."""
+        """Id of the object that the path names."""
         return self.values[0]
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The query's values; of several of a name the first counts."""
+        """Values of the query. If a name repeats, the first value counts."""
         text = self.scope["query_string"]
         return dict(reversed(parse_qsl(text.decode("latin-1"), keep_blank_values=True))) if text else {}
 
     def asked(self, kind: type[T]) -> T:
-        """The query's values as a filter, a struct whose fields are named as they are. What it has no field for is
-        left aside (docs/concepts.md "Requests in general")."""
+        """Return the query as a filter: a struct whose fields have the names of the parameters. Unknown parameters are
+        ignored (docs/concepts.md "Requests in general")."""
         query, names = self.query, zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
         return kind(**{field: query[name] for field, name in names if name in query})
 
@@ -84,11 +84,12 @@ class ApiRequest(msgspec.Struct, Generic[Body]):
 
     @property
     def address(self) -> str:
-        """The client's, beyond the proxies that are trusted."""
+        """The client's address, as reported by trusted proxies."""
         return address_of(self.scope, self.headers, self.context.trusted_proxies)
 
     def read(self) -> Body:
-        """The body, read as the operation's shape: use cases call this when its turn comes in the order of refusals.
+        """Return the body parsed as the operation's shape. Use cases call this at the point where body errors come in
+        the order of refusals.
 
         Raises: Refusal VALIDATION_ERROR.
         """
@@ -100,46 +101,46 @@ class ApiRequest(msgspec.Struct, Generic[Body]):
 
 
 Handler = Callable[[Ports, Any, ApiRequest[Body]], Awaitable[ASGIApp]]
-"""Given the ports, the Caller (None where no key pair is asked for) and the request, makes the answer: an `Answer`, or
-whatever else can send itself. Raises: what becomes a refusal in errors.py."""
+"""A handler gets the ports, the Caller (None where no key pair is required) and the request, and returns the answer: an
+`Answer` or another ASGI application. errors.py turns the exceptions it raises into refusals."""
 
 
 class Operation(msgspec.Struct, Generic[Body], frozen=True):
     """One method of one path."""
 
     id: str
-    """Its name in the description: verb and object."""
+    """Name of the operation in the OpenAPI document: verb and object."""
     method: str
     path: str
-    """From the root on, with `{parameters}`."""
+    """Path from the root, with `{parameters}`."""
     tag: str
     summary: str
     handler: Handler[Body]
     answer: Any = None
-    """The type of a good answer; None: there is none."""
+    """Type of a successful answer; None: no body."""
     status: int = 200
     body: type[Body] | None = None
-    """What the handler reads the body as; `bytes`: as it came, of any content type; None: it takes none."""
+    """Type that the handler parses the body as; `bytes`: the raw body of any content type; None: no body."""
     query: tuple[Query, ...] = ()
     refusals: Refusals = {}
-    """Beside those that every call may meet."""
+    """Refusals besides those common to every operation."""
     creates: bool = False
-    """Takes an Idempotency-Key; 201, and 200 for a repeat."""
+    """Whether it takes an Idempotency-Key: 201, and 200 for a repeat."""
     keyed: bool = True
-    """Needs a key pair, and is counted."""
+    """Whether it requires a key pair and is counted."""
     also_as: str | None = None
-    """A further media type of a good answer, of which nothing but that it is text is said."""
+    """A further media type of a successful answer, described only as text."""
     failing: int | None = None
     """A further status that has the same answer."""
 
     right: Right | None = None
-    """What a key has to have the right to, of an operation that changes something. Reads need `read`, all else of the
-    sandbox `sandbox`."""
+    """Right that a key needs for an operation that changes something. Reads need `read`; all other sandbox operations
+    need `sandbox`."""
 
     is_sandbox: bool = False
-    """Whether it is not there for live keys: by its path."""
+    """Whether it is hidden from live keys. Derived from its path."""
     needs: Right = Right.READ
-    """The right that it needs, wherever that is said."""
+    """The right that the operation needs, given or derived."""
 
     def __post_init__(self) -> None:
         is_sandbox = self.path.startswith(_SANDBOX)
@@ -152,18 +153,18 @@ class Operation(msgspec.Struct, Generic[Body], frozen=True):
 
 
 PAGES = (
-    Query("page", "From 1.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": 1}),
+    Query("page", "Page number, from 1.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": 1}),
     Query("per_page", "Elements per page.", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_MAX, "default": 20}),
 )
 FORMATS = ("json", "csv")
-FORMAT = Query("format", "`csv`: all lines in one file, without pages.", {"enum": [*FORMATS], "default": "json"})
+FORMAT = Query("format", "`csv` returns all lines in one file, without pages.", {"enum": [*FORMATS], "default": "json"})
 MOMENT = {"type": "string", "format": "date-time"}
 DAY = {"type": "string", "format": "date"}
 UUID = {"type": "string", "format": "uuid"}
 MADE = (
-    Query("created_from", "Made at this moment or later.", MOMENT),
-    Query("created_to", "Made before this moment.", MOMENT),
+    Query("created_from", "Created at this time or later.", MOMENT),
+    Query("created_to", "Created before this time.", MOMENT),
 )
-"""How every list of what is made at some moment is narrowed (core/usecases/paging.py: MomentFilter)."""
-FOUND_BY = (Query("external_id", "Exactly this."), *MADE)
-"""The same of what merchants give an id of theirs (ListFilter)."""
+"""Filter of every list by time of creation (core/usecases/paging.py: MomentFilter)."""
+FOUND_BY = (Query("external_id", "Exact match."), *MADE)
+"""The same filter for objects that have a merchant's external id (ListFilter)."""

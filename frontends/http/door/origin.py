@@ -1,4 +1,4 @@
-"""The client address by which what has no key is counted: requests, uploads and the streams of pages."""
+"""The client address, used to count requests, uploads and page streams that have no key."""
 
 from collections.abc import Collection, Mapping
 from ipaddress import IPv4Address, IPv6Address
@@ -12,12 +12,12 @@ from .headers import headers_of
 
 
 def origin(request: Request[Any, Any, Any], trusted_proxies: Collection[Network]) -> str:
-    """Where a request comes from, beyond the proxies that are trusted."""
+    """Return the client's address, as reported by trusted proxies."""
     return address_of(request.scope, headers_of(request.scope), trusted_proxies)
 
 
 def address_of(scope: HTTPScope, known: Mapping[bytes, bytes], trusted_proxies: Collection[Network]) -> str:
-    """The same of a request that is not the framework's; `known` are its headers."""
+    """Return the same for an ASGI scope outside the framework. `known` are its headers."""
     client = scope.get("client")
     forwarded = known.get(b"x-forwarded-for")
     return client_ip(
@@ -28,7 +28,7 @@ def address_of(scope: HTTPScope, known: Mapping[bytes, bytes], trusted_proxies: 
 def whole_address_of(
     scope: HTTPScope, known: Mapping[bytes, bytes], trusted_proxies: Collection[Network]
 ) -> IPv4Address | IPv6Address | None:
-    """The same as an address, IPv6 in full; None where it has none."""
+    """Return the same as an address object with the full IPv6 address; None if there is no address."""
     client = scope.get("client")
     forwarded = known.get(b"x-forwarded-for")
     return client_address(

@@ -1,27 +1,27 @@
-"""`ParseBudget` bounds what all connections of a process parse in one turn of the event loop, so that a flood on many
-connections delays the others by milliseconds (docs/limits.md "Sizes")."""
+"""`ParseBudget` limits the bytes that all connections of a process parse in one iteration of the event loop, so that a
+flood on many connections delays the others only by milliseconds (docs/limits.md "Sizes")."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
 from typing import Protocol
 
 TURN = 32 * 1024
-"""Bytes of one connection that are parsed in one turn of the loop."""
+"""Bytes of one connection that are parsed in one iteration of the loop."""
 
 ALL = 8 * TURN
-"""Bytes of all connections together that are parsed in one turn of the loop."""
+"""Bytes of all connections together that are parsed in one iteration of the loop."""
 
 
 class Reader(Protocol):
-    """A connection that holds bytes which it has not parsed."""
+    """A connection that holds unparsed bytes."""
 
     def read_on(self) -> None:
-        """Parse what is held."""
+        """Parse the held bytes."""
 
 
 class ParseBudget:
-    """Connections spend the budget as they parse. One that holds bytes continues in a later turn, in the order in which
-    connections began to hold them."""
+    """Budget that connections spend as they parse. A connection with held bytes continues in a later iteration, in the
+    order in which connections began to hold bytes."""
 
     def __init__(self) -> None:
         self._spent = 0
@@ -29,17 +29,17 @@ class ParseBudget:
         self._waiting: deque[Reader] = deque()
 
     def spend(self, loop: AbstractEventLoop, size: int) -> None:
-        """Count bytes that were parsed in this turn of the loop."""
+        """Count bytes parsed in this iteration of the loop."""
         self._spent += size
         self._schedule(loop)
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more may be parsed in this turn."""
+        """Whether nothing more may be parsed in this iteration."""
         return self._spent >= ALL
 
     def later(self, loop: AbstractEventLoop, reader: Reader) -> None:
-        """Have `reader` read on in a later turn."""
+        """Have `reader` continue in a later iteration."""
         self._waiting.append(reader)
         self._schedule(loop)
 
@@ -49,7 +49,7 @@ class ParseBudget:
             loop.call_soon(self._next_turn, loop)
 
     def _next_turn(self, loop: AbstractEventLoop) -> None:
-        """Begin a new turn with those who waited longest."""
+        """Start a new iteration with the connections that waited longest."""
         self._scheduled = False
         self._spent = 0
         for _ in range(len(self._waiting)):

@@ -1,5 +1,5 @@
-"""What the routers and the application have over the framework's: they are made in a third of its time, which is most
-of what a sandbox in memory takes until it answers (docs/testing.md)."""
+"""Router and application classes that the framework builds three times faster. Building them is most of the start of an
+in-memory sandbox (docs/testing.md)."""
 
 from typing import Any, Self
 
@@ -9,21 +9,22 @@ from litestar.plugins import PluginProtocol
 
 
 class Router(CopiedRouter):
-    """A router that is registered once. The framework copies a router deeply, with all that its handlers refer to, each
-    time that it is registered with another, for those who register one twice."""
+    """A router that is registered once. The framework deep-copies a router with all that its handlers refer to on every
+    registration, in case it is registered twice."""
 
     __slots__ = ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Itself."""
+        """Return the router itself."""
         return self
 
 
 class Application(Litestar):
-    """The framework without its plugins for kinds of models that are not used here, pydantic's and attrs': it imports
-    both libraries, half as much as all of this program, wherever they happen to be installed."""
+    """The framework without its plugins for pydantic and attrs models, which are not used here. It imports both
+    libraries wherever they are installed: half as much code as this whole program."""
 
     @staticmethod
     def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
-        # Not of the framework's interface: should it call this otherwise one day, it brings its plugins again.
+        # This method is not part of the framework's public interface. If a later version calls it differently, the
+        # plugins are loaded again.
         return plugins

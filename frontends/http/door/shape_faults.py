@@ -1,5 +1,5 @@
-"""What is wrong with a body, in the words of JSON: the decoder's own speak of Python's types
-(docs/concepts.md "Requests in general")."""
+"""Validation messages in terms of JSON, because the decoder's own messages name Python types (docs/concepts.md
+"Requests in general")."""
 
 import re
 from typing import Any, Final, get_args
@@ -24,8 +24,8 @@ _AMOUNT = re.compile(r"(?:^|\.)(?:[a-z]+_)*amount(?:_[a-z]+)?\Z|_(?:rub|usdt)\Z"
 
 
 def explain(text: str, shape: Any) -> tuple[str, str]:
-    """The decoder's message about a body of this shape, as a path and a message: it names a missing or unknown field
-    only in its text."""
+    """Return the path and the message for the decoder's error about a body of this shape. The decoder names a missing
+    or unknown field only in its text."""
     found = _AT.match(text)
     what = found["what"] if found else text
     path = (found["path"] or "").lstrip(".") if found else ""
@@ -53,7 +53,7 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _names(shape: Any, path: str) -> list[str]:
-    """The names of the fields at a path; none where no object of known fields stands."""
+    """Return the names of the fields at a path; empty if the path is not an object with known fields."""
     place = _object(shape)
     for part in path.split(".") if path else ():
         types = {} if place is None else {each.encode_name: each.type for each in msgspec.structs.fields(place)}
@@ -62,6 +62,6 @@ def _names(shape: Any, path: str) -> list[str]:
 
 
 def _object(of: Any) -> type[msgspec.Struct] | None:
-    """The one kind of object that a type takes."""
+    """Return the object type that a type accepts, if any."""
     kinds = (each for each in (of, *get_args(of)) if isinstance(each, type) and issubclass(each, msgspec.Struct))
     return next(kinds, None)

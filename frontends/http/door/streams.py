@@ -1,4 +1,4 @@
-"""Server-sent events of a page: what it is told when, and how all of them end when the server stops."""
+"""Server-sent events of a page, and their end when the server stops."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
@@ -12,43 +12,43 @@ from ....ports.faults import Unavailable
 from .concurrency import ConcurrencyLimit
 
 HEARTBEAT = 15.0
-"""Seconds of silence after which a stream says that it is alive, so that no proxy closes it."""
+"""Seconds of silence after which a stream sends a heartbeat, so that no proxy closes it."""
 STREAM_LIFETIME = 1800.0
 """Seconds after which a stream ends; the page opens a new one."""
 RETRY_MILLIS = 3000
-"""How long a page waits before it opens a broken stream again."""
+"""Milliseconds that a page waits before it reopens a broken stream."""
 PER_PAGE = 8
-"""Streams of one page (a payment, a subscription; test events of one account) in a process."""
+"""Largest number of streams of one page (a payment, a subscription, test events of an account) in a process."""
 PER_ADDRESS = 30
-"""Streams of one client address in a process."""
+"""Largest number of streams of one client address in a process."""
 CLOSED = {"status": None, "face": "closed"}
-"""What a page is told of what it can no longer show."""
+"""Event for an object that the page can no longer show."""
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """Whose a stream is: of one page, and of one address, there are only so many."""
+    """Page and address of a stream. The number of streams is limited for each."""
 
     page: str
     address: str
 
 
 class WindowStreams:
-    """The open event streams of one process, so that they can be counted and ended.
+    """The open event streams of one process, for counting and ending them.
 
-    A web server that is told to stop waits for its answers to finish, and only then ends the application's lifespan;
-    an event stream would hold it until its deadline. So whoever stops the server calls `end()` first.
+    A web server that is stopping waits for its answers to finish before it ends the application's lifespan; an event
+    stream would hold it until its deadline. So call `end()` before stopping the server.
     """
 
     def __init__(self, limit: int = 1000) -> None:
         self.limit = limit
-        """Above it pages poll instead: an open stream costs a read a second."""
+        """Largest number of open streams, because each costs a read per second. Above it pages poll instead."""
         self.open = 0
         self._pages = ConcurrencyLimit(PER_PAGE)
         self._addresses = ConcurrencyLimit(PER_ADDRESS)
         self._ended = asyncio.Event()
 
     def is_free(self, seat: Seat) -> bool:
-        """Whether one more stream may be opened for this page and this address; else the page polls."""
+        """Whether another stream may be opened for this page and address; otherwise the page polls."""
         return (
             not self._ended.is_set()
             and self.open < self.limit
@@ -67,11 +67,11 @@ class WindowStreams:
             self.open -= 1
 
     def end(self) -> None:
-        """Close all streams now, and open none any more. Call it in the server's event loop."""
+        """Close all streams now, and open no new ones. Call it in the server's event loop."""
         self._ended.set()
 
     async def pause(self, clock: Clock, seconds: float) -> bool:
-        """Let `seconds` pass. False when the streams were ended meanwhile."""
+        """Wait for `seconds`. Return False if the streams were ended meanwhile."""
         waits = [asyncio.ensure_future(clock.sleep(seconds)), asyncio.ensure_future(self._ended.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -82,20 +82,20 @@ class WindowStreams:
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What a page is told at one moment. Pages are told again when `key` changes."""
+    """State of a page at one moment. The page gets a new event when `key` changes."""
 
     wire: Mapping[str, Any]
     key: tuple[Any, ...]
     is_final: bool
     pause: float
-    """Seconds until the next look."""
+    """Seconds until the next read."""
 
 
 async def follow(
     clock: Clock, streams: WindowStreams, seat: Seat, seen: Sight, read: Callable[[], Awaitable[Sight | None]]
 ) -> AsyncGenerator[bytes, None]:
-    """Server-sent events of whatever `read` looks at. It looks by the clock, and keeps still while the storage is
-    away."""
+    """Yield server-sent events of the state that `read` returns. It reads at intervals, and sends nothing while the
+    storage is unavailable."""
     opened = spoken = clock.monotonic()
     with streams.taken(seat):
         yield f"retry: {RETRY_MILLIS}\n\n".encode() + _frame(seen.wire)

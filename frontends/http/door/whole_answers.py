@@ -1,5 +1,5 @@
-"""An answer that is whole is one write: the server makes two of it, head and body, each a packet that wakes the client,
-and looks at each header by itself, of which an answer has a dozen. All others, streams above all, are the server's."""
+"""Sending of a complete answer as one write. uvicorn makes two writes, head and body, each a packet that wakes the
+client, and checks each of a dozen headers separately. Other answers, mainly streams, are left to uvicorn."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ _NAMES = frozenset(
         b"x-request-id",
     )
 )
-"""Headers that say nothing to the server but what `content-length` says."""
+"""Headers without effect on the server, besides `content-length`."""
 _CONTROL = bytes({*range(32), 127} - {9})
-"""What no value of a header has."""
+"""Bytes that no header value contains."""
 _WITHOUT_BODY = frozenset((204, 304))
 
 
 async def answer_whole(app: ASGIApp, cycle: Any, scope: Scope, receive: Receive, send: Send) -> None:
-    """Have the application answer the request of this cycle of the server, whose `send` this is."""
+    """Have the application answer the request of this cycle. `send` is uvicorn's."""
     begun: Any = {}
     head = b""
 
@@ -58,7 +58,7 @@ async def answer_whole(app: ASGIApp, cycle: Any, scope: Scope, receive: Receive,
 
 
 def _head_of(cycle: Any, message: Any) -> bytes:
-    """The head as it is written; nothing where it is the server's to write."""
+    """Return the head as bytes; empty if uvicorn must write it."""
     status, headers = message["status"], [*cycle.default_headers, *message.get("headers", ())]
     if status in _WITHOUT_BODY or not (cycle.keep_alive and headers) or cycle.scope["method"] == "HEAD":
         return b""
@@ -74,13 +74,13 @@ def _length(begun: Any) -> int:
 
 
 def _write(cycle: Any, answer: bytes) -> None:
-    """Write the answer and end the request, as the server does."""
+    """Write the answer and end the request, as uvicorn does."""
     if cycle.disconnected:
         return
     cycle.response_started = cycle.response_complete = True
     cycle.waiting_for_100_continue = False
     cycle.transport.write(answer)
     cycle.message_event.set()
-    if not cycle.keep_alive:  # the server began to leave since
+    if not cycle.keep_alive:  # the server began to stop meanwhile
         cycle.transport.close()
     cycle.on_response()

@@ -1,1 +1,1 @@
-"""The interface described: values, meanings and examples beside the rows of operations; `/docs` is drawn from it."""
+"""The OpenAPI document, built from the operations with values, meanings and examples, and the pages of `/docs`."""

@@ -1,4 +1,4 @@
-"""What the page `/docs` shows, made of the OpenAPI document and of nothing else but the catalogue of refusals."""
+"""Content of the page `/docs`, built only from the OpenAPI document and the catalogue of refusals."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,11 +16,11 @@ _ADVICE = {
     Retry.NEW_KEY: "Try again with a new key.",
 }
 _DEEPEST = 3
-"""How far objects in objects are spelled out."""
+"""Depth to which nested objects are listed."""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter, or a field of a body; those inside of objects have dots in their names."""
+    """A parameter, or a field of a body. Fields of nested objects have dots in their names."""
 
     name: str
     where: str
@@ -30,7 +30,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal that the operation may meet."""
+    """A refusal of the operation."""
 
     status: str
     code: str
@@ -40,7 +40,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Good(msgspec.Struct, frozen=True, kw_only=True):
-    """A good answer."""
+    """A successful answer."""
 
     status: str
     meaning: str
@@ -48,7 +48,7 @@ class Good(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation, or one webhook."""
+    """One operation or one webhook."""
 
     id: str
     method: str
@@ -57,12 +57,12 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[Field, ...]
     body: tuple[Field, ...]
     calls: tuple[Sample, ...]
-    """In each language; none for webhooks."""
+    """The call in each language; empty for webhooks."""
     tried: str
-    """What the form that tries it sends at first, as JSON."""
+    """First content of the form for trying the operation, as JSON."""
     is_keyed: bool
     creates: bool
-    """It takes an Idempotency-Key."""
+    """Whether it takes an Idempotency-Key."""
     request: str
     good: tuple[Good, ...]
     answer: tuple[Field, ...]
@@ -70,7 +70,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """What is about one subject."""
+    """Operations about one subject."""
 
     name: str
     id: str
@@ -88,7 +88,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reference(document: Json) -> Reference:
-    """The page of this document."""
+    """Return the page of this document."""
     reader = _Reader(document)
     groups = []
     for tag in document["tags"]:
@@ -112,7 +112,7 @@ def reference(document: Json) -> Reference:
 
 
 class _Reader:
-    """Reads one document."""
+    """Reader of one document."""
 
     def __init__(self, document: Json) -> None:
         self._components = document["components"]
@@ -218,7 +218,7 @@ class _Reader:
                 yield from self._fields(inner, dots, depth + 1)
 
     def _resolved(self, schema: Json) -> Json:
-        """A schema behind its reference, or behind the one reference that may also be null."""
+        """Return the schema behind a reference, or behind a nullable reference."""
         if "$ref" in schema:
             rest = {key: value for key, value in schema.items() if key != "$ref"}
             found = self._components["schemas"][schema["$ref"].rpartition("/")[2]]
@@ -227,7 +227,7 @@ class _Reader:
         return self._resolved(wanted[0]) if len(wanted) == 1 else schema
 
     def _kind(self, schema: Json) -> str:
-        """`string (uuid) or null`, `paid, failed`, `array of object`."""
+        """Return the type as text: `string (uuid) or null`, `paid, failed`, `array of object`."""
         if "const" in schema:
             return f"`{schema['const']}`"
         if "enum" in schema:

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the guides as pages to read, which load nothing from anybody else."""
+"""The OpenAPI document and the guides as HTML pages, which load nothing from other sites."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from .guides import ENGLISH, GROUPS, NAMES, Guide, Library
 from .openapi import openapi_document
 
 Link = Callable[[str], str]
-"""The address of an asset."""
+"""Returns the address of an asset."""
 
 
 class Docs:
-    """Draws the pages of one service. `assets` makes the addresses of what a page loads, from where `/docs` stands for
-    that page."""
+    """Renderer of the pages of one service. `assets` returns the addresses of assets for a page, relative to
+    `/docs`."""
 
     def __init__(self, base_url: str, assets: Callable[[str], Link]) -> None:
         self._base_url = base_url
@@ -32,19 +32,19 @@ class Docs:
 
     @property
     def languages(self) -> Sequence[str]:
-        """Those in which there are guides."""
+        """Languages of the guides."""
         return tuple(TEXTS)
 
     def has(self, language: str, name: str) -> bool:
-        """Whether there is a guide of this name in this language."""
+        """Return whether there is a guide of this name in this language."""
         return self._library.has(language, name)
 
     def reference(self) -> bytes:
-        """The page of all operations."""
+        """Render the page of all operations."""
         return self._draw("docs.html", ENGLISH, "", reference=self._reference())
 
     def guide(self, language: str, name: str) -> bytes:
-        """A guide. Raises: KeyError."""
+        """Render a guide. Raises: KeyError."""
         page = self._library.page(language, name)
         place = NAMES.index(name)
         return self._draw(
@@ -52,7 +52,7 @@ class Docs:
             language,
             "../" if language == ENGLISH else "../../",
             page=page,
-            # Safe as it is: made of our own files, without any HTML of theirs.
+            # Safe: made of our own files, whose HTML is dropped.
             body=Markup(self._library.html(page)),  # noqa: S704
             others=[each for each in TEXTS if each != language and self._library.has(each, name)],
             before=self._nearest(language, place - 1),
@@ -60,7 +60,7 @@ class Docs:
         )
 
     def index(self, language: str) -> bytes:
-        """What the search finds: operations, and the sections of all guides."""
+        """Return the search index: operations, and the sections of all guides."""
         found = [
             {
                 "href": f"docs#{each.id}",
@@ -94,7 +94,7 @@ class Docs:
         return self._library.nearest(language, NAMES[place]) if 0 <= place < len(NAMES) else None
 
     def _draw(self, template: str, language: str, up: str, **values: Any) -> bytes:
-        """`up` leads from the page to where `/docs` stands."""
+        """Render a template. `up` is the relative path from the page to the parent of `/docs`."""
         texts: Texts = TEXTS[language]
         groups = [
             (texts.groups[group], [self._library.nearest(language, name) for name in names])
@@ -115,7 +115,7 @@ class Docs:
 
 
 def _address(language: str, name: str) -> str:
-    """Where a guide is served, from where `/docs` stands."""
+    """Return the path of a guide, relative to the parent of `/docs`."""
     return f"docs/{name}" if language == ENGLISH else f"docs/{language}/{name}"
 
 
@@ -124,7 +124,7 @@ def _path(page: Guide) -> str:
 
 
 def _ticks(text: str) -> Markup:
-    """Text with `code` in it."""
+    """Return the text with its `code` as HTML."""
     parts = [str(escape(part)) for part in text.split("`")]
-    # Safe as it is: every part was escaped above.
+    # Safe: every part is escaped above.
     return Markup("".join(f"<code>{part}</code>" if odd % 2 else part for odd, part in enumerate(parts)))  # noqa: S704

@@ -1,4 +1,4 @@
-"""What the pages under `/docs` say beside their text, in each language that guides are read in."""
+"""Texts of the pages under `/docs` around their content, in each language of the guides."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of one language."""
+    """The texts of one language."""
 
     name: str
-    """Of the language, in itself."""
+    """Name of the language, in that language."""
     guides: str
     reference: str
     contents: str

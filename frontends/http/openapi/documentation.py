@@ -1,7 +1,7 @@
-"""`GET /openapi.json`, `GET /docs` and the guides below it: the interface, described (docs/versioning.md "The API").
+"""`GET /openapi.json`, `GET /docs` and the guides below it (docs/versioning.md "The API").
 
-They need no key and are not counted, like the health check. Most processes are never asked for them, so what makes them
-is imported when they are: that and the making take some hundred milliseconds, once, in a thread.
+They need no key and are not counted, like the health check. Most processes never serve them, so their modules are
+imported on the first request. Import and rendering take some hundred milliseconds, once, in a thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,8 @@ _ASSETS = {
 _JSON = "application/json"
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 _HEADERS = {**HEADERS, "Cache-Control": "no-cache"}
-"""As the payer window's, so that nothing from elsewhere can run; but nothing on this page is private."""
+"""Headers of the payer window, so that no foreign script can run. Caching is allowed, because nothing on this page is
+private."""
 _REDIRECTS = 307
 _METHODS: Sequence[Literal["GET", "HEAD"]] = ("GET", "HEAD")
 _FIRST = "quickstart"
@@ -38,7 +39,7 @@ _RUSSIAN = "ru"
 
 
 def openapi_handler(ports: Ports) -> HTTPRouteHandler:
-    """GET /openapi.json."""
+    """Return the handler of GET /openapi.json."""
 
     def make() -> bytes:
         from .openapi import openapi_bytes
@@ -55,13 +56,13 @@ def openapi_handler(ports: Ports) -> HTTPRouteHandler:
 
 
 def linked_assets(at: str) -> Callable[[str], str]:
-    """The addresses of what `docs_router` serves below, for a page that finds it at this path."""
+    """Return the addresses of the assets that `docs_router` serves, for a page that finds it at this path."""
     tags = {name: read_asset(name, media_type).tag for name, media_type in _ASSETS.items()}
     return lambda name: f"{at}/assets/{name}?v={tags[name]}"
 
 
 def docs_router(ports: Ports) -> Router:
-    """The pages, what they load, and what their search finds."""
+    """Return the router of the pages, their assets and their search index."""
     assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
     shelf = _Shelf(ports)
 
@@ -107,18 +108,18 @@ def _moved(where: str) -> Response[bytes]:
 
 
 class _Shelf:
-    """All that is drawn, by a name each."""
+    """All rendered pages by name."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._listed = Kept(self._list)
 
     async def has(self, name: str) -> bool:
-        """Whether there is something of this name."""
+        """Return whether there is a page of this name."""
         return name in await self._listed.value()
 
     async def answer(self, request: Asked, name: str) -> Response[bytes]:
-        """What has this name, or that it is as the reader has it. Raises: NotFoundException."""
+        """Return the page of this name, or 304 if the reader has it. Raises: NotFoundException."""
         wanted = (await self._listed.value()).get(name)
         if wanted is None:
             raise NotFoundException
@@ -140,5 +141,5 @@ class _Shelf:
 
 
 def _once(make: Callable[[], bytes], media_type: str = HTML) -> Kept[Packed]:
-    """Bytes that are made when they are first asked for, and kept."""
+    """Return bytes that are made on first use, and kept."""
     return Kept(lambda: pack(make(), media_type))

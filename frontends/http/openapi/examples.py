@@ -1,5 +1,5 @@
-"""The examples of the OpenAPI document: answers that the service gave (`docs/generate.py` records them), and for every
-refusal its envelope as the catalogue words it."""
+"""Examples of the OpenAPI document: real answers of the service (recorded by `docs/generate.py`), and for every refusal
+its envelope with the catalogue's message."""
 
 import functools
 from collections.abc import Iterable, Mapping
@@ -28,18 +28,18 @@ def _recorded() -> Json:
 
 
 def refusal_example(code: str) -> Json:
-    """The envelope of a refusal."""
+    """Return the envelope of a refusal."""
     details = {"details": _DETAILS[code]} if code in _DETAILS else {}
     return {"error": {"code": code, "message": CATALOGUE[code].meaning, **details}}
 
 
 def refusal_examples(codes: Iterable[str]) -> Json:
-    """References to the envelopes of these codes: they say which codes an answer may have."""
+    """Return references to the envelopes of these codes, which list the codes that an answer may have."""
     return {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
 
 
 def with_examples(document: Json) -> Json:
-    """The same document; its operations and webhooks have their examples now."""
+    """Add the examples to the operations and webhooks of the document, and return it."""
     for operations in document["paths"].values():
         for operation in operations.values():
             _add(operation, _recorded()["operations"].get(operation["operationId"], {}))
@@ -56,5 +56,5 @@ def _add(operation: Json, recorded: Json) -> None:
     for status, response in operation["responses"].items():
         if status in recorded.get("responses", {}):
             content = {**response["content"]["application/json"], "example": recorded["responses"][status]}
-            # A new one each, because 200 and 201 share theirs.
+            # A new dict for each, because 200 and 201 share theirs.
             response["content"] = {**response["content"], "application/json": content}

@@ -1,5 +1,5 @@
-"""The merchants' pages of docs/ as HTML: `../guides/` holds links to them, so that there is one text, in a clone as in
-a wheel. Headings of a page have the same anchors in every language: those of the English text."""
+"""Guides for merchants: pages of docs/ as HTML. `../guides/` links to those files, so that a clone and a wheel have the
+same text. Headings have the same anchors in every language: those of the English text."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "events": ("webhooks", "payloads", "settlement", "states", "errors", "limits", "versioning"),
     "build": ("client", "sandbox", "testing"),
 }
-"""The pages, in the order in which they are read."""
+"""The pages in reading order."""
 NAMES = tuple(name for names in GROUPS.values() for name in names)
 _ERRORS = "errors"
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -34,7 +34,7 @@ _FENCE = '<figure class="sample"><figcaption>{}</figcaption><pre tabindex="0"><c
 
 
 class Heading(msgspec.Struct, frozen=True, kw_only=True):
-    """A heading: `own` is its anchor on this page where it is read as a file, `anchor` the one that is served."""
+    """A heading. `own` is its anchor in the Markdown file, `anchor` the one on the served page."""
 
     level: int
     title: str
@@ -43,7 +43,7 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands under a heading: its words, and the `code` in them, for the search."""
+    """Text under a heading, and the `code` in it, for the search."""
 
     heading: Heading
     text: str
@@ -54,7 +54,7 @@ class Guide:
     """One page in one language."""
 
     def __init__(self, name: str, language: str, english: "Guide | None" = None) -> None:
-        """`english` is the same page in English, None for itself."""
+        """Read the page. `english` is the same page in English, None for the English page itself."""
         self.name = name
         self.language = language
         self._english = english
@@ -62,7 +62,7 @@ class Guide:
 
     @cached_property
     def title(self) -> str:
-        """Of the page, as text. Raises: ValueError, when it has none."""
+        """Title of the page, as text. Raises: ValueError when it has none."""
         found = _TITLE.search(self.source)
         if found is None:
             raise ValueError(f"{self.language}/{self.name}.md has no title")
@@ -70,12 +70,12 @@ class Guide:
 
     @cached_property
     def tokens(self) -> Sequence[Token]:
-        """What the page consists of; not to be changed."""
+        """Parsed content of the page; do not change it."""
         return _MARKDOWN.parse(self.source)
 
     @cached_property
     def headings(self) -> Sequence[Heading]:
-        """In their order."""
+        """Headings in order."""
         found: list[Heading] = []
         seen: dict[str, int] = {}
         anchors = None if self._english is None else [each.anchor for each in self._english.headings]
@@ -89,12 +89,12 @@ class Guide:
         return found
 
     def served(self, own: str) -> str:
-        """The anchor that is served for one of the file."""
+        """Return the served anchor for an anchor of the file."""
         return next((each.anchor for each in self.headings if each.own == own), own)
 
     @cached_property
     def sections(self) -> Sequence[Section]:
-        """For the search: each heading with what stands under it, up to the next."""
+        """Sections for the search: each heading with the text up to the next."""
         found: list[Section] = []
         headings = iter(self.headings)
         words: list[str] = []
@@ -128,20 +128,22 @@ class Library:
                 self._pages[RUSSIAN, name] = Guide(name, RUSSIAN, english)
 
     def has(self, language: str, name: str) -> bool:
-        """Whether the page is there in this language."""
+        """Return whether the page exists in this language."""
         return (language, name) in self._pages
 
     def page(self, language: str, name: str) -> Guide:
-        """A page. Raises: KeyError."""
+        """Return a page. Raises: KeyError."""
         return self._pages[language, name]
 
     def nearest(self, language: str, name: str) -> Guide:
-        """A page, in English where it is not there in this language. Raises: KeyError."""
+        """Return a page, in English if this language lacks it. Raises: KeyError."""
         return self._pages.get((language, name)) or self._pages[ENGLISH, name]
 
     def html(self, page: Guide) -> str:
-        """The body of a page."""
-        tokens = list(self._shown(page, _MARKDOWN.parse(page.source)))  # anew: they are changed
+        """Return the body of a page."""
+        tokens = list(
+            self._shown(page, _MARKDOWN.parse(page.source))
+        )  # parsed again, because rendering changes the tokens
         return str(_RENDERER.render(tokens, _MARKDOWN.options, {}))
 
     def _shown(self, page: Guide, tokens: Sequence[Token]) -> Iterator[Token]:
@@ -162,7 +164,7 @@ class Library:
                     if before == "th_open":
                         titles.append(_plain(token))
                         if not token.content:
-                            # A column without a name: an empty heading would be read out as one.
+                            # A column without a name: screen readers would announce an empty heading.
                             tokens[index - 1].tag = tokens[index + 1].tag = "td"
                     elif any(
                         each.type == "image" and str(each.attrs["src"]).endswith(".svg")
@@ -184,7 +186,7 @@ class Library:
             yield token
 
     def _link(self, page: Guide, inline: Token) -> None:
-        """Let the links in a text lead where its targets are served; a link to what is not served is text alone."""
+        """Point links to served targets. A link to a target that is not served becomes plain text."""
         children: list[Token] = []
         drops = False
         for each in inline.children or ():
@@ -213,7 +215,7 @@ class Library:
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading in a file, as GitHub and the site make it."""
+    """Return the anchor of a heading in a file, as GitHub and the documentation site make it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -224,7 +226,7 @@ def _headings(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
 
 
 def _plain(inline: Token) -> str:
-    """A text without its marks."""
+    """Return a text without its markup."""
     kinds = {"softbreak": " ", "hardbreak": " "}
     return "".join(
         each.content if each.type in ("text", "code_inline") else kinds.get(each.type, "")
@@ -241,7 +243,7 @@ def _lone_code(inline: Token) -> str | None:
 
 
 def _renderer() -> Any:
-    """The library's, with our code blocks, and tables that scroll. No HTML of a page's own is let through."""
+    """Return the library's renderer with our code blocks and scrolling tables. It drops a page's own HTML."""
     made: Any = MarkdownIt("commonmark").enable("table").renderer
     rules = {
         "fence": lambda tokens, index, *_: _FENCE.format(

@@ -1,4 +1,4 @@
-"""The headers of answers and of webhooks, with what they mean, in the OpenAPI document."""
+"""Headers of answers and of webhooks with their descriptions, for the OpenAPI document."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ RATE_HEADERS: Mapping[str, str] = {
     "X-RateLimit-Reset": "When the window ends, in Unix seconds",
 }
 HELP_HEADER = ("Link", '`<…/docs/errors#CODE>; rel="help"`: where the code is explained')
-"""On every refusal."""
+"""Header of every refusal."""
 LETTER_HEADERS: Mapping[str, str] = {
     "X-Webhook-Id": "The event's id, the same over all attempts: by it duplicates are told",
     "X-Webhook-Timestamp": "Unix seconds of this attempt",

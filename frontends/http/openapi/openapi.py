@@ -1,6 +1,6 @@
-"""The interface and its webhooks as OpenAPI 3.1 (docs/versioning.md "The API").
+"""The API and its webhooks as OpenAPI 3.1 (docs/versioning.md "The API").
 
-It is made of what the service itself uses: the views, the bodies, the payloads of events and the catalogue of refusals.
+It is built from the objects that the service itself uses: views, bodies, event payloads and the catalogue of refusals.
 """
 
 import re
@@ -25,9 +25,9 @@ TAGS = (
     "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Requests", "Sandbox",
     "Health",
 )  # fmt: skip
-"""In the order of the document."""
+"""Tags in the order of the document."""
 VERSION = "1"
-"""Of the interface (the path's `/v1`) and of the description of its webhooks (docs/versioning.md "The API")."""
+"""Version of the API (the path's `/v1`) and of its webhooks (docs/versioning.md "The API")."""
 
 Json = dict[str, Any]
 
@@ -45,13 +45,13 @@ _ALWAYS: Refusals = {
     503: ("PROVIDER_UNAVAILABLE",),
 }
 _OF_SANDBOX: Refusals = {404: ("NOT_FOUND",)}
-"""With live keys these paths are not there."""
+"""These paths do not exist for live keys."""
 _OF_POSTS: Refusals = {413: ("PAYLOAD_TOO_LARGE",)}
 _OF_CREATING: Refusals = {400: ("MISSING_IDEMPOTENCY_KEY",), 409: ("IDEMPOTENCY_KEY_REUSED",)}
 
 
 def openapi_document(base_url: str) -> Json:
-    """The whole document for a service that is reached at `base_url`."""
+    """Return the whole document of a service whose public address is `base_url`."""
     types = [*dict.fromkeys(EVENT_PAYLOADS.values())]
     types += [each.body for each in OPERATIONS if each.body not in (None, bytes)]
     answers = [each.answer for each in OPERATIONS if each.answer is not None]
@@ -92,12 +92,12 @@ def openapi_document(base_url: str) -> Json:
 
 
 def openapi_bytes(base_url: str) -> bytes:
-    """The same, as it is answered."""
+    """Return the document as JSON."""
     return msgspec.json.encode(openapi_document(base_url))
 
 
 def _schemas(types: list[Any]) -> tuple[Mapping[Any, Json], dict[str, Json]]:
-    """A schema for each type, and the components that they refer to, all of them closed."""
+    """Return a schema for each type, and the components that they refer to, without additional properties."""
     unique = list(dict.fromkeys(types))
     found, components = msgspec.json.schema_components(unique, ref_template=_REF + "{name}")
     renamed = {_name(name): _explained(_name(name), _renamed(schema)) for name, schema in sorted(components.items())}
@@ -116,7 +116,7 @@ def _name(struct: str) -> str:
 
 
 def _renamed(schema: Any) -> Any:
-    """Refers to components by their public names, everywhere in a schema."""
+    """Replace references by the public names of components, everywhere in a schema."""
     if isinstance(schema, dict):
         return {key: _renamed(value) for key, value in schema.items() if key != "title"}
     if isinstance(schema, list):
@@ -127,9 +127,9 @@ def _renamed(schema: Any) -> Any:
 
 
 def _explained(name: str, schema: Json) -> Json:
-    """Its fields with what they mean, and no field beyond those listed: free objects (metadata) stay open.
+    """Add descriptions to the fields and forbid other fields; free objects (metadata) stay open.
 
-    The docstrings of the code are for who reads the code.
+    The docstrings of the code are for developers, so they are left out.
     """
     plain = {key: value for key, value in schema.items() if key != "description"}
     if "properties" not in plain:
@@ -207,7 +207,7 @@ def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
 
 
 def _refusals(operation: Operation[Any]) -> dict[int, tuple[str, ...]]:
-    """All refusals of an operation, those that every call may meet included."""
+    """Return all refusals of an operation, including those common to every operation."""
     if not operation.keyed:
         return {429: ("RATE_LIMIT_EXCEEDED",)} if operation.path.startswith(API) else {}
     groups = [operation.refusals, _ALWAYS]
@@ -243,5 +243,5 @@ def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:
 
 
 def _payload_of(event: EventType, schemas: Mapping[Any, Json]) -> Json:
-    """The payload's schema, narrowed to this event: one struct serves all four refund events."""
+    """Return the payload's schema, narrowed to this event: one struct serves all four refund events."""
     return {**schemas[EVENT_PAYLOADS[event]], "properties": {"event": {"const": event.value}}}

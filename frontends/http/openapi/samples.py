@@ -1,6 +1,7 @@
-"""How an operation is called: in a shell, by the Python client, in JavaScript, in PHP (docs/versioning.md "The API").
+"""Sample calls of an operation: in a shell, with the Python client, in JavaScript, in PHP (docs/versioning.md "The
+API").
 
-All four send the same: tests run them. What a path names stands in a variable of that name.
+All four send the same request: tests run them. Path parameters are variables of the same name.
 """
 
 import re
@@ -23,26 +24,26 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """A call in one language."""
 
     language: str
-    """As a tab names it."""
+    """Name of the tab."""
     id: str
     text: str
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent."""
+    """The request of a sample."""
 
     operation_id: str
     method: str
     url: str
-    """With `{names}`."""
+    """Address with `{names}`."""
     is_keyed: bool
     creates: bool
-    """It takes an Idempotency-Key."""
+    """Whether it takes an Idempotency-Key."""
     body: Any = None
 
 
 def samples(call: Call) -> tuple[Sample, ...]:
-    """The same call in every language; in Python only where the client has it."""
+    """Return the same call in every language; in Python only if the client has it."""
     found = [Sample(language="curl", id="curl", text=_curl(call))]
     python = _python(call)
     if python:
@@ -54,18 +55,18 @@ def samples(call: Call) -> tuple[Sample, ...]:
 
 @cache
 def _client_calls() -> Mapping[str, str]:
-    """The Python client's calls, which docs/generate.py writes."""
+    """Return the Python client's calls, written by docs/generate.py."""
     found: Mapping[str, str] = msgspec.json.decode(_CALLS.read_bytes())
     return found
 
 
 def pretty(value: Any) -> str:
-    """JSON over several lines."""
+    """Return JSON over several lines."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _address(call: Call, before: str = "$", after: str = "") -> str:
-    """The URL with its names as a language writes variables."""
+    """Return the URL with its names as variables of the language."""
     return _NAMED.sub(lambda found: f"{before}{found[1]}{after}", call.url)
 
 
@@ -143,7 +144,7 @@ def _php(call: Call) -> str:
 
 
 def _php_value(value: Any, indent: int) -> str:
-    """A value as PHP writes it; an object is an array with names."""
+    """Return a value in PHP syntax; an object becomes an array with names."""
     inner = " " * (indent + _INDENT)
     if isinstance(value, dict):
         if not value:

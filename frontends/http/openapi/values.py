@@ -1,5 +1,4 @@
-"""What values fields take, where the code's types say no more than that they are text: rules refuse the others, or an
-enum made them."""
+"""Allowed values of fields that are plain text in the code: rules refuse other values, or they come from an enum."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +19,7 @@ Json = dict[str, Any]
 
 
 def _or_null(values: Json) -> Json:
-    """A field that may be left out may also be null."""
+    """Allow null for an optional field."""
     return {"anyOf": [values, {"type": "null"}], "default": None}
 
 
@@ -142,4 +141,4 @@ VALUES: Mapping[tuple[str, str], Json] = {
     ("Gateway", "status"): {"enum": [*GatewayStatus]},
     ("Gateway", "reason"): {"enum": [*GatewayReason, None]},
 }
-"""By schema and field."""
+"""Allowed values by schema and field."""

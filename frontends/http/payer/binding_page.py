@@ -1,4 +1,4 @@
-"""Drawing the page where a payer confirms a subscription. It knows nothing of HTTP requests."""
+"""Rendering of the page where a payer confirms a subscription, independent of HTTP requests."""
 
 from urllib.parse import quote
 
@@ -12,29 +12,29 @@ _REFRESH = {BindingFace.TERMS: 60, BindingFace.LAPSED: 30, BindingFace.LAPSED_PA
 """Seconds after which a page without script reloads itself; 5 while the payer waits for something."""
 
 _SAID = (Pressed.CHANGED.value, Pressed.AWAY.value)
-"""What the page may say about the press of its button that led back to it."""
+"""Messages that the page may show after a press of its button."""
 
 
 class BindingPage:
-    """Pages of subscriptions. Assets and templates are the payer window's; `path` is where they live (`/s`)."""
+    """Pages of subscriptions, with the payer window's assets and templates. `path` is their path in links (`/s`)."""
 
     def __init__(self, path: str, page: WindowPage) -> None:
         self.path = path
         self._page = page
 
     def link(self, subscription_id: str, wish: str | None, part: str = "", *, say: str | None = None) -> str:
-        """Return where a subscription's page, or a part of it, is found. `say`: what it says beside its button."""
+        """Return the link to a subscription's page or to a part of it. `say` is the message beside its button."""
         values = [f"lang={wish}"] if wish in BINDING_TEXTS else []
         values += [] if say is None else [f"say={say}"]
         query = f"?{'&'.join(values)}" if values else ""
         return f"{self.path}/{quote(subscription_id, safe='')}{part}{query}"
 
     def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
-        """A page without a subscription, as the payer window has them."""
+        """Render a page without a subscription, as in the payer window."""
         return self._page.notice(kind, language, here=here, refresh=refresh)
 
     def draw(self, view: BindingView, language: str, wish: str | None, said: str | None = None) -> str:
-        """Return the page of a subscription. `said`: as `link` has `say`, as it came."""
+        """Return the page of a subscription. `said` is the unchecked `say` of the link."""
         texts = BINDING_TEXTS[language]
         face = view.standing.face
         drawn = None if view.qr_payload is None else self._page.qr(view.qr_payload)

@@ -1,4 +1,5 @@
-"""What the page says where a payer confirms a subscription, one table per language, beside the payer window's."""
+"""Texts of the page where a payer confirms a subscription, one table per language, in addition to the payer
+window's."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
-"""The page where a payer confirms a subscription, over HTTP (docs/window.md "Subscriptions"; docs/subscriptions.md "How
-the payer binds").
+"""HTTP routes of the page where a payer confirms a subscription (docs/window.md "Subscriptions"; docs/subscriptions.md
+"How the payer binds").
 
-A GET shows the page and asks nobody, because messengers, mail scanners and browsers open links before a person does.
-The page's button sends a form, and that POST asks a bank for a QR.
+A GET shows the page without calling a bank, because messengers, mail scanners and browsers open links before a person
+does. The page's button sends a form, and that POST requests a QR code from a bank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from .pages import Asked, is_foreign, language_of, read_form, see_other, wished_
 from .window_page import WindowPage, millis
 
 _SLOW = (BindingFace.TERMS, BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
-"""Faces whose news may take hours: they are read every five seconds instead of every second."""
+"""Faces that may take hours to change. They are read every five seconds instead of every second."""
 
 
 def binding_router(
@@ -35,7 +35,7 @@ def binding_router(
     trusted_proxies: Sequence[Network] = (),
     limit: PageLimit | None = None,
 ) -> Router:
-    """Return everything under `/s`. Its assets are those of the payer window."""
+    """Return the router of everything under `/s`. It uses the assets of the payer window."""
     base = urlsplit(ports.urls.pay_url).path.rstrip("/")
     window = _Window(ports, BindingPage(f"{base}/s", WindowPage(f"{base}/p")), streams, trusted_proxies)
 
@@ -64,7 +64,7 @@ class _Window(LivePage):
         return None
 
     async def press(self, request: Asked, object_id: str) -> Response[str]:
-        """Ask a bank for a QR on behalf of the payer, and send the browser back to the page."""
+        """Request a QR code from a bank for the payer, and send the browser back to the page."""
         if is_foreign(request):
             return self.notices.say(request, "rejected", 403)
         seen = (await read_form(request)).get("amount", "")

@@ -5,7 +5,7 @@ from ....core.domain.masked import Masked
 
 
 class PageCall(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of a call by the page's script."""
+    """Body of a call by the page's script."""
 
     session: str
 
@@ -17,7 +17,7 @@ class PageUpload(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def order(self) -> UploadOrder:
-        """As the merchant's call has it."""
+        """The same order as in the merchant's call."""
         return UploadOrder(content_type=self.content_type, size=self.size)
 
 

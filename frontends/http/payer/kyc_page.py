@@ -1,7 +1,7 @@
 """The hosted KYC page `{app_url}/kyc`: forms, uploads with progress, status (docs/kyc.md "A page that does it").
 
-No cookie, no key, no third party: who has the link is the client. The page's script calls three paths of its own, with
-the link's `session` in the body, and PUTs files to their granted addresses.
+It has no cookies, keys or third parties: the link identifies the client. The page's script calls three paths with the
+link's `session` in the body, and PUTs files to the granted addresses.
 """
 
 import logging
@@ -48,16 +48,16 @@ _ASSETS = {
     "mark.svg": "image/svg+xml",
 }
 _LONGEST = 2048
-"""Of an address to go back to; a longer one is none."""
+"""Largest length of a return address; a longer one is ignored."""
 _LIVE = (Face.PROCESSING, Face.FORM)
-"""What may change while the page is open."""
+"""Faces that may change while the page is open."""
 
 Asked = Request[Any, Any, Any]
 T = TypeVar("T")
 
 
 def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
-    """Everything under `/kyc`. It brings its own templates and assets."""
+    """Return the router of everything under `/kyc`, with its own templates and assets."""
     limit = limit or PageLimit(ports, ())
     page = _Page(ports, limit)
 
@@ -127,7 +127,7 @@ def _private(response: Response[bytes]) -> Response[bytes]:
 
 
 class _Ask(Masked, frozen=True):
-    """What the page asks for that nobody has said yet. Its repr hides the phone."""
+    """Missing details that the page asks for. Its repr hides the phone."""
 
     _shown = ("begun",)
 
@@ -138,7 +138,7 @@ class _Ask(Masked, frozen=True):
 
     @property
     def wrong(self) -> str | None:
-        """Which of what was typed is not understood; the first one."""
+        """The first invalid input field."""
         asked = (("phone", self.begun.asks_phone), ("site", self.begun.asks_site))
         return next((name for name, is_asked in asked if is_asked and name in self.typed), None)
 
@@ -153,7 +153,8 @@ class _Page:
         self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
 
     def _policy(self) -> str:
-        """Files go to the API's address or to the store's own: other origins than the page's, maybe."""
+        """Return the content security policy. Files are uploaded to the API or to the store itself, which may be other
+        origins than the page's."""
         files = self._ports.files
         to = urlsplit(files.upload_origin if isinstance(files, ElsewhereFiles) else self._ports.urls.base_url)
         return HEADERS["Content-Security-Policy"].replace(
@@ -169,13 +170,13 @@ class _Page:
             view = await kyc_page.view(self._ports, session, query.get("redirect"))
         except (Refusal, Fault) as error:
             return self._not_shown(request, error)
-        # A phone beside the link is no claim; but one of somebody else says that the link was mixed up.
+        # A phone in the link proves nothing, but another client's phone shows that links were mixed up.
         if view is None or query.get("phone", view.phone) != view.phone:
             return self._html(request, "link", None, 404)
         return self._html(request, view.face.value, view, 200)
 
     async def begin(self, request: Asked) -> Response[str]:
-        """The form in which somebody named what his address did not."""
+        """Handle the form with the details that the link lacked."""
         if is_foreign(request):
             return self._html(request, "link", None, 403)
         given = await read_form(request)
@@ -183,8 +184,8 @@ class _Page:
         return await self._begin(request, values, {"phone": "", **values})
 
     async def _begin(self, request: Asked, given: Mapping[str, str], typed: Mapping[str, str]) -> Response[str]:
-        """On to a session of his own, or the page that asks for what is missing. `typed`: what he has just typed, and
-        sees again where it is not understood."""
+        """Redirect to a new session, or show the form for the missing details. `typed` is the submitted input, shown
+        again where it is invalid."""
         phone, redirect = given.get("phone"), given.get("redirect") or None
         if redirect is not None and len(redirect) > _LONGEST:
             redirect = None
@@ -211,7 +212,7 @@ class _Page:
         return self._html(request, "unavailable", None, 503 if error.status >= 500 else error.status)
 
     def busy(self, request: Asked, wait: int) -> Response[str]:
-        """Too much is asked from this address or by this link; there is room again after so many seconds."""
+        """Answer a request over the limit of an address or a link. Requests are allowed again after `wait` seconds."""
         response = self._html(request, "busy", None, 429, refresh=wait)
         response.headers["Retry-After"] = str(wait)
         return response
@@ -230,7 +231,7 @@ class _Page:
         language = pick_language(wish if wish in KYC_TEXTS else None, request.headers.get("accept-language", ""))
         names = ("phone", "session", "redirect") if asked is None else ()
         kept = {name: value for name in names if (value := query.get(name)) is not None}
-        here = "" if asked is None else self._path  # what answers a form has an address that cannot be opened
+        here = "" if asked is None else self._path  # the answer to a form has an address that cannot be opened
         if asked is not None and asked.redirect is not None:
             kept["redirect"] = asked.redirect
         body = self._templates.draw(
@@ -270,7 +271,7 @@ _PARTS = {"state": "state", "upload": "upload-url", "register": "register"}
 
 
 def _texts(table: Mapping[str, str]) -> Callable[..., str]:
-    """`t("send")` in templates. A key that is not there is an error, not a gap."""
+    """Return the function behind `t("send")` in templates. A missing key is an error, not an empty string."""
 
     def text(key: str, **values: str) -> str:
         return table[key].format(**values)

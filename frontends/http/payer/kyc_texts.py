@@ -1,4 +1,4 @@
-"""What the hosted KYC page says, one table per language. A text may hold `{names}`, filled by kyc_page.py."""
+"""Texts of the hosted KYC page, one table per language. A text may hold `{names}`, filled by kyc_page.py."""
 
 from collections.abc import Mapping
 

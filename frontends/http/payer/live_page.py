@@ -1,7 +1,7 @@
-"""What the page of a payment and that of a subscription do alike over HTTP: the page, its live status, and the panel
-that plays the payer (docs/window.md "Subscriptions").
+"""Common HTTP routes of the payment and subscription pages: the page, its live status, and the panel that simulates the
+payer (docs/window.md "Subscriptions").
 
-There are no cookies and no sessions: who has the link is the payer.
+There are no cookies and no sessions: anyone with the link is treated as the payer.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ from .pages import HEADERS, Asked, Notices, Page, html_page, is_foreign, languag
 
 
 class LivePage(ABC):
-    """The answers of one kind of page. `parameter` is the part of the path that names the object."""
+    """The routes of one kind of page. `parameter` is the part of the path that names the object."""
 
     def __init__(
         self, ports: Ports, page: Page, parameter: str, streams: WindowStreams | None, trusted: Sequence[Network]
@@ -36,32 +36,33 @@ class LivePage(ABC):
 
     @abstractmethod
     async def draw(self, request: Asked, object_id: str) -> str | None:
-        """The page as it stands now; None when there is none."""
+        """Render the page in its present state; None when it does not exist."""
 
     @abstractmethod
     async def draw_closed(self, request: Asked, object_id: str) -> str | None:
-        """The page of an object that is known, where `draw` shows nothing; None when there is none."""
+        """Render the page of a known object for which `draw` returns None; None when there is no such page either."""
 
     @abstractmethod
     async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
-        """What the page's script is told now; None when there is no such page. `opened`: it begins to ask, or is back
-        from the bank's."""
+        """Return the present state for the page's script; None when there is no such page. `opened`: the script starts
+        to read, or the payer has returned from the bank."""
 
     @abstractmethod
     async def is_simulated(self, object_id: str) -> bool:
-        """Whether the panel is there."""
+        """Return whether the page has the panel."""
 
     @abstractmethod
     async def simulate(self, object_id: str, form: Mapping[str, Any]) -> bool:
-        """Simulate the payer as the form says; False when the panel is gone. Raises: ValueError for what it does not
-        offer."""
+        """Simulate the payer as the form says. Return False when the panel is gone. Raises: ValueError for an unknown
+        action."""
 
     @abstractmethod
     def back(self, object_id: str, wish: str | None) -> str:
-        """Where the browser goes after the panel was used."""
+        """Return the address for the browser after the panel was used."""
 
     def router(self, path: str, limit: PageLimit | None, *more: HTTPRouteHandler) -> Router:
-        """All routes of the page, and `more`. Handlers are functions: the framework copies a method's object deeply."""
+        """Return all routes of the page, and `more`. Handlers are functions, because the framework deep-copies a
+        method's object."""
         own = f"/{{{self._parameter}:str}}"
 
         @route(own, http_method=["GET", "HEAD"], include_in_schema=False)
@@ -100,7 +101,7 @@ class LivePage(ABC):
         return self.notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request), 404)
 
     async def _state(self, object_id: str) -> Response[bytes]:
-        """For pages that cannot keep a stream open."""
+        """Return the state for pages that cannot keep a stream open."""
         sight = await self.look(object_id, opened=True)
         response = (answer(CLOSED, status=404) if sight is None else answer(sight.wire)).of_framework()
         response.headers.update(HEADERS)

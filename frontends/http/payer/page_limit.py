@@ -1,5 +1,5 @@
-"""How many requests of pages one client address may make: `/p`, `/s` and `/kyc` with what their scripts ask, which no
-key and no limit of a merchant counts (docs/limits.md "Pages"). Files of pages are kept by browsers, and not counted."""
+"""Limit on page requests from one client address: `/p`, `/s` and `/kyc` with the calls of their scripts. No key and no
+merchant's limit counts them (docs/limits.md "Pages"). Assets are cached by browsers and not counted."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -18,7 +18,7 @@ BeforeRequest = Callable[[Asked], Awaitable[Response[str] | Response[bytes] | No
 
 
 class PageLimit:
-    """Counts pages by client address, together with the other processes of the service."""
+    """Counter of pages by client address, shared with the other processes of the service."""
 
     def __init__(
         self,
@@ -33,10 +33,11 @@ class PageLimit:
         self._hits = hits or HitCounter()
 
     def before(self, show: Callable[[Asked, int], Response[str]], shown: Callable[[Asked], bool]) -> BeforeRequest:
-        """What a router asks before each request: the answer to one over the limit, else None. Those that are `shown`
-        to a person get a page by `show`, which is told the seconds until there is room; scripts get the envelope.
+        """Return a function for routers to call before each request: it returns the answer to a request over the limit,
+        else None. A request that is `shown` to a person gets a page from `show`, with the seconds until the next
+        allowed request; scripts get the envelope.
 
-        It is a function, because the framework copies a method's object deeply.
+        It is a function, because the framework deep-copies a method's object.
         """
 
         async def before_request(request: Asked) -> Response[str] | Response[bytes] | None:
@@ -50,7 +51,7 @@ class PageLimit:
         return before_request
 
     def address(self, request: Asked) -> str:
-        """The client's, by which it is counted."""
+        """Return the client's address, by which it is counted."""
         return origin(request, self._trusted)
 
     async def _count(self, request: Asked) -> Counted:

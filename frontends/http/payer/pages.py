@@ -1,4 +1,4 @@
-"""What the pages under `/p` and `/s` have in common: headers, language, and what they say when something is wrong."""
+"""Common parts of the pages under `/p` and `/s`: headers, language, and error pages."""
 
 import logging
 from collections.abc import Mapping
@@ -29,37 +29,39 @@ HEADERS: Mapping[str, str] = {
     "X-Frame-Options": "DENY",
     "X-Robots-Tag": "noindex, nofollow",
 }
-"""On every answer of the window but assets. The link is the key to the page, hence no referrer and no store."""
+"""Headers of every answer of the window except assets. The link gives access to the page, so there is no referrer and
+no caching."""
 
 Asked = Request[Any, Any, Any]
 
 
 class Page(Protocol):
-    """A page that can also say in its own look why it shows nothing."""
+    """A page that can also render its error pages in its own style."""
 
     def link(self, object_id: str, wish: str | None, /) -> str:
-        """Where the page of an object is."""
+        """Return the link to the page of an object."""
         ...
 
     def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
-        """The page that says it."""
+        """Render an error page."""
         ...
 
 
 class Notices:
-    """Says on a page that it is closed, that a form was rejected, or that the service is away or busy."""
+    """Error pages: the page is closed, a form was rejected, the service is unavailable or busy."""
 
     def __init__(self, page: Page, parameter: str) -> None:
-        """`parameter`: the part of the path that names the object."""
+        """Create the error pages. `parameter` is the part of the path that names the object."""
         self._page = page
         self._parameter = parameter
 
     def say(self, request: Asked, kind: str, status: int, wait: int | None = None) -> Response[str]:
-        """The notice as an answer. `wait`: the seconds after which asking again makes sense, where that is known."""
+        """Return an error page as an answer. `wait` is the number of seconds after which a retry makes sense, if
+        known."""
         reloads = request.method in ("GET", "HEAD") and (status >= 500 or wait is not None)
         again = (wait or 10) if reloads else None
         language = language_of(request)
-        # A page that answers a POST cannot be asked for again under its own address.
+        # The answer to a POST cannot be reloaded at its own address.
         object_id = request.path_params.get(self._parameter, "") if request.method == "POST" else ""
         here = self._page.link(object_id, None) if object_id else ""
         response = html_page(self._page.notice(kind, language, here=here, refresh=again), language, status)
@@ -68,29 +70,30 @@ class Notices:
         return response
 
     def busy(self, request: Asked, wait: int) -> Response[str]:
-        """Too much is asked from this address; there is room again after so many seconds."""
+        """Answer a request over the limit of its address. Requests are allowed again after `wait` seconds."""
         return self.say(request, "busy", 429, wait)
 
     @staticmethod
     def shown(request: Asked) -> bool:
-        """Whether what answers is shown to a person, and not read by the page's script."""
+        """Return whether a person sees the answer, rather than the page's script."""
         return not request.scope["path"].endswith(("/state", "/events"))
 
     def handlers(self) -> ExceptionHandlersMap:
-        """What a router does with faults of the service. Functions and not methods: the framework copies handlers
-        deeply, and a method takes its object along."""
+        """Return the router's exception handlers. They are functions, because the framework deep-copies handlers, and a
+        method brings its object along."""
 
         def on_fault(request: Asked, fault: Exception) -> Response[str]:
-            """The storage or the bank does not answer for now."""
+            """Answer that the storage or the bank is temporarily unavailable."""
             log.warning("a page is unavailable: %s", fault)
             return self.say(request, "unavailable", 503)
 
         def on_anything(request: Asked, error: Exception) -> Response[str]:
-            """Our fault: nothing of it goes out, all of it goes to the log."""
+            """Log an error of ours, and disclose nothing of it."""
             log.error("unhandled error in a page", exc_info=error)
             return self.say(request, "unavailable", 500)
 
-        # Unavailable by its own name, because the application's handler of it would be found before one of Fault.
+        # Unavailable is listed itself, because the application's handler for it would take precedence over one for
+        # Fault.
         return {Refusal: on_fault, Fault: on_fault, Unavailable: on_fault, Exception: on_anything}
 
 
@@ -100,7 +103,7 @@ def html_page(body: str, language: str, status: int = 200) -> Response[str]:
 
 
 def see_other(address: str) -> Response[str]:
-    """Send the browser on after a form."""
+    """Redirect the browser after a form."""
     return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "Location": address})
 
 
@@ -118,22 +121,22 @@ _FORM = 16_384
 
 
 async def read_form(request: Asked) -> dict[str, str]:
-    """Return the fields of a form that one of our pages sent; the last one where a name comes several times."""
+    """Return the fields of a form from one of our pages; the last value if a name repeats."""
     return dict(parse_qsl((await request.body())[:_FORM].decode("latin-1"), encoding="utf-8"))
 
 
 def is_opened(request: Asked) -> bool:
-    """Return whether the request may come from a payer who opens the page, rather than from a look at the headers or a
-    browser that prefetches links. Link previews cannot be told apart."""
+    """Return whether the request may come from a payer who opens the page, rather than from a HEAD request or a
+    browser's prefetch. Link previews cannot be told apart."""
     purpose = request.headers.get("sec-purpose", "") + request.headers.get("purpose", "")
     return request.method == "GET" and "prefetch" not in purpose
 
 
 def is_foreign(request: Asked) -> bool:
-    """Return whether a browser says that another site sent this form.
+    """Return whether the browser reports that another site sent this form.
 
-    `Sec-Fetch-Site` decides where it is sent. Over plain http it is not, and `Origin` is `null` there, because our
-    own page asks for no referrer: that is let through, since nobody without the link can name the payment at all.
+    `Sec-Fetch-Site` decides if it is present. Over plain http it is absent, and `Origin` is `null`, because our own
+    page sends no referrer. Such a form is accepted, since nobody without the link can name the payment.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""The payer window over HTTP: the page, its live status, and in test mode the panel that plays the payer
+"""HTTP routes of the payer window: the page, its live status, and in test mode the panel that simulates the payer
 (docs/window.md "Back to the shop", "How long it is there")."""
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from .pages import Asked, is_opened, language_of, wished_language
 from .window_page import WindowPage, millis
 
 _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
-"""Seconds between two looks at payments whose news may take hours; one second for all others."""
+"""Seconds between two reads of a payment that may take hours to change; one second for all others."""
 
 
 def window_router(
@@ -32,7 +32,8 @@ def window_router(
     trusted_proxies: Sequence[Network] = (),
     limit: PageLimit | None = None,
 ) -> Router:
-    """Everything under `/p`. It brings its own templates and assets and needs nothing from the application."""
+    """Return the router of everything under `/p`. It has its own templates and assets and needs nothing from the
+    application."""
     page = WindowPage(f"{urlsplit(ports.urls.pay_url).path.rstrip('/')}/p")
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
@@ -73,8 +74,8 @@ class _Window(LivePage):
 
 
 async def look(ports: Ports, payment_id: str, *, opened: bool = False) -> Sight | None:
-    """What the page's script reads of a payment; times are Unix milliseconds of the service's clock. None when the
-    window is closed. `opened`: as `LivePage.look` has it."""
+    """Return the state of a payment for the page's script. Times are Unix milliseconds of the service's clock. None
+    when the window is closed. `opened`: as in `LivePage.look`."""
     standing = await payer_window.standing(ports, payment_id, opened=opened)
     if standing is None:
         return None

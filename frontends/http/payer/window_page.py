@@ -1,4 +1,4 @@
-"""How the payer window is drawn: language, amounts, QR, assets and templates. It knows nothing of HTTP requests."""
+"""Rendering of the payer window: language, amounts, QR codes, assets and templates, independent of HTTP requests."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -22,16 +22,17 @@ _ASSETS = {
 }
 
 _QUIET_ZONE = 4
-"""Modules of white around a QR that its standard asks for."""
+"""White border of a QR code that its standard requires, in modules."""
 
 PANEL = "#test"
-"""Where on the page the panel is that plays the payer."""
+"""Anchor of the panel that simulates the payer."""
 
 QR_CACHE = 512
-"""Drawn QRs kept (3 KB each): drawing one takes 12 ms, and a waiting page without script asks every few seconds."""
+"""Number of cached QR codes (3 KB each). Drawing one takes 12 ms, and a waiting page without script reloads every few
+seconds."""
 
 REFRESH_SECONDS = {Face.EXPIRED: 30, Face.REVIEW: 30}
-"""How often a page without script reloads itself; every 5 seconds while the payer waits for something."""
+"""Seconds after which a page without script reloads itself; 5 while the payer waits for something."""
 
 PANEL_REASONS = (
     FailureReason.INSUFFICIENT_FUNDS,
@@ -40,14 +41,14 @@ PANEL_REASONS = (
     FailureReason.CANCELLED_BY_BANK,
     FailureReason.UNKNOWN,
 )
-"""What the panel offers; the reasons left out belong to subscriptions and to the clock."""
+"""Failure reasons offered by the panel. The others belong to subscriptions and to expiry."""
 
 
 def pick_language(wish: str | None, accept: str) -> str:
-    """The language to speak: the wish (`?lang=`) when we have it, else the best of `Accept-Language`.
+    """Return the page's language: `wish` (`?lang=`) if we have it, else the best of `Accept-Language`.
 
-    Who asks for languages that we do not have gets English; who asks for nothing gets Russian, because payers pay
-    from Russian banks.
+    English for a browser that lists only languages we do not have. Russian for a browser that lists none, because
+    payers pay from Russian banks.
     """
     if wish is not None and wish in TEXTS:
         return wish
@@ -57,7 +58,7 @@ def pick_language(wish: str | None, accept: str) -> str:
         language = tag.strip().partition("-")[0].lower()
         if language and language != "*":
             ranked.append((_quality(weight), language))
-    # sorted() is stable, so that of equal weights the one named first wins.
+    # sorted() is stable: of equal weights the first one wins.
     liked = [language for quality, language in sorted(ranked, key=lambda item: -item[0]) if quality > 0]
     if not liked:
         return "ru"
@@ -75,7 +76,7 @@ def _quality(weight: str) -> float:
 
 
 def print_amount(amount: Rub, language: str) -> str:
-    """`1 234,56 ₽` in Russian, `₽1,234.56` in English. The spaces are plain."""
+    """Format an amount: `1 234,56 ₽` in Russian, `₽1,234.56` in English. The spaces are plain."""
     whole, _, part = str(amount).partition(".")
     grouped = f"{int(whole):,}"
     if language == "ru":
@@ -84,51 +85,52 @@ def print_amount(amount: Rub, language: str) -> str:
 
 
 def _glued(amount: Rub, language: str) -> str:
-    """An amount that no line break tears apart, for use inside a sentence."""
+    """Format an amount without line breaks, for use inside a sentence."""
     return print_amount(amount, language).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def print_span(seconds: int) -> str:
-    """`14:32`, or `1:05:00` from an hour on."""
+    """Format a duration: `14:32`, or `1:05:00` from an hour on."""
     minutes, rest = divmod(max(seconds, 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class DrawnQr(msgspec.Struct, frozen=True):
-    """A QR as an inline SVG with its quiet zone, `size` units wide, named `qr` so that a page can show it twice."""
+    """A QR code as an inline SVG with its quiet zone, `size` units wide, with the id `qr` so that a page can show it
+    twice."""
 
     svg: Markup
     size: int
 
 
 def draw_qr(payload: str) -> DrawnQr:
-    """Draw what the bank gave."""
-    import segno  # here: as the templates, with the first page
+    """Draw the bank's payload as a QR code."""
+    import segno  # imported late: with the first page, like the templates
 
     qr = segno.make_qr(payload, error="m")
     svg = qr.svg_inline(border=_QUIET_ZONE, omitsize=True, svgid="qr", svgclass=None, lineclass=None)
-    # Safe as it is: numbers written by segno; the payload is not in it as text.
+    # Safe: it consists of numbers written by segno and does not contain the payload as text.
     return DrawnQr(Markup(svg), int(qr.symbol_size(border=_QUIET_ZONE)[0]))  # noqa: S704
 
 
 def monogram(name: str) -> str:
-    """The first letter or digit of a shop's name, for its sign."""
+    """Return the first letter or digit of a shop's name, for its sign."""
     return next((char.upper() for char in name if char.isalnum()), "•")
 
 
 def to_bank(link: str | None, acts: Sequence[object]) -> str | None:
-    """Where the bank's button leads: a simulated bank has no application, the panel stands in for it."""
+    """Return the target of the bank button. A simulated bank has no application, so its button leads to the panel."""
     return PANEL if link is not None and acts and leads_nowhere(link) else link
 
 
 def millis(moment: datetime) -> int:
-    """Unix time in milliseconds, as JavaScript counts."""
+    """Return the Unix time in milliseconds, as in JavaScript."""
     return round(moment.timestamp() * 1000)
 
 
 class WindowPage:
-    """Templates, assets and drawn QRs of one router. `path` is where the window lives in links (`/p`)."""
+    """Templates, assets and cached QR codes of one router. `path` is the path of the window in links (`/p`)."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -137,12 +139,12 @@ class WindowPage:
         self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
 
     def link(self, payment_id: str, wish: str | None, part: str = "") -> str:
-        """Where a payment's page, or a part of it, is found; an explicit choice of language goes along."""
+        """Return the link to a payment's page or to a part of it. It keeps an explicit choice of language."""
         query = f"?lang={wish}" if wish in TEXTS else ""
         return f"{self.path}/{quote(payment_id, safe='')}{part}{query}"
 
     def window(self, view: PayerView, language: str, wish: str | None) -> str:
-        """The page of a payment."""
+        """Render the page of a payment."""
         texts = _Texts(TEXTS[language])
         face = view.standing.face
         drawn = self._qr(view.qr_payload) if view.qr_payload is not None and face is Face.WAITING else None
@@ -177,11 +179,12 @@ class WindowPage:
         )
 
     def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
-        """A page without a payment: `closed`, `unavailable` or `rejected`. `here`: its address, where it differs."""
+        """Render a page without a payment: `closed`, `unavailable` or `rejected`. `here` is its address if it
+        differs."""
         return self._notice(kind, language, here=here, refresh=refresh)
 
     def closed(self, view: ClosedView, language: str) -> str:
-        """The page of a payment whose window is closed."""
+        """Render the page of a payment whose window is closed."""
         return self._notice("closed", language, view=view)
 
     def _notice(
@@ -199,11 +202,11 @@ class WindowPage:
         )
 
     def qr(self, payload: str) -> DrawnQr:
-        """What a bank gave, drawn."""
+        """Return the bank's payload as a QR code."""
         return self._qr(payload)
 
     def draw(self, template: str, texts: Mapping[str, str], language: str, **values: object) -> str:
-        """A further page of the same look, from its own template and texts."""
+        """Render another page in the same style, with its own template and texts."""
         return self._templates.draw(template, t=_Texts(texts), language=language, **values)
 
     def _asset_link(self, name: str) -> str:
@@ -215,7 +218,7 @@ def _switch(here: str) -> dict[str, str]:
 
 
 class _Texts:
-    """`t("paid_head")` and `t("title", shop=…)` in templates. A key that is not there is an error, not a gap."""
+    """`t("paid_head")` and `t("title", shop=…)` in templates. A missing key is an error, not an empty string."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self._table = table

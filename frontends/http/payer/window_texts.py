@@ -1,4 +1,4 @@
-"""What the payer window says, one table per language. A text may hold `{names}`, filled by window_page.py."""
+"""Texts of the payer window, one table per language. A text may hold `{names}`, filled by window_page.py."""
 
 from collections.abc import Mapping
 
