@@ -1,4 +1,4 @@
-"""`cambist account …`"""
+"""`cambist account …`: accounts of merchants."""
 
 import shlex
 from collections.abc import Collection, Mapping
@@ -28,14 +28,14 @@ _ON_COMMAND_LINE = (
 
 @group()
 def account() -> None:
-    """Merchants' accounts and their settings."""
+    """Manage merchants' accounts and their settings."""
 
 
 @account.command("endpoints")
 @click.argument("account_id", metavar="ID")
 @answering
 def endpoints(account_id: str) -> Answer:
-    """The account's webhook endpoints, and how they do: its own in each mode, and further ones."""
+    """List the account's webhook endpoints and their state: its own in each mode, and further ones."""
     found = in_house(lambda ports: list_all_endpoints(ports, account_id))
     titles = ("endpoint", "mode", "url", "state", "breaker", "held", "pending", "failed", "event_types")
     rows = [
@@ -57,11 +57,11 @@ def endpoints(account_id: str) -> Answer:
 
 @account.command("endpoint")
 @click.argument("endpoint_id", metavar="ENDPOINT")
-@click.option("--on/--off", "enabled", required=True, help="Off: events wait as `held`, and leave once it is on.")
+@click.option("--on/--off", "enabled", required=True, help="Off: events wait as `held` until it is on again.")
 @answering
 @reasoned
 def endpoint(endpoint_id: str, *, enabled: bool) -> Answer:
-    """Switch a further webhook endpoint off, or on again."""
+    """Switch a further webhook endpoint off or on."""
     found = in_house(lambda ports: switch_endpoint(on(ports, endpoint_id), endpoint_id, enabled=enabled))
     document = {"endpoint": found.id, "state": "on" if found.enabled else "off"}
     return Answer(document=document, text=fields(document))
@@ -69,10 +69,10 @@ def endpoint(endpoint_id: str, *, enabled: bool) -> Answer:
 
 @account.command("create")
 @click.argument("name")
-@click.option("--env", "as_env", is_flag=True, help='Print lines that a shell takes over: eval "$(…)".')
+@click.option("--env", "as_env", is_flag=True, help='Print lines to evaluate in a shell: eval "$(…)".')
 @answering
 def create(name: str, *, as_env: bool) -> Answer:
-    """Open an account. It takes payments at once; the secrets are shown this once."""
+    """Create an account. It takes payments at once; the secrets are shown only once."""
     made = in_house(lambda ports: usecases.create_account(ports, name))
     if as_env:
         return Answer(document=made, text=_as_env(made))
@@ -83,8 +83,8 @@ def create(name: str, *, as_env: bool) -> Answer:
 
 
 def _as_env(made: usecases.NewAccount) -> str:
-    """Lines for a shell: `export` the test pair under the names that the documentation, `listen` and the client read.
-    The live pair stands in comments, so that no child process of the shell inherits it."""
+    """Return lines for a shell that export the test pair under the names used by the documentation, `listen` and the
+    client. The live pair is in comments, so that no child process of the shell inherits it."""
     variables = {
         "ACCOUNT_ID": made.account_id,
         "API_KEY": made.test.api_key,
@@ -102,7 +102,7 @@ def _as_env(made: usecases.NewAccount) -> str:
 @account.command("list")
 @answering
 def list_all() -> Answer:
-    """All accounts, the oldest first."""
+    """List all accounts, oldest first."""
     documents = [account_document(each) for each in in_house(usecases.list_accounts)]
     rows = [(each["account_id"], each["name"], each["created_at"]) for each in documents]
     return Answer(document={"data": documents}, text=table(("account", "name", "created"), rows))
@@ -112,7 +112,7 @@ def list_all() -> Answer:
 @click.argument("account_id", metavar="ID")
 @answering
 def show(account_id: str) -> Answer:
-    """One account: settings and keys."""
+    """Show an account with its settings and keys."""
     view = in_house(lambda ports: usecases.get_account(ports, account_id))
     keys = [key_document(key, view.uses.get(key.id)) for key in view.keys]
     document = account_document(view.account) | {"keys": keys}
@@ -120,7 +120,7 @@ def show(account_id: str) -> Answer:
 
 
 class _Set(click.Command):
-    """Its help has a row for each setting."""
+    """Command whose help has a row for each setting."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         defaults = Settings()
@@ -136,13 +136,13 @@ class _Set(click.Command):
 @account.command(
     "set",
     cls=_Set,
-    help="Change settings, all of them or none, and say what changed. An empty value clears what may be empty. "
-    f"{WEBHOOK_SECRET}=- reads the secret from standard input, without an echo: a command line is kept in histories "
-    "and seen by others.",
+    help="Change settings of an account, all of them or none, and show the changes. An empty value clears an optional "
+    f"setting. {WEBHOOK_SECRET}=- reads the secret from standard input without an echo, because other people can see "
+    "command lines and shell histories.",
 )
 @click.argument("account_id", metavar="ID")
 @click.argument("settings", metavar="NAME=VALUE...", nargs=-1)
-@click.option("--generate-secret", is_flag=True, help="Make a webhook secret and print it, this once.")
+@click.option("--generate-secret", is_flag=True, help="Create a webhook secret and print it once.")
 @answering
 @reasoned
 def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret: bool) -> Answer:
@@ -177,7 +177,7 @@ def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret:
 
 
 def _changes(before: Account, after: Account, named: Collection[str]) -> str:
-    """Each setting that was named: before and after, or that it was so already."""
+    """Return each named setting with its old and new value, or a note that it did not change."""
     was, now = shown_settings(before), shown_settings(after)
     told = {}
     for name in sorted(named):

@@ -1,4 +1,4 @@
-"""`cambist act …`: what waits for a second operator."""
+"""`cambist act …`: operator actions that wait for a second operator."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -18,14 +18,14 @@ _KEPT = "Keep the secrets: they cannot be shown again."
 
 @group()
 def act() -> None:
-    """Acts that wait until a second operator confirms them (the setting four_eyes)."""
+    """Review operator actions that wait for a second operator (the setting four_eyes)."""
 
 
 @act.command("list")
-@click.option("--all", "is_all", is_flag=True, help="The newest, whatever became of them.")
+@click.option("--all", "is_all", is_flag=True, help="List the newest actions in any status.")
 @answering
 def list_(*, is_all: bool) -> Answer:
-    """What waits, the oldest first."""
+    """List the waiting actions, oldest first."""
 
     async def work(ports: Ports) -> list[dict[str, Any]]:
         found = await usecases.list_acts(ports, waiting=not is_all)
@@ -40,7 +40,7 @@ def list_(*, is_all: bool) -> Answer:
 @click.argument("act_id", metavar="ID")
 @answering
 def show(act_id: str) -> Answer:
-    """One act: who asked for what, and what it changes."""
+    """Show one action: its operator, reason and changes."""
 
     return _answer(usecases.get_act, act_id)
 
@@ -50,7 +50,7 @@ def show(act_id: str) -> Answer:
 @answering
 @reasoned
 def confirm(act_id: str) -> Answer:
-    """Carry out an act that another operator asked for, as it was shown. Secrets that it makes are shown this once."""
+    """Carry out an action of another operator as it was shown. New secrets are shown only once."""
 
     settings = loaded_settings().settings
     from ..maintenance import open_beside
@@ -69,7 +69,7 @@ def confirm(act_id: str) -> Answer:
 @answering
 @reasoned
 def reject(act_id: str) -> Answer:
-    """Have it come to nothing. Whoever asked for it withdraws it so."""
+    """Reject a waiting action. An operator can also withdraw their own action this way."""
 
     return _answer(usecases.reject_act, act_id)
 

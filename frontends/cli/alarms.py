@@ -1,4 +1,4 @@
-"""`cambist alarm …`"""
+"""`cambist alarm …`: active alarms and alarm channels."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from .session import REFUSED, answering, guarded, in_house
 
 @group()
 def alarm() -> None:
-    """What operators are told of, and by which channels."""
+    """Show active alarms and test the alarm channels."""
 
 
 def _trouble_document(shown: ShownTrouble) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _channel_document(shown: ShownChannel) -> dict[str, Any]:
 @alarm.command("list")
 @answering
 def list_all() -> Answer:
-    """What alarms now, who was told of it, and how the channels do."""
+    """List active alarms, the channels that delivered them, and the state of the channels."""
 
     async def work(ports: Ports) -> tuple[list[ShownTrouble], list[ShownChannel]]:
         return await usecases.list_troubles(ports), await usecases.list_channels(ports)
@@ -64,10 +64,10 @@ def _listed(rows: list[dict[str, Any]], none: str) -> str:
 
 
 @alarm.command("test")
-@click.option("--channel", metavar="NAME", help="By this channel only.")
+@click.option("--channel", metavar="NAME", help="Only by this channel.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def send_test(*, channel: str | None, as_json: bool) -> None:
-    """Send a test message by every channel. Exit 1 when one of them does not take it, or there is none."""
+    """Send a test message by every channel. Exit 1 when a channel fails, or when none is set."""
     said = guarded(lambda: in_house(lambda ports: usecases.try_channels(ports, channel)), as_json=as_json)
     if not said:
         complain("NOT_CONFIGURED", [_NO_CHANNEL], as_json=as_json)

@@ -1,4 +1,4 @@
-"""Arguments that several commands read."""
+"""Arguments of several commands."""
 
 import re
 import sys
@@ -12,11 +12,11 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 _LONGEST_LINE = 4096
 FROM_STDIN = "-"
-"""In place of a secret: it is read from standard input."""
+"""Value that stands for a secret to read from standard input."""
 
 
 class Duration(click.ParamType[timedelta]):
-    """`90s`, `30m`, `24h`, `7d`."""
+    """Parameter type of a duration: `90s`, `30m`, `24h`, `7d`."""
 
     name = "duration"
 
@@ -30,7 +30,7 @@ class Duration(click.ParamType[timedelta]):
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:
-    """`NAME=TEXT` arguments. Raises click.UsageError, which never quotes them: one may be a secret."""
+    """Parse `NAME=TEXT` arguments. Raises click.UsageError, which never quotes them, because one may be a secret."""
     named: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -43,8 +43,8 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
 
 
 def read_secret(what: str) -> str:
-    """A line of standard input, without its end; at a terminal it is asked for and not shown. Raises click.UsageError
-    when there is none."""
+    """Read a line of standard input without its line end. At a terminal, prompt without echo. Raises click.UsageError
+    when the line is empty."""
     if sys.stdin.isatty():
         secret: str = click.prompt(what, hide_input=True, err=True)
     else:

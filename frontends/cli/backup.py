@@ -1,4 +1,4 @@
-"""`cambist backup PATH`: a copy of an installation, beside the working service."""
+"""`cambist backup PATH`: a copy of an installation, made while the service runs."""
 
 import asyncio
 from pathlib import Path
@@ -14,14 +14,15 @@ from .session import REFUSED, guarded, in_house, loaded_settings
 
 @click.command()
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path), required=False)
-@click.option("--note", is_flag=True, help="Copy nothing: note that a backup was just made by other means.")
+@click.option("--note", is_flag=True, help="Copy nothing; record that a backup was just made by other means.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def backup(*, path: Path | None, note: bool, as_json: bool) -> None:
-    """Copy database and uploaded files into the new folder PATH, and check the copy: its pages, the ledger, the seals.
+    """Copy the database and uploaded files to the new folder PATH, and check the copy.
 
-    The service may go on. Of Postgres it is a dump by pg_dump. The vault's keys are not copied: keep them apart, for
-    who has both can read everything. To restore, `cambist restore`. Exit 1 when there is no backup, or when what it
-    holds is not sound. docs/operations.md "Backup and restore".
+    The check covers the pages of the database, the ledger and the encrypted values. The service may keep running. On
+    Postgres the copy is a dump by pg_dump. The vault's keys are not copied: store them separately, because a person
+    with both can read everything. `cambist restore` restores the backup. Exit 1 when no backup was made, or when the
+    copy is not sound. docs/operations.md "Backup and restore".
     """
 
     if (path is None) is not note:

@@ -1,4 +1,4 @@
-"""`cambist client …`: the operator's acts on end clients. Phones are not shown."""
+"""`cambist client …`: operator actions on end clients. Phones are not shown."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ from .session import answering, in_house, reasoned
 
 @group()
 def client() -> None:
-    """End clients of merchants: what an operator decides."""
+    """Manage end clients of merchants."""
 
 
 @client.command("list")
 @click.argument("account_id", metavar="ACCOUNT")
-@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), help="Of this mode only.")
+@click.option("--mode", type=click.Choice([mode.value for mode in Mode]), help="Only of this mode.")
 @answering
 def list_(account_id: str, mode: str | None) -> Answer:
-    """An account's clients, the newest first; 1000 at most."""
+    """List an account's clients, newest first; at most 1000."""
     wanted = None if mode is None else Mode(mode)
     rows = [_document(each) for each in in_house(lambda ports: every_client(ports, account_id, wanted))]
     titles = ("created_at", "kyc_status", "kyc_verified_at", "client_ref", "mode", "client_id")
@@ -37,7 +37,7 @@ def list_(account_id: str, mode: str | None) -> Answer:
 @answering
 @reasoned
 def block(client_id: str) -> Answer:
-    """Block a client: no payment that requires KYC, and no exchange."""
+    """Block a client: no payments that require KYC, and no exchanges."""
     return _answer(in_house(lambda ports: set_blocked(ports, client_id, True)))
 
 
@@ -46,17 +46,17 @@ def block(client_id: str) -> Answer:
 @answering
 @reasoned
 def unblock(client_id: str) -> Answer:
-    """End a block; the client's verification is as it was."""
+    """Unblock a client; the verification stays as it was."""
     return _answer(in_house(lambda ports: set_blocked(ports, client_id, False)))
 
 
 @client.command("forget")
 @click.argument("client_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @answering
 @reasoned
 def forget(client_id: str, *, yes: bool) -> Answer:
-    """Take away what is kept of a client here, for good: phone, documents, events. Exchanges and payments stay."""
+    """Delete a client's personal data for good: phone, documents, events. Exchanges and payments stay."""
     if not yes:
         click.confirm("This cannot be undone. Forget the client?", abort=True, err=True)
     done = in_house(lambda ports: forget_client(ports, client_id))

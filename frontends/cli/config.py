@@ -1,4 +1,4 @@
-"""`cambist config …`"""
+"""`cambist config …`: settings of the installation."""
 
 from ..plugins import all_installed, named_by
 from .groups import group
@@ -9,13 +9,13 @@ from .session import answering, loaded_settings
 
 @group()
 def config() -> None:
-    """The settings of this installation."""
+    """Check the settings of this installation."""
 
 
 @config.command("check")
 @answering
 def check() -> Answer:
-    """Every setting, its value and where it comes from. Exits 1 when one is wrong."""
+    """Show every setting with its value and origin. Exit 1 when a setting is invalid."""
     loaded = loaded_settings()
     file = None if loaded.config_file is None else str(loaded.config_file)
     rows = [(each.name, each.value, each.origin, each.meaning) for each in loaded.explained]

@@ -1,4 +1,4 @@
-"""`cambist console`: the operators' terminal. Textual is imported only here, when it is called for."""
+"""`cambist console`: terminal UI for operators. Textual is imported only when the command runs."""
 
 import os
 
@@ -9,12 +9,13 @@ from .session import guarded, loaded_settings
 
 
 @click.command()
-@click.option("--demo", "is_demo", is_flag=True, help="A living service in memory, to look at; it is gone afterwards.")
-@click.option("--operator", help="Your name in the audit log; without: CAMBIST_OPERATOR, else your login.")
+@click.option("--demo", "is_demo", is_flag=True, help="Run on a demo service in memory.")
+@click.option("--operator", help="Your name in the audit log. Default: CAMBIST_OPERATOR, else your login.")
 def console(*, is_demo: bool, operator: str | None) -> None:
-    """What needs a person, and what a person can do, on the service's own database.
+    """Open the operators' terminal UI.
 
-    It may run beside the service, in as many terminals as there are operators. Keys are at the bottom; ? explains.
+    It works on the service's own database, and may run beside the service in several terminals at once. Keys are listed
+    at the bottom; press ? for help.
     """
 
     def run() -> None:

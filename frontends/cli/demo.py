@@ -1,4 +1,4 @@
-"""`cambist demo`: a narrated tour over real HTTP, with a merchant, a payer and a webhook receiver of its own."""
+"""`cambist demo`: a narrated tour over real HTTP, with its own merchant, payer and webhook receiver."""
 
 import asyncio
 import contextlib
@@ -26,16 +26,16 @@ from .output import printed
 
 _TITLE = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL)
 _PATIENCE = 20.0
-"""Seconds the tour waits for its webhook."""
+"""Seconds that the tour waits for its webhook."""
 
 
 class TourError(click.ClickException):
-    """The tour saw something that it should not have seen."""
+    """The tour got an unexpected result."""
 
 
 def demo(settings: Settings, *, keep: bool) -> None:
-    """Show a payment from its creation to the balance, in a data folder of its own that is deleted at the
-    end. With `keep` the service stays up until Ctrl-C, and says how to play with it."""
+    """Show a payment from its creation to the balance, in a temporary data folder. With `keep` the service stays up
+    until Ctrl-C and prints how to use it."""
     configure_logging("error", settings.log_format)
     with tempfile.TemporaryDirectory(prefix="cambist-demo-") as folder:
         listener = _listen(settings)
@@ -50,7 +50,7 @@ def demo(settings: Settings, *, keep: bool) -> None:
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """On the wished port, or on any free one where that is taken: a tour shall not fail for it."""
+    """Listen on the configured port, or on any free port if it is in use, so that the tour does not fail."""
     try:
         return listen(settings.host, settings.port)
     except OSError:
@@ -71,7 +71,7 @@ async def _demo(settings: Settings, listener: socket.socket, *, keep: bool) -> N
 
 
 async def _unless_stopped(service: Running, tour: Coroutine[None, None, None]) -> None:
-    """Take the tour. Ctrl-C ends it at once: whatever fails then is no news. Raises: what the tour raises; Abort."""
+    """Run the tour. Ctrl-C ends it at once, and later errors are ignored. Raises: exceptions of the tour; Abort."""
     touring = asyncio.create_task(tour)
     await asyncio.wait([touring, service.stopped], return_when=asyncio.FIRST_COMPLETED)
     if service.stopping():
@@ -82,7 +82,7 @@ async def _unless_stopped(service: Running, tour: Coroutine[None, None, None]) -
 
 
 class _Receiver:
-    """The merchant's end of the webhooks: verifies each, answers 200 or 400, and hands them on."""
+    """The merchant's webhook receiver: it verifies each webhook, answers 200 or 400, and queues it."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -91,7 +91,7 @@ class _Receiver:
         self._secret = ""
 
     def secret(self, ports: Ports) -> str:
-        """The secret that both ends know."""
+        """Create and return the secret shared by both ends."""
         self._secret = ports.ids.secret(32)
         self._clock = ports.clock
         return self._secret
@@ -181,7 +181,7 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
 
 
 async def _settlement(client: aiohttp.ClientSession, base: str, pair: Mapping[str, str], payment_id: str) -> None:
-    """RUB become USDT; the statement, its line, and the balance say the same."""
+    """Convert RUB to USDT, and check that the statement, its line and the balance agree."""
     api = f"{base}/api/v1"
     _step("8", "RUB become USDT every day at 09:00 UTC; in test mode also when asked for.")
     async with client.post(f"{api}/sandbox/settlements", headers=pair) as answer:

@@ -1,4 +1,4 @@
-"""`cambist doctor`: is this installation well, and what to do where it is not?"""
+"""`cambist doctor`: checks of an installation, with remedies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,13 +14,13 @@ from .session import REFUSED, guarded
 @click.option(
     "--full",
     is_flag=True,
-    help="Read every page of the database, verify the whole ledger and open every sealed value, however long it takes.",
+    help="Read every page of the database, verify the whole ledger and decrypt every value. It may take long.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def doctor(*, full: bool, as_json: bool) -> None:
-    """Look at everything that can be wrong with an installation: one line a check, and what to do.
+    """Check the installation for problems and print a remedy for each.
 
-    It changes nothing and may run beside the working service, at best as the service's user. Exit 0 when no check
+    It changes nothing and may run beside the working service, preferably as the service's user. Exit 0 when no check
     failed; warnings do not count.
     """
     told: list[tuple[str, Finding]] = []

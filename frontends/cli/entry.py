@@ -1,14 +1,15 @@
-"""What the command `cambist` runs: the command line, or one line that says what it lacks. It needs no library."""
+"""Entry point of the command `cambist`: runs the command line, or prints one line that names the missing library. It
+needs no library itself."""
 
 import sys
 from importlib.metadata import version
 
 _LACKS = 2
-"""The exit status of wrong usage: nothing was begun."""
+"""Exit status of wrong usage: nothing was started."""
 
 
 def main() -> None:
-    """Run the command line; without its libraries say which extra brings them, and exit with 2."""
+    """Run the command line. Without its libraries, name the extra that installs them, and exit with 2."""
     try:
         from .main import main as run
 

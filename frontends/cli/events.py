@@ -1,4 +1,4 @@
-"""`cambist event …`: what became of merchants' events, and sending them again."""
+"""`cambist event …`: merchants' events and their deliveries."""
 
 from typing import Any
 
@@ -20,31 +20,35 @@ from .session import answering, in_house, reasoned
 
 _TITLES = ("created_at", "event_id", "type", "object_id", "delivery_status", "attempts", "last_answer", "account_id")
 
-_mode = click.option("--mode", type=click.Choice([each.value for each in Mode]), help="Of this mode only.")
+_mode = click.option("--mode", type=click.Choice([each.value for each in Mode]), help="Only of this mode.")
 _type = click.option(
-    "--type", "event_type", type=click.Choice([each.value for each in EventType]), help="Of this type only."
+    "--type", "event_type", type=click.Choice([each.value for each in EventType]), help="Only of this type."
 )
 _status = click.option(
-    "--status", type=click.Choice([each.value for each in DeliveryStatus]), help="With this delivery status only."
+    "--status", type=click.Choice([each.value for each in DeliveryStatus]), help="Only with this delivery status."
 )
-_since = click.option("--from", "since", metavar="MOMENT", help="Created then or later, such as 2026-11-21T09:00:00Z.")
-_until = click.option("--to", "until", metavar="MOMENT", help="Created before then.")
+_since = click.option(
+    "--from", "since", metavar="MOMENT", help="Created at this time or later, such as 2026-11-21T09:00:00Z."
+)
+_until = click.option("--to", "until", metavar="MOMENT", help="Created before this time.")
 
 
 @group()
 def event() -> None:
-    """Events: where they are, and sending them again."""
+    """List and resend webhook events."""
 
 
 @event.command("list")
-@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Only of this account.")
 @_mode
 @_type
-@click.option("--object", "object_id", metavar="ID", help="Of this payment, refund, ... only.")
+@click.option("--object", "object_id", metavar="ID", help="Only of this payment, refund or other object.")
 @_status
 @_since
 @_until
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Largest number of events."
+)
 @answering
 def list_events(
     account_id: str | None,
@@ -56,7 +60,7 @@ def list_events(
     until: str | None,
     limit: int,
 ) -> Answer:
-    """Events, the newest first."""
+    """List events, newest first."""
     asked = EventQuery(type=event_type, object_id=object_id, delivery_status=status, since=since, until=until)
     of_mode = None if mode is None else Mode(mode)
     found = in_house(lambda ports: usecases.find_events(ports, asked, account_id=account_id, mode=of_mode, limit=limit))
@@ -67,13 +71,15 @@ def list_events(
 
 @event.command("resend")
 @click.argument("event_ids", metavar="ID...", nargs=-1)
-@click.option("--account", "account_id", metavar="ACCOUNT", help="With --from and --to: whose.")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Account of the period from --from to --to.")
 @_mode
 @_type
 @_status
 @_since
 @_until
-@click.option("--endpoint", "endpoint_id", metavar="ID", help="To this further webhook endpoint, not to the first.")
+@click.option(
+    "--endpoint", "endpoint_id", metavar="ID", help="Resend to this further webhook endpoint instead of the first."
+)
 @answering
 @reasoned
 def resend(
@@ -86,7 +92,7 @@ def resend(
     until: str | None,
     endpoint_id: str | None,
 ) -> Answer:
-    """Send events again: these, or all that an account has from one moment to another.
+    """Resend events: the given ones, or all events of an account in a period.
 
     They keep their ids, and the service sends them as soon as it runs.
     """
@@ -115,7 +121,7 @@ async def _resend_range(
 ) -> int:
     found = (await get_account(ports, account_id)).account
     if endpoint_id is not None:
-        # It is of one mode.
+        # A further endpoint belongs to one mode.
         modes = [mode for mode in modes if any(ref.id == endpoint_id for ref in found.further(mode))] or modes[:1]
     return sum([await resend_range(on(ports, account_id), account_id, mode, asked, endpoint_id) for mode in modes])
 

@@ -1,4 +1,4 @@
-"""The checks of `cambist doctor`, one after the other, each within its time. It brings the whole house with it."""
+"""Runs the checks of `cambist doctor` in order, each with a time limit. Importing it loads the whole app."""
 
 import asyncio
 import os
@@ -22,18 +22,18 @@ from ..simulators import judge_simulators
 from .session import loaded_settings
 
 LIMIT = 10.0
-"""Seconds that a check may take."""
+"""Time limit of a check, in seconds."""
 _MARGIN = 5.0
-"""Seconds after which one that does not even stop is left behind."""
+"""Seconds after the limit until a check that cannot be cancelled is abandoned."""
 
 Told = tuple[str, Finding]
 _SIMULATORS, _NOTICES, _ALARMS = "simulators", "notices", "alarms"
 _LOOKED_AT_FIRST = ("database", "schema", "secrets")
-"""What must be well before a house is opened: opening would make files, or bring the schema up."""
+"""Checks that must pass before an app is opened: opening would create files or upgrade the schema."""
 
 
 def examine(*, full: bool, limit: float = LIMIT) -> Iterator[Told]:
-    """Every check's finding, as it is made. Faults of the settings are findings too."""
+    """Yield each check's finding as it is made. Invalid settings are findings too."""
     try:
         loaded = loaded_settings()
     except SettingsError as error:
@@ -46,8 +46,8 @@ def examine(*, full: bool, limit: float = LIMIT) -> Iterator[Told]:
 
 
 def _from_a_thread(checks: Callable[[], AsyncIterator[Told]], patience: float | None) -> Iterator[Told]:
-    """The findings, made by an event loop in a thread of its own: a disk or a driver that hangs holds up that thread,
-    and the program ends without it."""
+    """Yield findings made by an event loop in another thread. A disk or driver that hangs blocks only that thread, and
+    the program can still end."""
     found: queue.Queue[Told | BaseException | None] = queue.Queue()
 
     async def work() -> None:
@@ -97,7 +97,7 @@ async def _checks(examined: around.Examined, limit: float, *, full: bool) -> Asy
 
 
 async def _checks_inside(examined: around.Examined, limit: float, *, full: bool) -> AsyncIterator[Told]:
-    """What an open house is needed for."""
+    """Run the checks that need an open app."""
     house = open_house(examined.settings, patient=True)
     opening = asyncio.ensure_future(house.__aenter__())
     finding = await _bounded("house", _opened(opening), limit)
@@ -134,7 +134,8 @@ _DAMAGED = "the file is damaged: `cambist doctor --full` names the places; resto
 
 
 async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) -> Finding:
-    """A check's finding, or what kept it from one. One that does not stop in time is left behind."""
+    """Return a check's finding, or a failure if it raised or exceeded its limit. A check that does not stop in time is
+    abandoned."""
     task = asyncio.ensure_future(check)
     done, _ = await asyncio.wait([task], timeout=limit)
     if not done:

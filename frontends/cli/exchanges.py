@@ -1,4 +1,4 @@
-"""`cambist exchange …`: the operator's acts on exchanges."""
+"""`cambist exchange …`: operator actions on exchanges."""
 
 from typing import Any
 
@@ -23,15 +23,15 @@ _DIRECTIONS = click.Choice([direction.value for direction in Direction])
 
 @group()
 def exchange() -> None:
-    """Exchanges of end clients: what an operator does."""
+    """Manage exchanges of end clients."""
 
 
 @exchange.command("list")
 @click.argument("account_id", metavar="ACCOUNT")
-@click.option("--mode", type=_MODES, help="Of this mode only.")
+@click.option("--mode", type=_MODES, help="Only of this mode.")
 @answering
 def list_(account_id: str, mode: str | None) -> Answer:
-    """Exchanges of an account, the newest first; 1000 at most."""
+    """List the exchanges of an account, newest first; at most 1000."""
     found = in_house(lambda ports: usecases.every_exchange(ports, account_id, None if mode is None else Mode(mode)))
     rows = [_document(each) for each in found]
     titles = ("created_at", "direction", "status", "amount_usdt", "amount_rub", "mode", "exchange_id")
@@ -41,12 +41,12 @@ def list_(account_id: str, mode: str | None) -> Answer:
 @exchange.command("create-rub-usdt")
 @click.argument("account_id", metavar="ACCOUNT")
 @click.option("--mode", type=_MODES, required=True)
-@click.option("--amount-rub", required=True, help="What the client pays, in RUB.")
-@click.option("--client-phone", required=True, help="Of a registered client: + and 10 to 15 digits.")
+@click.option("--amount-rub", required=True, help="Amount that the client pays, in RUB.")
+@click.option("--client-phone", required=True, help="Phone of a registered client: + and 10 to 15 digits.")
 @click.option("--address", required=True, help="The client's TRON address.")
 @answering
 def create_rub_usdt(account_id: str, mode: str, amount_rub: str, client_phone: str, address: str) -> Answer:
-    """Begin an exchange of RUB to USDT on a merchant's request; `invoice` is what the client pays by."""
+    """Create an exchange of RUB to USDT on a merchant's request. The client pays with the printed `invoice`."""
     return _answer(
         in_house(
             lambda ports: creation.create_rub_usdt(
@@ -60,7 +60,7 @@ def create_rub_usdt(account_id: str, mode: str, amount_rub: str, client_phone: s
 @click.argument("exchange_id", metavar="ID")
 @answering
 def cancel(exchange_id: str) -> Answer:
-    """Call an exchange off before its client sent anything."""
+    """Cancel an exchange before its client has sent anything."""
     return _answer(in_house(lambda ports: usecases.cancel_any_exchange(ports, exchange_id)))
 
 
@@ -68,7 +68,7 @@ def cancel(exchange_id: str) -> Answer:
 @click.argument("exchange_id", metavar="ID")
 @answering
 def show(exchange_id: str) -> Answer:
-    """An exchange and all that came for it."""
+    """Show an exchange and all transfers received for it."""
     found, came = in_house(lambda ports: exchange_return.exchange_money(ports, exchange_id))
     document = _document(found)
     rows = [_transfer(each) for each in came]
@@ -77,10 +77,10 @@ def show(exchange_id: str) -> Answer:
 
 
 @exchange.command("suspense")
-@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Only of this account.")
 @answering
 def suspense(account_id: str | None) -> Answer:
-    """Money of exchanges that could move nothing and waits, oldest first; 1000 at most."""
+    """List unapplied transfers of exchanges, oldest first; at most 1000."""
     found = in_house(lambda ports: exchange_return.list_suspended(ports, account_id))
     rows = [_transfer(each) for each in found]
     return Answer(document={"data": rows}, text=_table(rows))
@@ -88,10 +88,10 @@ def suspense(account_id: str | None) -> Answer:
 
 @exchange.command("return")
 @click.argument("object_id", metavar="ID")
-@click.option("--address", help="USDT: the client's TRON address. RUB go back to who paid them.")
+@click.option("--address", help="The client's TRON address, for USDT. RUB are returned to their payer.")
 @answering
 def return_(object_id: str, address: str | None) -> Answer:
-    """Send back what waits of an exchange that is over, or of one transfer; the service does it."""
+    """Return the unapplied money of a finished exchange, or one transfer; the service sends it."""
     found = in_house(lambda ports: exchange_return.return_money(ports, object_id, address))
     rows = [_transfer(each) for each in found]
     return Answer(document={"data": rows}, text=_table(rows))
@@ -101,7 +101,7 @@ def return_(object_id: str, address: str | None) -> Answer:
 @click.argument("direction", type=_DIRECTIONS)
 @answering
 def disable(direction: str) -> Answer:
-    """Refuse new exchanges of a direction, for all merchants; those under way go on."""
+    """Refuse new exchanges of a direction for all merchants; exchanges under way continue."""
     return _switched(direction, is_on=False)
 
 
@@ -109,7 +109,7 @@ def disable(direction: str) -> Answer:
 @click.argument("direction", type=_DIRECTIONS)
 @answering
 def enable(direction: str) -> Answer:
-    """Take new exchanges of a direction again."""
+    """Allow new exchanges of a direction again."""
     return _switched(direction, is_on=True)
 
 

@@ -1,4 +1,4 @@
-"""`cambist gateway …`"""
+"""`cambist gateway …`: payment gateways and their status."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ from .session import answering, in_house
 
 @group()
 def gateway() -> None:
-    """The payment gateways: the banks that payments go to."""
+    """Show the payment gateways and set their status."""
 
 
 def gateway_document(shown: ShownGateway) -> dict[str, Any]:
-    """A gateway as the command line shows it."""
+    """Return a gateway as the command line shows it."""
     return {
         "gateway_id": shown.gateway_id,
         "mode": shown.mode.value,
@@ -36,10 +36,10 @@ def gateway_document(shown: ShownGateway) -> dict[str, Any]:
 
 
 @gateway.command("list")
-@click.option("--mode", type=click.Choice([each.value for each in Mode]), help="Of this mode only.")
+@click.option("--mode", type=click.Choice([each.value for each in Mode]), help="Only of this mode.")
 @answering
 def list_all(mode: str | None) -> Answer:
-    """All gateways, in the order in which payments try them."""
+    """List all gateways in the order in which payments try them."""
 
     async def work(ports: Ports) -> list[ShownGateway]:
         modes = [*Mode] if mode is None else [Mode(mode)]
@@ -54,8 +54,10 @@ def list_all(mode: str | None) -> Answer:
 @click.argument("gateway_id", metavar="ID")
 @answering
 def list_banks(gateway_id: str) -> Answer:
-    """The banks at which a gateway can pay people, for `client_bank_id` of exchanges: as its bank listed them of late.
-    Where it has not been asked yet, the worker asks it now."""
+    """List the banks to which a gateway can pay, for `client_bank_id` of exchanges.
+
+    The list is the latest answer of the gateway's bank. Without an answer so far, the worker requests one now.
+    """
 
     async def work(ports: Ports) -> tuple[MemberBank, ...] | None:
         news.mode_of(ports, gateway_id)
@@ -75,12 +77,15 @@ def list_banks(gateway_id: str) -> Answer:
 @click.option(
     "--reason",
     type=click.Choice([each.value for each in BY_HAND]),
-    help="Why, unless it is operational; else: operator.",
+    help="Reason of a status other than operational. Default: operator.",
 )
 @answering
 def set_status(gateway_id: str, status: str, reason: str | None) -> Answer:
-    """Say how a gateway is. Merchants hear of it once it has held for a minute; a gateway that is down gets no new
-    payments at once."""
+    """Set the status of a gateway.
+
+    Merchants are notified when the status has lasted for a minute. A gateway that is down gets no new payments from now
+    on.
+    """
     why = None if reason is None else usecases.read_reason(reason)
     document = gateway_document(
         in_house(lambda ports: usecases.set_gateway(ports, gateway_id, usecases.read_status(status), why))

@@ -1,4 +1,4 @@
-"""Groups of commands whose help is whole, and which know what was meant (docs/cli.md "Finding a command")."""
+"""Command groups with complete help texts and suggestions for misspelt names (docs/cli.md "Finding a command")."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -9,18 +9,18 @@ import click
 from ...core.domain.shapes import nearest
 
 _WHOLE = 10_000
-"""Characters of a command's first sentence: none is cut."""
+"""Length limit of a short help, large enough that no text is cut."""
 
 
 class Group(click.Group):
-    """Shows each command's whole first sentence."""
+    """Group that shows the whole first sentence of each command's help."""
 
     def headings(self) -> Mapping[str, Iterable[str]]:
-        """The command names under each heading of the help, in order."""
+        """Return the command names under each heading of the help, in order."""
         return {"Commands": self.commands}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write every heading's commands, wrapped to the terminal's width."""
+        """Write the commands of every heading, wrapped to the terminal's width."""
         for heading, names in self.headings().items():
             found = ((name, self.get_command(ctx, name)) for name in names)
             shown = [(name, each) for name, each in found if each is not None and not each.hidden]
@@ -30,7 +30,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name. Raises: UsageError with the name that is nearest."""
+        """Return the command named by the arguments. Raises: UsageError with the nearest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             near = nearest(name, self.list_commands(ctx))
@@ -39,4 +39,4 @@ class Group(click.Group):
 
 
 group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.group, cls=Group)
-"""As `click.group`."""
+"""Same as `click.group`, with our class."""

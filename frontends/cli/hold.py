@@ -1,4 +1,4 @@
-"""`cambist hold` and `cambist resume`: whether money is sent in live mode."""
+"""`cambist hold` and `cambist resume`: stop and resume sending of live money."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,9 +76,10 @@ def _decisions(assign: Sequence[str], not_ours: Sequence[str]) -> Decisions:
 @answering
 @reasoned
 def hold() -> Answer:
-    """Send and settle no live money until `cambist resume`: no refund, charge, payout. All else goes on.
+    """Stop sending and settling live money until `cambist resume`. Everything else continues.
 
-    For a machine, disk or snapshot that was set back as a whole, which nothing inside can tell; before the first start.
+    No refund, charge or payout is sent. Use it before the first start on a machine, disk or snapshot that was set back
+    as a whole, because the service cannot detect that itself.
     """
 
     async def work(ports: Ports) -> Installation:
@@ -91,8 +92,8 @@ def hold() -> Answer:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only show; let nothing go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only show the comparison; stay held.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.option(
     "--assign",
     multiple=True,
@@ -103,18 +104,18 @@ def hold() -> Answer:
     "--not-ours",
     multiple=True,
     metavar="OPERATION",
-    help="Leave out of the books what a provider sent. May be repeated.",
+    help="Do not book this payout or refund of a provider. May be repeated.",
 )
 @answering
 @reasoned
 def resume(dry_run: bool, yes: bool, assign: tuple[str, ...], not_ours: tuple[str, ...]) -> Answer:
     """Let a held installation send money again.
 
-    A copy is held from its first start. Before it goes on, nothing else may send money for the same merchants: the
-    database that it is a copy of is stopped for good.
+    A copy is held from its first start. Before you resume it, stop the original database for good: nothing else may
+    send money for the same merchants.
 
-    Providers are asked first what they sent. Payouts and refunds that the database lacks are booked for their
-    merchants. Nothing is let go (1) while something that was sent has no owner: the answer names it and what to do.
+    The command first asks the providers what they sent, and books payouts and refunds that the database lacks. It stays
+    held (exit 1) while a payout or refund has no owner; the answer names each and what to do.
     """
 
     settings = loaded_settings().settings

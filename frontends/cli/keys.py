@@ -1,4 +1,4 @@
-"""`cambist key …`"""
+"""`cambist key …`: API keys of accounts."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,20 +24,20 @@ _KEPT = "Keep the secret: it cannot be shown again."
 
 @group()
 def key() -> None:
-    """API keys."""
+    """Create, change and end API keys."""
 
 
 def _terms(command: Callable[..., None]) -> Callable[..., None]:
-    """What a key may do, as `create` and `set` take it."""
+    """Add the options of `create` and `set` that limit a key."""
     rights = click.option(
         "--right",
         "rights",
         type=click.Choice([right.value for right in Right]),
         multiple=True,
-        help="Only this; may be given several times.",
+        help="Only this right. May be repeated.",
     )
     addresses = click.option(
-        "--address", "addresses", multiple=True, help="Only from here: an address or a network; several times."
+        "--address", "addresses", multiple=True, help="Only from this address or network. May be repeated."
     )
     return rights(addresses(command))
 
@@ -46,7 +46,7 @@ def _terms(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("account_id", metavar="ACCOUNT")
 @answering
 def list_all(account_id: str) -> Answer:
-    """The keys of an account: what each may do, when it was last used, and when it ends."""
+    """List the keys of an account with their rights, last use and end."""
     view = in_house(lambda ports: of_accounts.get_account(ports, account_id))
     documents = [key_document(each, view.uses.get(each.id)) for each in view.keys]
     return Answer(document={"data": documents}, text=keys_table(documents))
@@ -55,12 +55,12 @@ def list_all(account_id: str) -> Answer:
 @key.command("create")
 @click.argument("account_id", metavar="ACCOUNT")
 @_MODE
-@click.option("--name", required=True, help="What it is for, such as nightly-report.")
+@click.option("--name", required=True, help="Name of the key, such as nightly-report.")
 @_terms
 @answering
 @reasoned
 def create(account_id: str, mode: str, name: str, rights: tuple[str, ...], addresses: tuple[str, ...]) -> Answer:
-    """A further key pair, with fewer rights. The secret is shown this once."""
+    """Create a further key pair with fewer rights. The secret is shown only once."""
     made = in_house(
         lambda ports: usecases.create_key(
             ports, account_id, Mode(mode), name, rights=rights or None, addresses=addresses or None
@@ -74,14 +74,14 @@ def create(account_id: str, mode: str, name: str, rights: tuple[str, ...], addre
 @key.command("set")
 @click.argument("api_key", metavar="KEY")
 @_terms
-@click.option("--all-rights", is_flag=True, help="No bound on what it may do.")
-@click.option("--any-address", is_flag=True, help="No bound on where it is used from.")
+@click.option("--all-rights", is_flag=True, help="Remove the limit on rights.")
+@click.option("--any-address", is_flag=True, help="Remove the limit on addresses.")
 @answering
 @reasoned
 def set_terms(
     api_key: str, rights: tuple[str, ...], addresses: tuple[str, ...], *, all_rights: bool, any_address: bool
 ) -> Answer:
-    """Change what a key may do; its secret stays. What is not named stays as it is."""
+    """Change the limits of a key; its secret stays. Limits that you do not name stay as they are."""
     if (rights and all_rights) or (addresses and any_address):
         raise click.UsageError("give --right or --all-rights, and --address or --any-address, not both")
     if not (rights or addresses or all_rights or any_address):
@@ -99,25 +99,23 @@ def set_terms(
 
 @key.command("end")
 @click.argument("api_key", metavar="KEY")
-@click.option("--overlap", type=Duration(), help="How long it still works (24h); without it, it ends at once.")
+@click.option("--overlap", type=Duration(), help="How long the key still works (24h). Default: it ends at once.")
 @answering
 @reasoned
 def end(api_key: str, overlap: timedelta | None) -> Answer:
-    """End a key that was made by `key create`. The mode's own key is only ever rotated."""
+    """End a key that was made by `key create`. The mode's own key can only be rotated."""
     return _shown(in_house(lambda ports: usecases.end_key(ports, api_key, overlap)))
 
 
 @key.command("rotate")
 @click.argument("account_id", metavar="ACCOUNT")
 @_MODE
-@click.option("--name", help="The key of this name; without it, the mode's own.")
-@click.option(
-    "--overlap", type=Duration(), help="How long the old pair still works (24h); without it, it ends at once."
-)
+@click.option("--name", help="Name of the key. Default: the mode's own.")
+@click.option("--overlap", type=Duration(), help="How long the old pair still works (24h). Default: it ends at once.")
 @answering
 @reasoned
 def rotate(account_id: str, mode: str, name: str | None, overlap: timedelta | None) -> Answer:
-    """A new key pair with the rights of the old one. The secret is shown this once."""
+    """Create a new key pair with the rights of the old one. The secret is shown only once."""
     made = in_house(lambda ports: usecases.rotate_key(ports, account_id, Mode(mode), overlap, name=name))
     replaced = [{"api_key": old.api_key, "ends_at": iso(old.ends_at)} for old in made.replaced]
     head = fields({"mode": mode, **_pair(made)})

@@ -1,4 +1,4 @@
-"""`cambist ledger …`: is every balance what the journal says, and the journal what was written?"""
+"""`cambist ledger …`: checks of the balances and the journal."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,22 +16,22 @@ from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, in_house, reasoned
 
 _LONGEST = 64 * 1024 * 1024
-"""Bytes of a file with heads: a log of many years."""
+"""Largest size of a file with heads, in bytes: a log of many years."""
 _MANIFEST = "backup.json"
 
 
 @group()
 def ledger() -> None:
-    """The double-entry ledger, and the hash chains over it and over the audit log."""
+    """Check the double-entry ledger and the hash chains of the ledger and the audit log."""
 
 
 class _Heads(click.ParamType[list[Head]]):
-    """A head as text, or a file in which there are some."""
+    """Parameter type of a head: its text, or a file that contains heads."""
 
     name = "head"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Head]:
-        """Heads of the text, or of the file that it names; of a backup's folder, those of its manifest."""
+        """Return the heads in the text or in the file that it names. For a backup folder, read its manifest."""
         found = heads_in(str(value))
         if found:
             return found
@@ -54,20 +54,22 @@ class _Heads(click.ParamType[list[Head]]):
     metavar="HEAD",
     type=_Heads(),
     default=None,
-    help="A head that was told before, or a file with some: a backup's folder or backup.json, a log.",
+    help="An earlier head, or a file with heads: a backup's folder or backup.json, a log.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify(*, heads: Sequence[Head] | None, as_json: bool) -> None:
-    """Prove the books: recompute every balance from the journal, check that each entry sums to zero, and check the
-    hash chains over all entries and over the audit log, which bear the vault's tags.
+    """Verify the books: balances, journal entries and hash chains.
 
-    Exit 0 when all holds. Exit 1 when something differs: the first bad entry and the first bad act are named by their
-    places in the chains, and every balance that is not the sum of its entries with both sums, in kopecks or 0.00000001
-    USDT. It changes nothing and may run beside a working service. `unsealed` counts new entries, which the chain takes
-    up every hour and after each settlement. Progress goes to standard error.
+    It recomputes every balance from the journal, checks that each entry sums to zero, and checks the hash chains over
+    all entries and over the audit log, which have the vault's tags.
 
-    `head` is where the chains end: keep it elsewhere. Held against it later, with --from, a history that was shortened,
-    rewritten or replaced is named, even by one who has the database and the vault's keys.
+    Exit 0 when all holds. Exit 1 when something differs: the output names the first bad entry and the first bad
+    operator action by their positions in the chains, and every balance that differs from its entries with both sums, in
+    kopecks or 0.00000001 USDT. It changes nothing and may run beside a working service. `unsealed` is the number of new
+    entries, which the chain includes every hour and after each settlement. Progress goes to standard error.
+
+    `head` is the end of the chains: store it elsewhere. A later check with --from detects a history that was shortened,
+    rewritten or replaced, even by a person who has the database and the vault's keys.
     """
     report = guarded(
         lambda: in_house(lambda ports: verify_ledger(ports, progress=_progress, against=heads or ())),
@@ -81,24 +83,27 @@ def verify(*, heads: Sequence[Head] | None, as_json: bool) -> None:
 @ledger.command("head")
 @answering
 def head() -> Answer:
-    """Where the chains end now, as one line to keep elsewhere: `cambist ledger verify --from` holds the present chains
-    against it. It is told without looking at the entries; `verify` proves them, and tells it, too."""
+    """Print the end of the chains as one line, to store elsewhere.
+
+    `cambist ledger verify --from` compares the chains with it later. This command does not check the entries; `verify`
+    checks them and prints the head too.
+    """
     line = in_house(present_head)
     return Answer(document={"head": line}, text=line)
 
 
 @ledger.command("adopt")
-@click.option("--anyway", is_flag=True, help="Though the chains were tagged before, by keys that are lost.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--anyway", is_flag=True, help="Adopt chains that were tagged with keys that are now lost.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @answering
 @reasoned
 def adopt(*, anyway: bool, yes: bool) -> Answer:
-    """Once, after the upgrade to a version whose chains bear the vault's tags: take the history over as it stands.
+    """Adopt the present history once, after the upgrade to a version whose chains have the vault's tags.
 
-    It is checked first: every link, every balance. Payout wallets, pending payouts and exchanges under way are taken
-    over with it, and the wallets listed. Until then nothing new is sealed, nothing is paid out, and `doctor` says so.
-    Any other time that a chain is found without its tag, somebody took it away: then restore a backup instead. Run it
-    when no process of an older version is left.
+    It first checks every link and every balance. It adopts payout wallets, pending payouts and exchanges under way as
+    well, and lists the wallets. Until then nothing new is sealed, nothing is paid out, and `doctor` reports it. If a
+    chain lacks its tag at any other time, somebody removed it: restore a backup instead. Run it when no process of an
+    older version is left.
     """
     if not yes:
         click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)

@@ -1,4 +1,4 @@
-"""`cambist listen`: test events to a merchant's developer, on a machine that no webhook can reach."""
+"""`cambist listen`: test events for a developer whose machine cannot receive webhooks."""
 
 import asyncio
 import hashlib
@@ -48,14 +48,25 @@ def _start(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 
 @click.command()
-@click.option("--forward-to", metavar="URL", callback=web_address, help="Post every letter there, signed.")
+@click.option("--forward-to", metavar="URL", callback=web_address, help="Post every event to this address, signed.")
 @click.option("--api-key", envvar="CAMBIST_API_KEY", required=True, callback=test_key, help="A test key.")
-@click.option("--api-secret", envvar="CAMBIST_API_SECRET", required=True, help="Better by CAMBIST_API_SECRET.")
-@click.option("--base-url", metavar="URL", callback=web_address, help="The service, instead of the settings'.")
-@click.option("--from", "start", metavar="CURSOR", callback=_start, help=f"Begin here: a cursor, {NOW} or {BEGINNING}.")
-@click.option("--types", metavar="TYPE,…", callback=_types, help="These events only.")
 @click.option(
-    "--cursor-file", type=click.Path(path_type=Path, dir_okay=False), help="Instead of one in ~/.config/cambist."
+    "--api-secret",
+    envvar="CAMBIST_API_SECRET",
+    required=True,
+    help="The secret of the key; better set in CAMBIST_API_SECRET.",
+)
+@click.option(
+    "--base-url", metavar="URL", callback=web_address, help="Address of the service. Default: from the settings."
+)
+@click.option(
+    "--from", "start", metavar="CURSOR", callback=_start, help=f"Start after this cursor, or at {NOW} or {BEGINNING}."
+)
+@click.option("--types", metavar="TYPE,…", callback=_types, help="Only events of these types.")
+@click.option(
+    "--cursor-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the cursor. Default: a file in ~/.config/cambist.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
 def listen(
@@ -68,13 +79,13 @@ def listen(
     cursor_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Follow the account's test events, the resent ones too, and hand each to a local address.
+    """Follow the account's test events, including resent ones, and forward each to a local address.
 
-    The place is kept in a file: a restart goes on where it stopped. The first time it begins with what happens now.
+    The position is stored in a file: a restart continues where it stopped. The first run begins with new events.
     """
 
     def run() -> None:
-        # Brings aiohttp, which the help of all commands need not load.
+        # Imports aiohttp, which the help of all commands need not load.
         from .listening import CursorFile, Follower, Wish
 
         address = (base_url or loaded_settings().settings.base_url).rstrip("/")
@@ -97,7 +108,7 @@ def listen(
 
 
 def usual_file(base_url: str, api_key: str) -> Path:
-    """A cursor file for each service and key."""
+    """Return the cursor file of a service and key."""
     name = hashlib.sha256(f"{base_url} {api_key}".encode()).hexdigest()[:16]
     return Path.home() / ".config" / "cambist" / f"listen-{name}"
 

@@ -1,8 +1,8 @@
-"""Following an account's test events over HTTP and handing each to a local address: the work behind `cambist listen`.
+"""Client of the test event feed over HTTP, which forwards each event to a local address: the work of `cambist listen`.
 
-The place in the feed is a cursor, kept in a file and moved on only once a letter was handed over and told: what is
-killed in between comes again, and nothing is lost. The service gives every letter signed, so this knows no secret but
-the API's.
+The position in the feed is a cursor in a file. It moves only after an event was forwarded and printed, so an event
+interrupted by a kill comes again, and nothing is lost. The service signs every event, so this program needs no secret
+except the API's.
 """
 
 import os
@@ -19,16 +19,17 @@ from ...ports.clock import Clock
 from ...ports.faults import Fault, Unavailable
 
 WAIT = 25
-"""Seconds that the service may keep a question open while nothing happens."""
+"""Seconds that the service may hold a request open while nothing happens."""
 BETWEEN = 1.5
-"""Seconds between two questions: at most 40 a minute, so the key's 60 leave room for the merchant's own program."""
+"""Seconds between two requests: at most 40 a minute, so the key's limit of 60 leaves room for the merchant's own
+program."""
 RECONNECT = (1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before the next question after the service did not answer, the last one again and again."""
+"""Seconds before the next request after the service did not answer. The last value repeats."""
 LOCAL_LIMIT = 10.0
-"""Seconds for a whole local answer, as a webhook receiver has (docs/webhooks.md "What a receiver does")."""
+"""Seconds for a complete local answer, as for a webhook receiver (docs/webhooks.md "What a receiver does")."""
 FRESH = 60.0
-"""Seconds after which letters at hand are asked for anew: their signatures carry the moment of the answer, and
-receivers take it for five minutes."""
+"""Age in seconds after which the remaining events are requested again: their signatures have the time of the answer,
+and receivers accept it for five minutes."""
 
 _ANSWER = aiohttp.ClientTimeout(total=WAIT + 20, connect=10)
 
@@ -56,7 +57,7 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Handed(msgspec.Struct, frozen=True, kw_only=True):
-    """A letter and what the local address answered; neither status nor error where there is no such address."""
+    """An event and the answer of the local address; without such an address, neither status nor error."""
 
     at: datetime
     letter: Letter
@@ -65,14 +66,14 @@ class Handed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def object_status(self) -> str | None:
-        """The `status` that the payload says, where it says one."""
+        """Value of `status` in the payload, if present."""
         payload = msgspec.json.decode(self.letter.body)
         status = payload.get("status") if isinstance(payload, dict) else None
         return status if isinstance(status, str) else None
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What to follow, and where to hand it. Its repr hides the secret."""
+    """Events to follow and the address to forward to. Its repr hides the secret."""
 
     base_url: str
     api_key: str
@@ -85,13 +86,14 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CursorFile:
-    """The stored place. Written beside and moved over, so that a kill leaves the old one or the new one."""
+    """The stored cursor. It is written to a temporary file and renamed, so that a kill leaves the old or the new
+    one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> str | None:
-        """None where there is none yet. Raises: OSError, Unavailable for a file of something else."""
+        """Return the cursor; None if there is no file yet. Raises: OSError, Unavailable for a file of another kind."""
         try:
             text = self.path.read_text("utf-8").strip()
         except FileNotFoundError:
@@ -101,7 +103,7 @@ class CursorFile:
         return text
 
     def write(self, cursor: str) -> None:
-        """Raises: OSError."""
+        """Store the cursor. Raises: OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         beside.write_text(cursor + "\n", "utf-8")
@@ -120,7 +122,7 @@ class Follower:
         tell: Callable[[Handed], None],
         say: Callable[[str], None],
     ) -> None:
-        """`tell` hears of every letter, `say` of what a person should know besides."""
+        """Create a follower. `tell` gets every event, `say` gets other messages for people."""
         self._wish = wish
         self._cursors = cursors
         self._clock = clock
@@ -130,10 +132,10 @@ class Follower:
         self._secret: str | None = None
 
     async def follow(self, start: str) -> None:
-        """Hand over everything after `start` (a cursor, `now` or `beginning`), and go on.
+        """Forward every event after `start` (a cursor, `now` or `beginning`), and continue.
 
-        Raises: Refusal, when the service refuses for good (a wrong key, a cursor of another installation); OSError,
-        when the cursor cannot be kept.
+        Raises: Refusal when the service refuses permanently (a wrong key, a cursor of another installation); OSError
+        when the cursor cannot be stored.
         """
         cursor = start
         jar = aiohttp.DummyCookieJar()
@@ -146,7 +148,7 @@ class Follower:
                 await self._pause(answered=stretch is not None)
 
     async def _hand_over(self, session: aiohttp.ClientSession, stretch: Stretch) -> str:
-        """Hand letters over, in their order. Where to read on."""
+        """Forward events in order. Return the cursor to continue from."""
         done: str | None = None
         answered_at = self._clock.monotonic()
         for letter in stretch.data:
@@ -159,7 +161,7 @@ class Follower:
         return stretch.cursor
 
     async def _ask(self, session: aiohttp.ClientSession, cursor: str) -> Stretch | None:
-        """The next stretch; None when there was no good answer now. Raises: Refusal."""
+        """Return the next page; None when there was no valid answer. Raises: Refusal."""
         query = {"after": cursor, "wait": str(WAIT), **({"types": self._wish.types} if self._wish.types else {})}
         headers = {"X-Api-Key": self._wish.api_key, "X-Api-Secret": self._wish.api_secret}
         url = f"{self._wish.base_url}/api/v1/sandbox/letters"
@@ -193,7 +195,7 @@ class Follower:
         self._failures += 1
 
     async def _forward(self, session: aiohttp.ClientSession, letter: Letter) -> Handed:
-        """Post a letter, once. What failed is shown; it comes again by POST /events/{id}/resend."""
+        """Post an event once. A failure is shown; POST /events/{id}/resend sends the event again."""
         now = self._clock.now()
         if self._wish.forward_to is None:
             return Handed(at=now, letter=letter)
@@ -220,7 +222,7 @@ class Follower:
 
 
 def cause(error: BaseException) -> str:
-    """What went wrong, without the address of the one who asked."""
+    """Return the cause of the error without the client's own address."""
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -229,7 +231,7 @@ def cause(error: BaseException) -> str:
 
 
 def refusal(status: int, body: bytes) -> Exception:
-    """The service's refusal as one of ours, where it is one."""
+    """Return the service's refusal as our Refusal, if it is one."""
     try:
         error: dict[str, Any] = msgspec.json.decode(body)["error"]
         code, message = str(error["code"]), str(error["message"])

@@ -1,4 +1,4 @@
-"""`cambist logs …`: the requests of merchants."""
+"""`cambist logs …`: requests of merchants."""
 
 import asyncio
 from datetime import timedelta
@@ -17,22 +17,22 @@ from .output import printed, shown
 from .session import guarded, loaded_settings
 
 _PAUSE = 1.0
-"""Seconds between two looks: as often as what is noted is written."""
+"""Seconds between two reads, equal to the interval at which requests are written."""
 _LATE = timedelta(seconds=30)
-"""Within which another process may still write a request that is older than the newest one seen."""
+"""Period within which another process may still write a request older than the newest one seen."""
 
 
 @group()
 def logs() -> None:
-    """Requests of merchants."""
+    """Show requests of merchants."""
 
 
 @logs.command("tail")
 @click.argument("account_id", metavar="ACCOUNT")
 @click.option("--mode", type=click.Choice([mode.value for mode in Mode]), required=True)
-@click.option("--since", type=Duration(), default="0s", help="Begin so long ago (1h).")
-@click.option("--failed", is_flag=True, help="Only those that were answered 4xx or 5xx.")
-@click.option("--no-follow", is_flag=True, help="Print what there is, and end.")
+@click.option("--since", type=Duration(), default="0s", help="Start this long ago (1h).")
+@click.option("--failed", is_flag=True, help="Only requests answered 4xx or 5xx.")
+@click.option("--no-follow", is_flag=True, help="Print the present requests and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
 def tail(account_id: str, mode: str, since: timedelta, *, failed: bool, no_follow: bool, as_json: bool) -> None:
     """Follow an account's requests until Ctrl-C: method, path, status, code, key, time and request id."""

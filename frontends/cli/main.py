@@ -1,4 +1,4 @@
-"""`cambist`: the entry point. Each subject is a module of its own, loaded when it is called for."""
+"""Entry point of `cambist`. Each subject is a separate module, loaded when it is called."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -63,13 +63,13 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "openapi": "openapi",
     },
 }
-"""The commands by whom they are for, each with the module of this room that holds it under its own name."""
+"""Commands by audience, each with the module that defines it under the same name."""
 
 COMMANDS: Mapping[str, str] = {name: module for each in HEADINGS.values() for name, module in each.items()}
 
 
 class Cambist(Group):
-    """A group that imports a subject only when it is named."""
+    """Group that imports a subject's module only when it is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -88,22 +88,22 @@ class Cambist(Group):
 
 
 @click.group(cls=Cambist, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--config", metavar="FILE", help="The settings file, instead of ./cambist.toml.")
-@click.option("--data-dir", metavar="FOLDER", help="The data folder, instead of ./cambist-data.")
+@click.option("--config", metavar="FILE", help="Settings file. Default: ./cambist.toml.")
+@click.option("--data-dir", metavar="FOLDER", help="Data folder. Default: ./cambist-data.")
 @click.version_option(package_name="cambist", prog_name="cambist")
 def cli(config: str | None, data_dir: str | None) -> None:
-    """A merchant's payment service: accept, refund, settle, notify.
+    """Run and operate cambist, a payment service for merchants.
 
     Settings come from CAMBIST_* variables and cambist.toml: see `cambist config check`.
     """
-    # Both options are read from the context, by session.py.
+    # session.py reads both options from the context.
 
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 refused, 2 wrong usage, 3 waits for a confirmation, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal of 8 bits has no sign for most letters: what it cannot show is escaped.
+            # An 8-bit terminal lacks most letters: escape them.
             stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(prog_name="cambist", standalone_mode=False)

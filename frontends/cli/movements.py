@@ -1,4 +1,4 @@
-"""`cambist movements`: what moved a merchant's balance."""
+"""`cambist movements`: changes of a merchant's balance."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from .output import Answer, CsvText, csv_option, table
 from .session import answering, in_house
 
 MOST = 1000
-"""Movements that are shown."""
+"""Largest number of movements shown."""
 
 _TITLES = ("number", "created_at", "kind", "available_usdt", "reserved_usdt", "pending_rub", "object_id")
 
@@ -23,21 +23,23 @@ _TITLES = ("number", "created_at", "kind", "available_usdt", "reserved_usdt", "p
 @click.command("movements")
 @click.argument("account_id", metavar="ACCOUNT")
 @click.option("--mode", type=click.Choice([each.value for each in Mode]), default=Mode.LIVE.value, show_default=True)
-@click.option("--kind", type=click.Choice([each.value for each in MOVEMENT_KINDS]), help="Of this kind only.")
-@click.option("--object-type", type=click.Choice([each.value for each in ObjectType]), help="By such objects only.")
-@click.option("--object-id", metavar="ID", help="By this object only.")
-@click.option("--balance", type=click.Choice([each.value for each in Balance]), help="What changed this part only.")
-@click.option("--from", "since", metavar="MOMENT", help="From this moment on.")
-@click.option("--to", "until", metavar="MOMENT", help="Until before this moment.")
+@click.option("--kind", type=click.Choice([each.value for each in MOVEMENT_KINDS]), help="Only of this kind.")
+@click.option(
+    "--object-type", type=click.Choice([each.value for each in ObjectType]), help="Only caused by objects of this type."
+)
+@click.option("--object-id", metavar="ID", help="Only caused by this object.")
+@click.option("--balance", type=click.Choice([each.value for each in Balance]), help="Only changes of this part.")
+@click.option("--from", "since", metavar="MOMENT", help="From this time on.")
+@click.option("--to", "until", metavar="MOMENT", help="Before this time.")
 @csv_option
 @answering
 def movements(
     account_id: str, mode: str, since: str | None, until: str | None, *, as_csv: bool, **asked: str | None
 ) -> Answer:
-    """Every change of an account's balance, with what caused it and the balance after it, newest first; 1000 at most,
-    and with --csv all of them, the oldest first.
+    """List every change of an account's balance, newest first; at most 1000.
 
-    Movements that nobody has read yet are listed on the way. The merchant reads the same by GET /balance/movements.
+    Each change is shown with its cause and the balance after it. With --csv all changes are printed, oldest first.
+    Merchants get the same list from GET /balance/movements.
     """
     wanted = MovementFilter(created_from=since, created_to=until, **asked)
 

@@ -1,4 +1,4 @@
-"""`cambist notice …`"""
+"""`cambist notice …`: provider notifications."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ _PATIENCE = 10.0
 
 @group()
 def notice() -> None:
-    """What providers post to us."""
+    """Show and rotate the addresses for provider notifications."""
 
 
 def address_document(shown: ShownAddress) -> dict[str, Any]:
-    """The address of an adapter's notices, whose last part is a secret."""
+    """Return the notification address of an adapter, whose last part is a secret."""
     return {
         "adapter": shown.adapter,
         "address": shown.address,
@@ -39,7 +39,7 @@ def address_document(shown: ShownAddress) -> dict[str, Any]:
 
 
 def address_table(shown: Sequence[ShownAddress]) -> str:
-    """The same of several, for people."""
+    """Return the addresses as a table for people."""
     documents = [address_document(each) for each in shown]
     for each in documents:
         each["address"] = each["address"] or AFTER_A_START
@@ -50,7 +50,7 @@ def address_table(shown: Sequence[ShownAddress]) -> str:
 @notice.command("list")
 @answering
 def list_all() -> Answer:
-    """Where each provider posts its notices: enter the address there, and tell it nobody else."""
+    """List the address for each provider's notifications: enter it at the provider, and keep it secret."""
     shown = in_house(list_addresses)
     return Answer(document={"data": [address_document(each) for each in shown]}, text=address_table(shown))
 
@@ -60,14 +60,14 @@ def list_all() -> Answer:
 @answering
 @reasoned
 def rotate(adapter_id: str) -> Answer:
-    """Make a new address for an adapter's notices; the present one counts for 24 hours still."""
+    """Create a new address for an adapter's notifications; the present one works for another 24 hours."""
     document = address_document(in_house(lambda ports: rotate_address(ports, adapter_id)))
     return Answer(document=document, text=fields(document))
 
 
 def known_addresses(settings: Settings) -> tuple[list[ShownAddress], str | None]:
-    """The addresses as far as they can be told without making a database, and why they cannot. Only adapters of
-    packages hear notices: where none is named, nothing is opened."""
+    """Return the addresses that can be read without creating a database, and the reason when they cannot. Only adapters
+    of packages receive notifications: if no setting names one, nothing is opened."""
     named = named_by(settings)
     hears = any(
         name not in KINDS[kind].built_in

@@ -1,4 +1,4 @@
-"""`cambist openapi`"""
+"""`cambist openapi`: the OpenAPI document."""
 
 import click
 
@@ -7,10 +7,10 @@ from .session import guarded, loaded_settings
 
 
 @click.command()
-@click.option("--base-url", metavar="URL", help="The service's address in the document, instead of the settings'.")
+@click.option("--base-url", metavar="URL", help="Address of the service in the document. Default: from the settings.")
 @click.option("--json", is_flag=True, expose_value=False, help="Print one JSON document; it always does.")
 def openapi(base_url: str | None) -> None:
-    """The interface and its webhooks as an OpenAPI 3.1 document: what GET /openapi.json answers."""
+    """Print the API and its webhooks as an OpenAPI 3.1 document, as in GET /openapi.json."""
 
     def run() -> bytes:
         address = base_url or loaded_settings().settings.base_url

@@ -1,4 +1,4 @@
-"""`cambist operation …`: what a bank never told the end of."""
+"""`cambist operation …`: operations whose outcome the bank never reported."""
 
 from typing import Any
 
@@ -13,13 +13,14 @@ from .session import answering, in_house, reasoned
 
 @group()
 def operation() -> None:
-    """Refunds, returns and payouts that their bank has forgotten without telling the end."""
+    """Resolve refunds, returns and payouts whose outcome their bank never reported."""
 
 
 @operation.command("list")
 @answering
 def list_() -> Answer:
-    """What is not sent again, because the bank might take a repeat for another one. Oldest first."""
+    """List operations that are not sent again, because the bank might execute a repeat as a second one. Oldest
+    first."""
     rows = [_document(each) for each in in_house(usecases.list_unanswered)]
     titles = ("forgotten_at", "operation", "of", "object_id", "account_id", "mode")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -31,10 +32,10 @@ def list_() -> Answer:
 @answering
 @reasoned
 def end(operation_id: str, outcome: str) -> Answer:
-    """Say what became of it, as the bank's own records show: the money went (done), or never will (failed).
+    """Record the outcome of an operation from the bank's own records: money sent (done) or not (failed).
 
-    The bank is asked once more, and its answer counts for more. After `failed` the money is where it was
-    before, and can be sent again by another operation.
+    The bank is queried once more, and its answer takes precedence. After `failed` the money is back where it was, and
+    another operation can send it.
     """
     document = _document(in_house(lambda ports: usecases.end_unanswered(ports, operation_id, outcome)))
     return Answer(document=document | {"outcome": outcome}, text=fields(document | {"outcome": outcome}))

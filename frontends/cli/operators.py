@@ -1,4 +1,4 @@
-"""`cambist operator …`: people who act on the installation, and their keys."""
+"""`cambist operator …`: operators of the installation and their keys."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from .session import answering, in_house, reasoned
 
 @group()
 def operator() -> None:
-    """People who act on the installation, and their keys."""
+    """Manage operators of the installation and their keys."""
 
 
 @operator.command("create")
@@ -22,7 +22,7 @@ def operator() -> None:
 @answering
 @reasoned
 def create(name: str) -> Answer:
-    """Make an operator with a key of their own. The key is shown this once."""
+    """Create an operator with a personal key. The key is shown only once."""
     made = in_house(lambda ports: usecases.create_operator(ports, name))
     document = {**_document(made.operator), "operator_key": made.key.text}
     text = fields({"operator": name, "CAMBIST_OPERATOR_KEY": made.key.text})
@@ -42,7 +42,7 @@ def end(name: str) -> Answer:
 @operator.command("list")
 @answering
 def list_all() -> Answer:
-    """All operators, the oldest first."""
+    """List all operators, oldest first."""
     documents = [_document(each) for each in in_house(usecases.list_operators)]
     titles = ("name", "created_at", "ended_at")
     rows = [[row[title] for title in titles] for row in documents]

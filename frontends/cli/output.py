@@ -1,5 +1,5 @@
-"""What a command says: one JSON document, or aligned text for people. Both are made here, so that no command forgets
-one of them, and nothing but the answer goes to standard output."""
+"""Output of commands: one JSON document, or aligned text for people. Both are made here, so that no command omits one
+of them, and standard output has nothing but the answer."""
 
 import csv
 import functools
@@ -23,20 +23,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def printed(document: Any, *, indent: int = 2) -> bytes:
-    """JSON in UTF-8, whatever the terminal's encoding is; with nothing in it that a terminal would obey. The one way in
-    which a command writes JSON. `indent` below 0: on one line."""
+    """Return JSON in UTF-8, whatever the terminal's encoding, with terminal control characters escaped. All commands
+    write JSON this way. `indent` below 0: on one line."""
     return json_text(document, indent=indent).encode()
 
 
 def give(answer: Answer, *, as_json: bool) -> None:
-    """Print it to standard output."""
+    """Print the answer to standard output."""
     click.echo(printed(answer.document) if as_json else answer.text)
 
 
 def complain(
     code: str, lines: Sequence[str], *, as_json: bool, details: Any = None, doc_url: str | None = None
 ) -> None:
-    """Say on standard error what went wrong, and where that is explained; with JSON, the document says it too."""
+    """Print an error and the link to its explanation on standard error; with JSON, also as a document."""
     if as_json:
         error = {"code": code, "message": "; ".join(lines)} | ({} if details is None else {"details": details})
         click.echo(printed({"error": error}))
@@ -47,17 +47,17 @@ def complain(
 
 
 def reader_is_gone() -> bool:
-    """Whether standard output is a pipe that nothing reads any more, as after `| head`."""
+    """Return whether standard output is a pipe without a reader, as after `| head`."""
     try:
         polled = select.poll()
         polled.register(sys.stdout.fileno(), select.POLLOUT)
-    except (OSError, ValueError):  # it is no file of the system
+    except (OSError, ValueError):  # not a file of the operating system
         return False
     return any(event & select.POLLERR for _, event in polled.poll(0))
 
 
 def shown(value: Any) -> str:
-    """One value for people. Characters that a terminal would obey instead of show are escaped."""
+    """Return a value as text for people. Terminal control characters are escaped."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -68,14 +68,14 @@ def shown(value: Any) -> str:
 
 
 def fields(pairs: Mapping[str, Any]) -> str:
-    """`name  value` lines, aligned."""
+    """Return aligned `name value` lines."""
     width = max((len(name) for name in pairs), default=0)
     return "\n".join(f"{name.ljust(width)}  {shown(value)}".rstrip() for name, value in pairs.items())
 
 
 class CsvText:
-    """Rows as CSV, with the fields of the first for titles. It takes them a batch at a time, so that a million of them
-    are no more than their text."""
+    """Rows as CSV, with the fields of the first row as titles. It takes them in batches, so that a million rows need
+    only the memory of their text."""
 
     def __init__(self) -> None:
         self._text = io.StringIO()
@@ -83,7 +83,7 @@ class CsvText:
         self._begun = False
 
     def add(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """A row of each."""
+        """Add a row for each document."""
         for document in documents:
             if not self._begun:
                 self._writer.writerow(document)
@@ -91,14 +91,14 @@ class CsvText:
             self._writer.writerow(document.values())
 
     def answer(self) -> Answer:
-        """All of it; nothing of no rows."""
+        """Return all rows; an empty text without rows."""
         return Answer(document=None, text=self._text.getvalue().rstrip("\n"))
 
 
 def csv_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--csv`, which shows all rows."""
+    """Add `--csv` to a command, which prints all rows."""
 
-    @click.option("--csv", "as_csv", is_flag=True, help="Print all of them as CSV.")
+    @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
     @functools.wraps(command)
     def given_a_form(*, as_csv: bool, **given: Any) -> None:
         if as_csv and given.get("as_json"):
@@ -109,7 +109,7 @@ def csv_option(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Columns under titles, aligned."""
+    """Return aligned columns under titles."""
     lines = [list(titles), *([shown(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""`cambist payment …`: the operator's acts on payments."""
+"""`cambist payment …`: operator actions on payments."""
 
 from typing import Any
 
@@ -18,17 +18,17 @@ from .session import answering, in_house, reasoned
 
 @group()
 def payment() -> None:
-    """Payments: what an operator decides."""
+    """Decide on payments that need an operator."""
 
 
 @payment.command("resolve")
 @click.argument("payment_id", metavar="ID")
 @click.argument("outcome", type=click.Choice(usecases.OUTCOMES))
-@click.option("--amount", help="What came, in RUB, where the bank could not say it.")
+@click.option("--amount", help="Amount received in RUB, if the bank could not report it.")
 @answering
 @reasoned
 def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
-    """End the review of an amount_mismatch: credit what came (paid), or nothing, and send it back (failed)."""
+    """End the review of an amount_mismatch: credit the received amount (paid), or return it (failed)."""
     came = None if amount is None else _rub(amount)
     done = in_house(lambda ports: usecases.resolve_mismatch(ports, payment_id, outcome, amount=came))
     document = _document(done)
@@ -36,10 +36,10 @@ def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
 
 
 @payment.command("suspense")
-@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Only of this account.")
 @answering
 def suspense(account_id: str | None) -> Answer:
-    """Money that came and could move nothing, oldest first."""
+    """List transfers that could not be applied to a payment, oldest first."""
     rows = [_suspense(row) for row in in_house(lambda ports: usecases.list_suspense(ports, account_id))]
     titles = ("received_at", "amount_rub", "reason", "payment_id", "account_id", "mode", "id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -50,7 +50,7 @@ def suspense(account_id: str | None) -> Answer:
 @answering
 @reasoned
 def return_(suspense_id: str) -> Answer:
-    """Send money in suspense back to who paid it; the service does it."""
+    """Return an unapplied transfer to its payer; the service sends it."""
     document = _suspense(in_house(lambda ports: return_suspense(ports, suspense_id)))
     return Answer(document=document, text=fields(document))
 

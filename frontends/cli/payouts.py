@@ -1,4 +1,4 @@
-"""`cambist payout …`: the payouts of all merchants, and the operator's acts on them."""
+"""`cambist payout …`: payouts of all merchants, and operator actions on them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,16 +17,17 @@ from .output import Answer, CsvText, csv_option, fields, table
 from .session import answering, in_house, reasoned
 
 MOST = 1000
-"""Lines that are shown."""
+"""Largest number of lines shown."""
 
 
 @group()
 def payout() -> None:
-    """Payouts to merchants' wallets. They are made after each settlement, by themselves."""
+    """Manage payouts to merchants' wallets, which are created automatically after each settlement."""
 
 
 def payout_document(each: Withdrawal) -> dict[str, Any]:
-    """A payout as the command line shows it: also what merchants do not see, but never what could be sent."""
+    """Return a payout as the command line shows it: including fields that merchants do not see, but never a signed
+    transaction."""
     return {
         "withdrawal_id": each.id,
         "account_id": each.account_id,
@@ -51,11 +52,11 @@ def _answer(each: Withdrawal) -> Answer:
 
 
 @payout.command("list")
-@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
-@click.option("--status", type=click.Choice([each.value for each in WithdrawalStatus]), help="In this status only.")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Only of this account.")
+@click.option("--status", type=click.Choice([each.value for each in WithdrawalStatus]), help="Only in this status.")
 @answering
 def list_all(account_id: str | None, status: str | None) -> Answer:
-    """The newest payouts, newest first; 1000 at most."""
+    """List payouts, newest first; at most 1000."""
     wanted = None if status is None else WithdrawalStatus(status)
     found = in_house(lambda ports: usecases.every_withdrawal(ports, account_id=account_id, status=wanted))
     rows = [payout_document(each) for each in found]
@@ -68,8 +69,7 @@ def list_all(account_id: str | None, status: str | None) -> Answer:
 @csv_option
 @answering
 def items(withdrawal_id: str, *, as_csv: bool) -> Answer:
-    """What a payout is made of, in the order of time; 1000 lines at most, and with --csv all. All lines sum to its
-    amount."""
+    """List the lines of a payout in order of time; at most 1000, or all with --csv. The lines add up to its amount."""
 
     async def listed(ports: Ports) -> list[dict[str, Any]]:
         return await _item_documents(ports, await payout_items_of(ports, withdrawal_id, MOST))
@@ -109,10 +109,10 @@ def _item(each: PayoutItem, conversion: Conversion | None) -> dict[str, Any]:
 
 @payout.command("cancel")
 @click.argument("withdrawal_id", metavar="ID")
-@click.option("--reason", required=True, help="Why, for operators; merchants do not see it.")
+@click.option("--reason", required=True, help="Reason for operators; merchants do not see it.")
 @answering
 def cancel(withdrawal_id: str, reason: str) -> Answer:
-    """Call off a payout that is still pending. Its amount is available again, and the next settlement pays it out."""
+    """Cancel a payout that is still pending. Its amount is available again, and the next settlement pays it out."""
     return _answer(in_house(lambda ports: usecases.cancel_withdrawal(ports, withdrawal_id, reason)))
 
 
@@ -121,10 +121,10 @@ def cancel(withdrawal_id: str, reason: str) -> Answer:
 @answering
 @reasoned
 def accept(withdrawal_id: str) -> Answer:
-    """Take over what the wallet sent by a pending payout, though amount or address are others than it has.
+    """Accept the transfer that the wallet sent for a pending payout, although its amount or address differs.
 
-    After a restore: the log tells of such a payout, and nothing is signed for it. Amount and address become those of
-    the transfer, and what is left is available; if more was sent than was there, the merchant owes it.
+    Use it after a restore: the log names such a payout, and nothing is signed for it. Amount and address become those
+    of the transfer, and the remainder is available; if the wallet sent more than was available, the merchant owes it.
     """
     return _answer(in_house(lambda ports: usecases.accept_sent(ports, withdrawal_id)))
 
@@ -134,9 +134,9 @@ def accept(withdrawal_id: str) -> Answer:
 @answering
 @reasoned
 def retry(withdrawal_id: str) -> Answer:
-    """Have a payout that is under way tried now, instead of at its next turn. It is never signed twice.
+    """Retry a payout under way now instead of at its next scheduled time. It is never signed twice.
 
-    Refused once it is over: the amount of a failed one is available again, for `cambist payout now`.
+    A finished payout is refused: the amount of a failed one is available again, for `cambist payout now`.
     """
     return _answer(in_house(lambda ports: usecases.hurry_withdrawal(ports, withdrawal_id)))
 
@@ -147,7 +147,7 @@ def retry(withdrawal_id: str) -> Answer:
 @answering
 @reasoned
 def now(account_id: str, mode: str) -> Answer:
-    """Pay out what an account has available, without waiting for the next settlement. The service sends it."""
+    """Pay out an account's available balance without waiting for the next settlement. The service sends it."""
 
     async def work(ports: Ports) -> Withdrawal:
         return await usecases.pay_out_now(ports, account_id, Mode(mode))

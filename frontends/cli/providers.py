@@ -1,4 +1,4 @@
-"""`cambist provider …`: whether a provider works for us, before merchants find out (docs/providers/index.md)."""
+"""`cambist provider …`: checks of providers before merchants are affected (docs/providers/index.md)."""
 
 from datetime import timedelta
 from io import StringIO
@@ -18,7 +18,7 @@ from .session import REFUSED, guarded, in_house
 
 @group()
 def provider() -> None:
-    """Banks, verifiers, chains and markets: are they ready?"""
+    """Check whether banks, verifiers, chains and markets are ready."""
 
 
 _SILENT = "payments were paid, and no notice came for them or since: enter the address in the bank's cabinet"
@@ -43,7 +43,7 @@ def _document(facts: ProviderFacts) -> dict[str, Any]:
 
 
 def _text(document: dict[str, Any]) -> str:
-    """For people: what says nothing is left out."""
+    """Return the facts for people, without empty ones."""
     said = {name: value for name, value in document.items() if value not in (None, [], {})}
     said.update({name: [f"{key} {value}" for key, value in said[name].items()] for name in ("limits",) if name in said})
     return fields(said)
@@ -53,10 +53,11 @@ def _text(document: dict[str, Any]) -> str:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def check(*, name: str | None, as_json: bool) -> None:
-    """Ask each provider, or NAME alone, whether it takes our credentials.
+    """Check whether each provider, or only NAME, accepts our credentials.
 
-    Shows its clock, where its notices go, whether they arrive, what it can do and what is off. It moves nothing. Exit 1
-    when one does not take the credentials or does not answer, or its clock is more than 30 s from ours.
+    It shows the provider's clock, its notification address, whether notifications arrive, and its abilities. It moves
+    no money. Exit 1 when a provider does not accept the credentials or does not answer, or when its clock differs from
+    ours by more than 30 s.
     """
     found = guarded(lambda: in_house(lambda ports: provider_facts(ports, name)), as_json=as_json)
     documents = [_document(each) for each in found]
@@ -74,16 +75,17 @@ def _amount(ctx: click.Context, param: click.Parameter, value: str) -> Rub:  # n
 
 @provider.command("trial")
 @click.argument("name")
-@click.option("--amount", default="10", callback=_amount, metavar="RUB", help="What you will pay. Default: 10.")
-@click.option("--minutes", default=15, type=click.IntRange(1, 60), show_default=True, help="How long you have to pay.")
-@click.option("--operation", "operation_id", metavar="ID", help="Go on with a trial that was interrupted.")
-@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--amount", default="10", callback=_amount, metavar="RUB", help="Amount that you will pay. Default: 10.")
+@click.option("--minutes", default=15, type=click.IntRange(1, 60), show_default=True, help="Time to pay, in minutes.")
+@click.option("--operation", "operation_id", metavar="ID", help="Continue an interrupted trial.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document at the end.")
 def trial(*, name: str, amount: Rub, minutes: int, operation_id: str | None, yes: bool, as_json: bool) -> None:
-    """Make one real payment at the bank NAME, watch it to its end, and send it back.
+    """Make one real payment at the bank NAME, watch it to its end, and return it.
 
-    You pay by the link or the QR that it prints. It is between you and the bank: no account of a merchant, no entry of
-    the ledger. Exit 0 when all that came is back. Interrupted, it goes on with --operation; nothing is done twice.
+    You pay with the printed link or QR code. The payment is between you and the bank: it belongs to no merchant's
+    account and no ledger entry. Exit 0 when all received money is returned. After an interruption, continue with
+    --operation; nothing is done twice.
     """
     if not yes:
         click.confirm(
@@ -111,7 +113,7 @@ def _tell(news: TrialNews) -> None:
         return
     click.echo(f"{'':<13} pay here: {shown(news.invoice.link)}", err=True)
     if news.invoice.payload is not None:
-        import segno  # only here: its picture is for a terminal
+        import segno  # imported late: only a terminal needs its picture
 
         picture = StringIO()
         segno.make_qr(news.invoice.payload, error="l").terminal(picture, compact=True)

@@ -1,4 +1,4 @@
-"""What a merchant and the simulated world do until an event happens, told as calls of the API (docs/cli.md
+"""Recipes of test events as API calls: what a merchant and the simulated world do until an event happens (docs/cli.md
 "Events by one command")."""
 
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ import msgspec
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A POST of the API. `{name}` in path and body stands for a value that is given, or that an answer before had."""
+    """A POST to the API. `{name}` in path and body stands for a given value or a value from an earlier answer."""
 
     path: str
     body: Mapping[str, Any] = {}
     keeps: str | None = None
-    """The answer's field that later calls name so."""
+    """Field of the answer that is saved for later calls, under the same name."""
     keyed: bool = False
-    """It takes an Idempotency-Key."""
+    """Whether it takes an Idempotency-Key."""
     refused: str | None = None
-    """The code by which it is refused, where that is what shall happen."""
+    """Code of the refusal, if the call is meant to be refused."""
 
 
 def _new(path: str, keeps: str, **body: Any) -> Call:
@@ -38,7 +38,7 @@ _CHARGE = Call("/subscriptions/{id}/charges", {"amount_rub": "{amount}"}, keyed=
 _NO_MONEY = _play("/subscriptions/{id}/next-charge", result="insufficient_funds")
 _REFUSED = msgspec.structs.replace(_CHARGE, refused="PROVIDER_ERROR")
 _ATTEMPTS_OVER = _play("/clock/advance", seconds=21 * 3600)
-"""The hours in which a month's charge may be tried again, and one more."""
+"""Hours during which a month's charge may be retried, plus one."""
 _ORDER_OVER = _play("/clock/advance", seconds=16 * 60)
 _NEXT_MONTH = _play("/clock/advance", seconds=32 * 86_400)
 _CLIENT = _play("/exchange-clients", phone="{phone}", kyc_status="verified")
@@ -100,10 +100,10 @@ RECIPES: Mapping[str, tuple[Call, ...]] = {
     },
     "webhook.test": (Call("/webhook-endpoint/test"),),
 }
-"""By what is triggered: the object's kind and the status that its event says."""
+"""Recipes by name: the object's kind and the status in its event."""
 
 
 def filled(call: Call, known: Mapping[str, str]) -> Call:
-    """The call with what is known by now in place of its names. Raises: KeyError for what an answer did not have."""
+    """Return the call with its names replaced by known values. Raises: KeyError for a value that no answer had."""
     body = {name: each.format_map(known) if isinstance(each, str) else each for name, each in call.body.items()}
     return msgspec.structs.replace(call, path=call.path.format_map(known), body=body)

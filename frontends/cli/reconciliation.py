@@ -1,4 +1,4 @@
-"""`cambist reconcile`: the banks' own lists of a day, compared with ours; `cambist difference …`: what was found."""
+"""`cambist reconcile`: compares a day with the banks' own lists; `cambist difference …`: the differences found."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,13 +26,14 @@ DIFFERENT = 1
 NOT_COMPARED = 2
 
 _PAUSES = (1.0, 5.0, 15.0)
-"""Seconds until what a bank did not answer is asked again. A longer outage is the night's, or the operator's."""
+"""Seconds until a bank without an answer is queried again. A longer outage is left to the nightly run or the
+operator."""
 _SHOWN = 100
-"""Differences in the text for people; the JSON document has all."""
+"""Largest number of differences in the text for people; the JSON document has all."""
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What a comparison of all banks gave."""
+    """Result of a comparison with all banks."""
 
     day: str
     compared: Sequence[Compared]
@@ -40,7 +41,7 @@ class _Told(msgspec.Struct, frozen=True):
 
     @property
     def is_compared(self) -> bool:
-        """Every bank that gives a list gave all of it, and there is such a bank."""
+        """Whether every bank that provides a list provided all of it, and there is such a bank."""
         results = [each.result for each in self.compared if each.result is not None]
         return bool(results) and all(each.status is not ReconciliationStatus.FAILED for each in results)
 
@@ -52,17 +53,17 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.option("--day", metavar="YYYY-MM-DD", help="A day in Moscow; without: the last one that can be compared.")
-@click.option("--bank", metavar="NAME", help="With this bank only; without: with each of live mode.")
+@click.option("--day", metavar="YYYY-MM-DD", help="Day in Moscow. Default: the last day that can be compared.")
+@click.option("--bank", metavar="NAME", help="Only with this bank. Default: with each bank of live mode.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def reconcile(day: str | None, bank: str | None, *, as_json: bool) -> None:
-    """Compare a day with the banks' own lists, and tell the differences.
+    """Compare a day with the banks' own lists, and show the differences.
 
-    The service does this by itself every night. Nothing is moved: a difference is written down, and waits in the
-    console until a later comparison finds it gone, or an operator has settled it. A comparison that was interrupted
-    goes on where it stood.
+    The service does this automatically every night. No money is moved: a difference is stored and shown in the console
+    until a later comparison no longer finds it or an operator settles it. An interrupted comparison continues where it
+    stopped.
 
-    Exit 0: all agree; 1: there are differences; 2: a bank could not be compared, or none gives a list.
+    Exit 0: all agree; 1: there are differences; 2: a bank could not be compared, or none provides a list.
     """
     try:
         told = guarded(lambda: in_house(lambda ports: _compared(ports, day, bank)), as_json=as_json)
@@ -116,7 +117,7 @@ def _bank_document(each: Compared) -> dict[str, Any]:
 
 
 def difference_document(row: Discrepancy) -> dict[str, Any]:
-    """A difference as the command line shows it."""
+    """Return a difference as the command line shows it."""
     return {
         "difference_id": row.id,
         "difference": row.difference.value,
@@ -174,13 +175,13 @@ def _differences_text(rows: Sequence[Discrepancy]) -> str:
 
 @group()
 def difference() -> None:
-    """What comparisons with the banks' lists found."""
+    """List and settle differences from the banks' lists."""
 
 
 @difference.command("list")
 @answering
 def list_all() -> Answer:
-    """Those that are open, the oldest first: a thousand at most."""
+    """List the open differences, oldest first; at most 1000."""
     rows = in_house(found_ones.list_differences)
     documents = [difference_document(each) for each in rows]
     titles = ("difference_id", "day", "our_amount_rub", "their_amount_rub", "our_state", "their_state")
@@ -193,7 +194,7 @@ def list_all() -> Answer:
 @answering
 @reasoned
 def settle(difference_id: str) -> Answer:
-    """Close a difference that was settled with bank and merchant. Found again as it is, it stays closed; no money is
-    moved by it."""
+    """Close a difference that was settled with bank and merchant. It stays closed if it is found again unchanged; no
+    money is moved."""
     document = difference_document(in_house(lambda ports: found_ones.settle_difference(ports, difference_id)))
     return Answer(document=document, text=fields(document))

@@ -1,4 +1,4 @@
-"""`cambist refund …`: the operator's acts on refunds."""
+"""`cambist refund …`: operator actions on refunds."""
 
 from typing import Any
 
@@ -16,20 +16,22 @@ from .session import answering, in_house, reasoned
 
 @group()
 def refund() -> None:
-    """Refund applications: what an operator decides."""
+    """Decide on refunds."""
 
 
 @refund.command("list")
-@click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
+@click.option("--account", "account_id", metavar="ACCOUNT", help="Only of this account.")
 @click.option("--status", type=click.Choice([status.value for status in RefundStatus], case_sensitive=False))
-@click.option("--contradicted", "is_contradicted", is_flag=True, help="Of which the bank says otherwise by now.")
+@click.option(
+    "--contradicted", "is_contradicted", is_flag=True, help="Only refunds whose outcome at the bank differs from ours."
+)
 @answering
 def list_(account_id: str | None, status: str | None, *, is_contradicted: bool) -> Answer:
-    """Refunds of both modes, the newest first; 1000 at most.
+    """List refunds of both modes, newest first; at most 1000.
 
-    With --contradicted only those that wait for an operator because the bank says otherwise by now. Sent after it had
-    failed: merchant and payer both have the money. Failed after it was completed: neither has it. Have the bank mend
-    it, or agree with the merchant; then say so with `cambist refund settled`.
+    With --contradicted, list only refunds that wait for an operator because the bank now reports another outcome. If a
+    failed refund was sent after all, both merchant and payer have the money. If a completed refund failed after all,
+    neither has it. Ask the bank to correct it, or agree with the merchant; then run `cambist refund settled`.
     """
     wanted = None if status is None else RefundStatus(status)
     if is_contradicted:
@@ -50,35 +52,35 @@ def list_(account_id: str | None, status: str | None, *, is_contradicted: bool) 
 @answering
 @reasoned
 def approve(refund_id: str) -> Answer:
-    """Send a pending refund to the bank; one that waits for money is tried again."""
+    """Send a pending refund to the bank; retry a refund that waits for money."""
     return _answer(in_house(lambda ports: usecases.approve_refund(ports, refund_id)))
 
 
 @refund.command("reject")
 @click.argument("refund_id", metavar="ID")
-@click.option("--reason", required=True, help="Why; the merchant reads it.")
+@click.option("--reason", required=True, help="Reason; the merchant sees it.")
 @answering
 def reject(refund_id: str, reason: str) -> Answer:
-    """Refuse a pending refund. No money moves."""
+    """Reject a pending refund. No money moves."""
     return _answer(in_house(lambda ports: usecases.reject_refund(ports, refund_id, reason)))
 
 
 @refund.command("settled")
 @click.argument("refund_id", metavar="ID")
-@click.option("--reason", required=True, help="How; kept in the audit log.")
+@click.option("--reason", required=True, help="How it was settled; stored in the audit log.")
 @answering
 def settled(refund_id: str, reason: str) -> Answer:  # noqa: ARG001 - the audit log reads the reason
-    """A refund that the bank sent after it had failed it is settled with bank and merchant. It moves no money."""
+    """Mark a contradicted refund as settled with bank and merchant. It moves no money."""
     return _answer(in_house(lambda ports: settle_contradiction(ports, refund_id)))
 
 
 @refund.command("create")
 @click.argument("payment_id", metavar="PAYMENT_ID")
-@click.option("--amount", help="In RUB; without it, all that is left.")
-@click.option("--reason", help="Kept with the refund.")
+@click.option("--amount", help="Amount in RUB. Default: the whole remainder.")
+@click.option("--reason", help="Reason; stored with the refund.")
 @answering
 def create(payment_id: str, amount: str | None, reason: str | None) -> Answer:
-    """Apply for a refund in the merchant's place."""
+    """Create a refund on behalf of the merchant."""
     return _answer(
         in_house(lambda ports: usecases.create_refund_for(ports, payment_id, amount_rub=amount, reason=reason))
     )

@@ -1,4 +1,4 @@
-"""`cambist restore PATH`: a backup in the place of the database, held."""
+"""`cambist restore PATH`: replaces the database by a backup and holds it."""
 
 import asyncio
 from pathlib import Path
@@ -12,16 +12,16 @@ from .session import REFUSED, guarded, loaded_settings
 
 @click.command()
 @click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
-@click.option("--replace", is_flag=True, help="On Postgres: also into a database that is not empty; it is dropped.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--replace", is_flag=True, help="On Postgres: drop a database that is not empty.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
-    """Put the backup PATH in the place of the database, once its pages, books and seals were checked.
+    """Replace the database by the backup PATH, after a check of its pages, books and encrypted values.
 
-    Refused while anybody uses the database. On SQLite what stood there is kept beside it; on Postgres it is done by
-    pg_restore, and the database must be empty. The keys are not in a backup: put the key file into the data folder
-    first. What was restored is held: it sends no money in live mode until `cambist resume`. Exit 1 when nothing was
-    restored, or when its books do not hold. docs/operations.md "Backup and restore".
+    Refused while a process uses the database. On SQLite the former database is kept beside it; on Postgres pg_restore
+    is used, and the database must be empty. A backup does not contain the keys: put the key file into the data folder
+    first. The restored installation is held: it sends no money in live mode until `cambist resume`. Exit 1 when nothing
+    was restored, or when its books do not hold. docs/operations.md "Backup and restore".
     """
 
     def run() -> Answer:

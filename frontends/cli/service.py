@@ -1,4 +1,4 @@
-"""`cambist serve`, its halves `api` and `worker`, `demo`, `migrate`. What they need is heavy and imported late."""
+"""`cambist serve`, its halves `api` and `worker`, `demo` and `migrate`. Their heavy imports are deferred."""
 
 import asyncio
 
@@ -11,11 +11,11 @@ from .session import answering, guarded, loaded_settings
 
 
 @click.command()
-@click.option("--host", help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on; 0: any free one.")
-@click.option("--workers", type=click.IntRange(1, 1024), help="How many jobs run side by side.")
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Number of concurrent jobs.")
 def serve(host: str | None, port: int | None, workers: int | None) -> None:
-    """The whole service in one process: API, payment window, worker. SIGTERM drains."""
+    """Run the whole service in one process: API, payment window, worker. SIGTERM drains."""
 
     def run() -> None:
         settings = loaded_settings(host=host, port=port, workers=workers).settings
@@ -28,10 +28,11 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
 
 
 @click.command()
-@click.option("--host", help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on; 0: any free one.")
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port.")
 def api(host: str | None, port: int | None) -> None:
-    """API and payment window without a worker, one of several processes on Postgres and Redis. SIGTERM drains."""
+    """Run API and payment window without a worker, as one of several processes on Postgres and Redis. SIGTERM
+    drains."""
 
     def run() -> None:
         settings = for_many_processes(loaded_settings(host=host, port=port).settings)
@@ -44,9 +45,9 @@ def api(host: str | None, port: int | None) -> None:
 
 
 @click.command()
-@click.option("--workers", type=click.IntRange(1, 1024), help="How many jobs run side by side.")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Number of concurrent jobs.")
 def worker(workers: int | None) -> None:
-    """A worker without HTTP, one of several processes on Postgres and Redis. SIGTERM drains."""
+    """Run a worker without HTTP, as one of several processes on Postgres and Redis. SIGTERM drains."""
 
     def run() -> None:
         settings = for_many_processes(loaded_settings(workers=workers).settings)
@@ -59,9 +60,9 @@ def worker(workers: int | None) -> None:
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Stay up afterwards, with keys and addresses printed.")
+@click.option("--keep", is_flag=True, help="Stay up afterwards, and print keys and addresses.")
 def demo(keep: bool) -> None:
-    """A narrated tour over real HTTP, in a fresh data folder."""
+    """Run a narrated tour over real HTTP, in a fresh data folder."""
 
     def run() -> None:
         settings = loaded_settings().settings
@@ -75,9 +76,9 @@ def demo(keep: bool) -> None:
 @click.command()
 @answering
 def migrate() -> Answer:
-    """Bring the database's schema up to this version. serve does it by itself on SQLite.
+    """Upgrade the database's schema to this version. serve does it automatically on SQLite.
 
-    Processes of older versions that may go on are named, to be replaced; where one may not, nothing is done.
+    Compatible processes of older versions are listed for replacement; if an incompatible one runs, nothing is done.
     """
     settings = loaded_settings().settings
     from ..upgrade import upgrade

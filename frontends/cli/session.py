@@ -1,5 +1,5 @@
-"""The frame around every command: settings, a house to work in, one answer, and an exit status that means something
-(0 done, 1 refused, 2 wrong usage, 3 waits for a second operator, 130 interrupted)."""
+"""Common frame of every command: settings, an open app, one answer, and an exit status (0 done, 1 refused, 2 wrong
+usage, 3 waits for a second operator, 130 interrupted)."""
 
 import asyncio
 import functools
@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 REFUSED = 1
 WAITS = 3
-"""Not done yet: another operator is to confirm it (docs/operations.md "Two pairs of eyes")."""
+"""Not done yet: another operator must confirm it (docs/operations.md "Two pairs of eyes")."""
 INTERRUPTED = 130
-"""As a shell reports a program that ended by SIGINT."""
+"""Status that a shell reports for a program ended by SIGINT."""
 
 
 def loaded_settings(**flags: Any) -> Loaded:
-    """The settings of this call; `flags` are the command's own, by the options' names. Raises: SettingsError."""
+    """Load the settings of this call. `flags` are the command's own options, by name. Raises: SettingsError."""
     everywhere = click.get_current_context().find_root().params
     loaded = load(os.environ, {**everywhere, **flags}, Path.cwd())
     for warning in loaded.warnings:
@@ -46,9 +46,9 @@ def loaded_settings(**flags: Any) -> Loaded:
 
 
 def in_house(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -> T:
-    """Open the house, do the work there, close it. What it writes is the operator's act, and audited as such.
+    """Open the app, run the work there, and close it. Its writes are audited as the operator's action.
 
-    `fitting`: refuse keys of the vault that are not the database's.
+    `fitting`: refuse vault keys that do not match the database.
     """
     settings = loaded_settings().settings
     context = click.get_current_context()
@@ -62,7 +62,8 @@ def in_house(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -> 
 
 
 def _act(context: click.Context, operator: str) -> Act:
-    """`cambist refund approve ref_…` is the act `refund.approve` on the object of its first id."""
+    """Return the operator action of a command: `cambist refund approve ref_…` is `refund.approve` on the object of its
+    first id."""
     given = context.params
     names = sorted((name for name in given if name.endswith("_id")), key=lambda name: name == "account_id")
     reason = given.get("reason")
@@ -75,9 +76,9 @@ def _act(context: click.Context, operator: str) -> Act:
 
 
 def reasoned(command: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Give a command `--reason`, which only the audit log keeps."""
+    """Add `--reason` to a command. Only the audit log stores it."""
 
-    @click.option("--reason", default="", help="Why; kept in the audit log.")
+    @click.option("--reason", default="", help="Reason; stored in the audit log.")
     @functools.wraps(command)
     def given_a_reason(*, reason: str, **given: Any) -> Answer:  # noqa: ARG001 - read from the context
         return command(**given)
@@ -86,12 +87,12 @@ def reasoned(command: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 def _code(fault: Fault) -> str:
-    """A fault's class as a code: `SchemaMismatch` is SCHEMA_MISMATCH."""
+    """Return a fault's class name as a code: `SchemaMismatch` is SCHEMA_MISMATCH."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fault).__name__).upper()
 
 
 def _doc_url(code: str) -> str | None:
-    """Where the service that this command works on explains a refusal, as far as its address is known."""
+    """Return the address at which this service explains a refusal, if its base URL is known."""
     context = click.get_current_context(silent=True)
     if context is None:
         return None
@@ -111,7 +112,7 @@ _WRONG_ENCODING = (
 
 
 def _is_misread() -> bool:
-    """Whether an argument of this command came in another encoding than the terminal names."""
+    """Return whether an argument of this command has another encoding than the terminal's."""
     context = click.get_current_context(silent=True)
     values = () if context is None else context.params.values()
     texts = (text for value in values for text in (value if isinstance(value, tuple) else (value,)))
@@ -119,7 +120,8 @@ def _is_misread() -> bool:
 
 
 def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
-    """Run it; what it cannot do becomes a message and an exit status. A fault of our own keeps its traceback."""
+    """Run the function, and turn its refusals and faults into a message and an exit status. A bug keeps its
+    traceback."""
     try:
         return run()
     except Waits as waiting:
@@ -142,7 +144,7 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
         complain(_code(fault), [str(fault)], as_json=as_json)
     except BrokenPipeError:
         if reader_is_gone():
-            raise  # click ends the program without a word, as `head` expects it
+            raise  # click then ends the program silently, as `head` expects
         complain("UNAVAILABLE", ["a connection broke off"], as_json=as_json)
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
@@ -160,7 +162,7 @@ def _waits(act: PendingAct) -> Answer:
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., None]:
-    """Make a function that returns an Answer a command that takes `--json`."""
+    """Turn a function that returns an Answer into a command with `--json`."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""`cambist settle`: the daily settlement, by an operator's hand."""
+"""`cambist settle`: runs the daily settlement by hand."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -20,26 +20,26 @@ _NOW = "now"
 
 @click.command("settle")
 @click.option(
-    "--mode", type=click.Choice([mode.value for mode in Mode]), help="Only this mode; without: live, then test."
+    "--mode", type=click.Choice([mode.value for mode in Mode]), help="Only this mode. Default: live, then test."
 )
 @click.option(
     "--cutoff",
     metavar="MOMENT|now",
-    help="Settle what was paid before this moment (2026-11-21T09:00:00Z, or now), as a further batch.",
+    help="Settle payments paid before this time (2026-11-21T09:00:00Z, or now) as a further batch.",
 )
 @answering
 @reasoned
 def settle(mode: str | None, cutoff: str | None) -> Answer:
-    """Settle what is due, and say what it brought.
+    """Settle what is due, and show the result.
 
-    The service does this by itself at 09:00 UTC. In live mode this command takes the batch of the last 09:00 UTC:
-    payments that were paid before 00:00 UTC of that day. It is settled once; a second call shows what it brought. In
-    test mode it takes all that is paid by now.
+    The service does this automatically at 09:00 UTC. In live mode this command settles the batch of the last 09:00 UTC:
+    payments that were paid before 00:00 UTC of that day. A batch is settled once; a second call shows its result. In
+    test mode it settles everything paid until now.
 
-    It may be interrupted: the service goes on with the batch after a minute, or a second call takes it up before it
-    does what it is asked for, and says so. Progress goes to standard error. Refused (1) without a rate, and while
-    another process is settling a batch of the mode, or may be: for a minute after one was killed. Refused (1) in live
-    mode while the installation is held, until `cambist resume`.
+    The command may be interrupted: the service continues the batch after a minute, or a second call finishes it first
+    and says so. Progress goes to standard error. It is refused (1) without a rate, and while another process settles a
+    batch of the mode or may still do so: for a minute after one was killed. In live mode it is refused (1) while the
+    installation is held, until `cambist resume`.
     """
     modes = list(Mode) if mode is None else [Mode(mode)]
 
@@ -51,7 +51,7 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
                 wanted = _cutoff(ports, each, cutoff)
                 done += await settle_asked(ports, each, wanted, _progress(each))
             except Refusal as refusal:
-                # The other mode is settled all the same.
+                # Settle the other mode anyway.
                 refused.append(Refusal(refusal.code, f"{each}: {refusal.message}"))
         if refused:
             raise refused[0]
@@ -64,13 +64,13 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
 
 def _cutoff(ports: Ports, mode: Mode, text: str | None) -> datetime | None:
     if text == _NOW or (text is None and mode is Mode.TEST):
-        # What was paid at this very moment was paid before it ends.
+        # Include payments made at this very moment.
         return ports.clock.now() + timedelta(microseconds=1)
     if text is None:
         return None
     moment = read_moment("--cutoff", text)
     if moment > ports.clock.now():
-        # What is paid meanwhile would be before it, too: on a busy service it would never end.
+        # New payments would also be before it: on a busy service the batch would never end.
         raise Refusal("VALIDATION_ERROR", "--cutoff must not be in the future")
     return moment
 

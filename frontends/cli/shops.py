@@ -1,4 +1,4 @@
-"""`cambist shop …`"""
+"""`cambist shop …`: shops of accounts."""
 
 import click
 
@@ -15,7 +15,7 @@ from .views import shop_document
 
 @group()
 def shop() -> None:
-    """The shops of an account."""
+    """Manage the shops of an account."""
 
 
 def _answer(changed: Shop) -> Answer:
@@ -26,7 +26,7 @@ def _answer(changed: Shop) -> Answer:
 @shop.command("create")
 @click.argument("account_id", metavar="ACCOUNT")
 @click.argument("name")
-@click.option("--markup", help="A fraction such as 0.03. Without one the shop takes no payments yet.")
+@click.option("--markup", help="Fraction such as 0.03. Without a markup the shop takes no payments yet.")
 @answering
 @reasoned
 def create(account_id: str, name: str, markup: str | None) -> Answer:
@@ -40,11 +40,11 @@ def create(account_id: str, name: str, markup: str | None) -> Answer:
 @answering
 @reasoned
 def rename(shop_id: str, name: str) -> Answer:
-    """Give a shop another name; its id stays."""
+    """Rename a shop; its id stays."""
     return _answer(in_house(lambda ports: usecases.rename_shop(ports, shop_id, name)))
 
 
-@shop.command("set", help=f"Change settings: {', '.join(usecases.SHOP_SETTINGS)}. An empty value clears one.")
+@shop.command("set", help=f"Change settings of a shop: {', '.join(usecases.SHOP_SETTINGS)}. An empty value clears one.")
 @click.argument("shop_id", metavar="SHOP")
 @click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
 @answering
@@ -59,7 +59,7 @@ def set_settings(shop_id: str, settings: tuple[str, ...]) -> Answer:
 @answering
 @reasoned
 def disable(shop_id: str) -> Answer:
-    """Take no new payments with this shop. What exists goes on."""
+    """Refuse new payments of a shop. Existing payments continue."""
     return _answer(in_house(lambda ports: usecases.disable_shop(ports, shop_id)))
 
 
@@ -68,7 +68,7 @@ def disable(shop_id: str) -> Answer:
 @answering
 @reasoned
 def enable(shop_id: str) -> Answer:
-    """Take payments with this shop again."""
+    """Allow payments of a shop again."""
     return _answer(in_house(lambda ports: usecases.enable_shop(ports, shop_id)))
 
 
@@ -76,7 +76,7 @@ def enable(shop_id: str) -> Answer:
 @click.argument("account_id", metavar="ACCOUNT")
 @answering
 def list_all(account_id: str) -> Answer:
-    """The shops of an account."""
+    """List the shops of an account."""
 
     async def work(ports: Ports) -> tuple[str, list[Shop]]:
         view = await get_account(ports, account_id)

@@ -1,4 +1,4 @@
-"""`cambist terminal …`"""
+"""`cambist terminal …`: terminals of accounts."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from .session import answering, in_house, reasoned
 
 @group()
 def terminal() -> None:
-    """The terminals of an account: ways of paying with rules of their own.
+    """Manage the terminals of an account: payment methods with their own rules.
 
     Merchants see and use them while the account's setting `terminals` is true.
     """
 
 
 def terminal_document(each: Terminal) -> dict[str, Any]:
-    """A terminal as the command line shows it; `method_id` is what merchants call it."""
+    """Return a terminal as the command line shows it. Merchants see its id as `method_id`."""
     return {
         "method_id": each.id,
         "account_id": each.account_id,
@@ -45,18 +45,27 @@ def _answer(each: Terminal) -> Answer:
 
 @terminal.command("add")
 @click.argument("account_id", metavar="ACCOUNT")
-@click.option("--label", required=True, help="What the merchant reads in the list.")
+@click.option("--label", required=True, help="Name in the merchant's list.")
 @click.option("--method", "payment_method", default=PAYMENT_METHODS[0], show_default=True)
 @click.option("--kind", default=TerminalKind.ORDINARY.value, show_default=True, help=" or ".join(TerminalKind))
-@click.option("--require", default="", metavar="FIELD,…", help=f"Fields of every payment: {', '.join(REQUIRABLE)}.")
-@click.option("--own-lifetime/--no-own-lifetime", default=True, show_default=True, help="`ttl_minutes` counts.")
-@click.option("--direct-link/--no-direct-link", default=False, show_default=True, help="The bank's link may go out.")
-@click.option("--credit-follows-receipt", is_flag=True, help="No partial refund before settlement.")
-@click.option("--route", "routes", multiple=True, metavar="BANK", help="A bank to try; repeat it, the first first.")
+@click.option(
+    "--require", default="", metavar="FIELD,…", help=f"Fields required in every payment: {', '.join(REQUIRABLE)}."
+)
+@click.option(
+    "--own-lifetime/--no-own-lifetime", default=True, show_default=True, help="Whether `ttl_minutes` applies."
+)
+@click.option(
+    "--direct-link/--no-direct-link",
+    default=False,
+    show_default=True,
+    help="Whether merchants may get the bank's link.",
+)
+@click.option("--credit-follows-receipt", is_flag=True, help="Refuse partial refunds before settlement.")
+@click.option("--route", "routes", multiple=True, metavar="BANK", help="Bank to try. Repeat it in the order of trial.")
 @answering
 @reasoned
 def add(account_id: str, require: str, routes: tuple[str, ...], **rest: Any) -> Answer:
-    """Add a terminal to an account. It never changes: another rule is another terminal."""
+    """Add a terminal to an account. It never changes: for another rule, add another terminal."""
     required = tuple(name.strip() for name in require.split(",")) if require.strip() else ()
     wish = TerminalWish(required_fields=required, routes=routes, **rest)
     return _answer(in_house(lambda ports: usecases.create_terminal(ports, account_id, wish)))
@@ -66,7 +75,7 @@ def add(account_id: str, require: str, routes: tuple[str, ...], **rest: Any) -> 
 @click.argument("account_id", metavar="ACCOUNT")
 @answering
 def list_all(account_id: str) -> Answer:
-    """The terminals of an account, the oldest first."""
+    """List the terminals of an account, oldest first."""
     found = in_house(lambda ports: usecases.list_terminals(ports, account_id))
     rows = [
         (each.id, each.label, each.kind.value, each.required_fields, "enabled" if each.enabled else "disabled")
@@ -83,7 +92,7 @@ def list_all(account_id: str) -> Answer:
 @answering
 @reasoned
 def disable(terminal_id: str) -> Answer:
-    """Take no new payments by a terminal. What exists goes on."""
+    """Refuse new payments by a terminal. Existing payments continue."""
     return _answer(in_house(lambda ports: usecases.disable_terminal(ports, terminal_id)))
 
 
@@ -92,5 +101,5 @@ def disable(terminal_id: str) -> Answer:
 @answering
 @reasoned
 def enable(terminal_id: str) -> Answer:
-    """Take payments by a terminal again."""
+    """Allow payments by a terminal again."""
     return _answer(in_house(lambda ports: usecases.enable_terminal(ports, terminal_id)))

@@ -1,4 +1,4 @@
-"""`cambist trigger`: one event of test mode by one command, for a merchant's developer."""
+"""`cambist trigger`: one test event by one command, for a merchant's developer."""
 
 import asyncio
 from decimal import Decimal, InvalidOperation
@@ -26,7 +26,7 @@ def _event(ctx: click.Context, param: click.Parameter, value: str) -> str:  # no
 
 
 def _begun(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's signature
-    """The events that a shell offers for what was typed so far."""
+    """Return the events that a shell offers for the text typed so far."""
     return [name for name in RECIPES if name.startswith(incomplete)]
 
 
@@ -41,7 +41,7 @@ def _amount(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
 
 
 class _Trigger(click.Command):
-    """Its help names every event."""
+    """Command whose help lists every event."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         kinds: dict[str, list[str]] = {}
@@ -53,12 +53,21 @@ class _Trigger(click.Command):
 
 @click.command(cls=_Trigger)
 @click.argument("event", metavar="EVENT", callback=_event, shell_complete=_begun)
-@click.option("--amount", default="490.00", callback=_amount, metavar="RUB", help="Of the payment. Default: 490.")
-@click.option("--phone", default=None, help="Of the client, for exchanges and kyc; a new one unless given.")
-@click.option("--gateway", default="simulator-test", show_default=True, help="For gateway events.")
+@click.option(
+    "--amount", default="490.00", callback=_amount, metavar="RUB", help="Amount of the payment. Default: 490."
+)
+@click.option("--phone", default=None, help="Phone of the client, for exchanges and kyc. Default: a new one.")
+@click.option("--gateway", default="simulator-test", show_default=True, help="Gateway for gateway events.")
 @click.option("--api-key", envvar="CAMBIST_API_KEY", required=True, callback=test_key, help="A test key.")
-@click.option("--api-secret", envvar="CAMBIST_API_SECRET", required=True, help="Better by CAMBIST_API_SECRET.")
-@click.option("--base-url", metavar="URL", callback=web_address, help="The service, instead of the settings'.")
+@click.option(
+    "--api-secret",
+    envvar="CAMBIST_API_SECRET",
+    required=True,
+    help="The secret of the key; better set in CAMBIST_API_SECRET.",
+)
+@click.option(
+    "--base-url", metavar="URL", callback=web_address, help="Address of the service. Default: from the settings."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def trigger(
     event: str,
@@ -70,15 +79,15 @@ def trigger(
     base_url: str | None,
     as_json: bool,
 ) -> None:
-    """Make an event of test mode happen: what a merchant, a payer and a bank would do, one call after the other.
+    """Trigger a test event by making the API calls of the merchant, the payer and the bank.
 
-    The service sends its webhooks as ever; `cambist listen` shows them. What has to wait (subscription.charged,
-    subscription.charge_exhausted, exchange.expired) moves the account's test clock on. Exit 1 when a call was
-    refused: the message is the API's own.
+    The service sends its webhooks as usual; `cambist listen` shows them. Events that take time (subscription.charged,
+    subscription.charge_exhausted, exchange.expired) move the account's test clock forward. Exit 1 when a call is
+    refused, with the API's own message.
     """
 
     def run() -> None:
-        # Brings aiohttp, which the help of all commands need not load.
+        # Imports aiohttp, which the help of all commands need not load.
         from ..compose import system_ids
         from .triggering import Caller, perform
 

@@ -1,4 +1,4 @@
-"""The calls of a recipe over HTTP, one after the other: the work behind `cambist trigger`."""
+"""Makes the calls of a recipe over HTTP in order: the work of `cambist trigger`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,24 +14,24 @@ from .recipes import Call, filled
 
 _ANSWER = aiohttp.ClientTimeout(total=30, connect=10)
 _MOST = 1_000_000
-"""Bytes of an answer."""
+"""Largest size of an answer, in bytes."""
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who calls, and where. Its repr hides the secret."""
+    """Address and credentials for the calls. Its repr hides the secret."""
 
     base_url: str
     api_key: str
     api_secret: str
     ids: Ids
-    """For idempotency keys."""
+    """Source of idempotency keys."""
 
     def __repr__(self) -> str:
         return f"<caller of {self.base_url}>"
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was answered."""
+    """An answered call."""
 
     path: str
     status: int
@@ -40,9 +40,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 async def perform(
     caller: Caller, recipe: Sequence[Call], given: Mapping[str, str], tell: Callable[[Told], None]
 ) -> dict[str, str]:
-    """Make the calls in turn; what is known by the end, by name.
+    """Make the calls in order. Return all known values by name.
 
-    Raises: Refusal with the API's own code and message, or the name that an answer did not have; Unavailable.
+    Raises: Refusal with the API's own code and message, or with the name of a value missing in an answer; Unavailable.
     """
     known = dict(given)
     headers = {"X-Api-Key": caller.api_key, "X-Api-Secret": caller.api_secret}

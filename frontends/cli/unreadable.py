@@ -14,7 +14,7 @@ from .session import answering, in_house, reasoned
 
 @group()
 def unreadable() -> None:
-    """Rows that cannot be read: damaged, or written by a newer version."""
+    """Manage rows that cannot be read: damaged, or written by a newer version."""
 
 
 def _document(row: UnreadableRow) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def _document(row: UnreadableRow) -> dict[str, Any]:
 @unreadable.command("list")
 @answering
 def list_all() -> Answer:
-    """Which rows are known, by table and id. What is in them is not shown."""
+    """List the known unreadable rows by table and id. Their content is not shown."""
     rows = [_document(row) for row in in_house(usecases.list_unreadable)]
     titles = ("row", "why", "found_at", "found_by", "set_aside")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -39,8 +39,8 @@ def list_all() -> Answer:
 @unreadable.command()
 @answering
 def retry() -> Answer:
-    """Try again to read them, after a repair: what can be read goes on. Workers do so by themselves when they start,
-    and every 10 minutes."""
+    """Read these rows again after a repair, and resume the readable ones. Workers do so when they start and every 10
+    minutes."""
 
     document = {"readable_again": in_house(usecases.take_up)}
     return Answer(document=document, text=fields(document))
@@ -51,6 +51,6 @@ def retry() -> Answer:
 @answering
 @reasoned
 def forget(row: str) -> Answer:
-    """ROW was seen to by other means. A job that was set aside is gone then, for good."""
+    """Remove ROW from the list once it is dealt with. A job that was set aside is deleted for good."""
     document = _document(in_house(lambda ports: usecases.forget_unreadable(ports, row)))
     return Answer(document=document, text=fields(document))

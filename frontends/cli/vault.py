@@ -1,4 +1,4 @@
-"""`cambist vault …`: the keys that seal, and their rotation."""
+"""`cambist vault …`: encryption keys and their rotation."""
 
 import asyncio
 from pathlib import Path
@@ -19,22 +19,23 @@ from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, in_house, loaded_settings, reasoned
 
 _KEY_SIZE = 32
-"""Bytes of a key, and of the pepper."""
+"""Size of a key and of the pepper, in bytes."""
 
 
 @group()
 def vault() -> None:
-    """The vault's keys: they seal webhook secrets, payer data and phones. docs/operations.md "Key rotation"."""
+    """Manage the vault's keys, which encrypt webhook secrets, payer data and phones. docs/operations.md "Key
+    rotation"."""
 
 
 @vault.command("new")
-@click.option("--id", "number", type=click.IntRange(1, 255), default=1, show_default=True, help="The key's id.")
+@click.option("--id", "number", type=click.IntRange(1, 255), default=1, show_default=True, help="Id of the key.")
 @answering
 def new(number: int) -> Answer:
-    """Print a fresh key as CAMBIST_VAULT_KEY takes it, and a pepper. Nothing is kept: it is shown this once.
+    """Print a new key for CAMBIST_VAULT_KEY, and a pepper. They are not stored: they are shown only once.
 
-    For the first start of an installation whose keys come from settings. Its pepper stays for ever; a further key gets
-    the next id, before the old one: CAMBIST_VAULT_KEY=2:NEW,1:OLD.
+    Use it for the first start of an installation whose keys come from settings. The pepper never changes; a further key
+    gets the next id, before the old one: CAMBIST_VAULT_KEY=2:NEW,1:OLD.
     """
     from ..compose import system_ids
 
@@ -46,7 +47,7 @@ def new(number: int) -> Answer:
 @vault.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def status(*, as_json: bool) -> None:
-    """Open everything that is sealed, and count with which keys. Exit 1 when something does not open."""
+    """Decrypt everything that is encrypted, and count values by key. Exit 1 when a value cannot be decrypted."""
     report = guarded(lambda: in_house(lambda ports: inspect_seals(ports, progress=_progress)), as_json=as_json)
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
     if report.unopened_count:
@@ -56,10 +57,11 @@ def status(*, as_json: bool) -> None:
 @vault.command("reseal")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def reseal(*, as_json: bool) -> None:
-    """Seal anew with the current key what older keys sealed, beside the working service.
+    """Encrypt values of older keys again with the current key, beside the working service.
 
-    Ctrl-C may break it off at any time; another run goes on with what is left. Exit 0 when no older key is needed any
-    more, 1 when one is: something does not open, or a running process still seals with it. Restart that, and run again.
+    You may interrupt it with Ctrl-C; another run continues with the rest. Exit 0 when no older key is needed any more.
+    Exit 1 when one is: a value cannot be decrypted, or a running process still encrypts with it. Restart that process,
+    and run again.
     """
     report = guarded(lambda: in_house(lambda ports: seal_anew(ports, progress=_progress)), as_json=as_json)
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
@@ -68,14 +70,14 @@ def reseal(*, as_json: bool) -> None:
 
 
 @vault.command("adopt")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @answering
 @reasoned
 def adopt(*, yes: bool) -> Answer:
-    """Take the given pepper and key for the database's own, after the former ones were lost or replaced for good.
+    """Adopt the configured pepper and key for the database, after the former ones were lost or replaced for good.
 
-    Stop every process first, and start all of them with the new ones. What the former keys sealed stays closed, and
-    with another pepper every API key is dead until it is rotated.
+    Stop every process first, and start all of them with the new ones. Values encrypted with the former keys stay
+    unreadable, and with another pepper every API key is invalid until it is rotated.
     """
     if not yes:
         click.confirm("Are the former pepper and keys gone for good?", abort=True, err=True)
@@ -91,9 +93,9 @@ def adopt(*, yes: bool) -> Answer:
 @vault.command("rotate")
 @answering
 def rotate() -> Answer:
-    """Put a fresh key into the key file, which seals from the next start on. The service must be stopped.
+    """Add a new key to the key file, to encrypt from the next start on. The service must be stopped.
 
-    Afterwards: start it, and `cambist vault reseal`.
+    Then start the service and run `cambist vault reseal`.
     """
     settings = loaded_settings().settings
     path = _key_file(settings)
@@ -104,7 +106,7 @@ def rotate() -> Answer:
         if registry is None:
             raise NotConfigured("a storage in memory keeps no keys")
         try:
-            # A running service would not know the new key, and could not open what others seal with it.
+            # A running service would not know the new key, and could not decrypt values encrypted with it by others.
             if not await registry.enter(Role.COUNTING, alone=True):
                 who = ", ".join(await registry.others(Role.COUNTING))
                 raise NotConfigured(f"the service runs ({who}): stop it first, for it would not know the new key")
@@ -121,7 +123,7 @@ def rotate() -> Answer:
 @click.argument("number", metavar="KEY_ID", type=click.IntRange(0, 255))
 @answering
 def drop(number: int) -> Answer:
-    """Take an old key out of the key file, once nothing is sealed with it. Backups from before still need it."""
+    """Remove an old key from the key file when no value is encrypted with it. Older backups still need it."""
     path = _key_file(loaded_settings().settings)
     from ..maintenance import drop_vault_key
 
@@ -134,7 +136,7 @@ def drop(number: int) -> Answer:
 
 
 def _key_file(settings: Settings) -> Path:
-    """Raises: NotConfigured."""
+    """Return the path of the key file. Raises: NotConfigured."""
     from ..compose import key_file
 
     path = key_file(settings)

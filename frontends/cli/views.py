@@ -1,4 +1,4 @@
-"""Accounts, keys and shops as the command line shows them. Of secrets only whether they are set."""
+"""Accounts, keys and shops as the command line shows them. Secrets appear only as set or not set."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from .output import fields, table
 
 
 def account_document(account: Account) -> dict[str, Any]:
-    """What there is to an account, without its keys."""
+    """Return an account without its keys."""
     return {
         "account_id": account.id,
         "name": account.name,
@@ -25,7 +25,7 @@ def account_document(account: Account) -> dict[str, Any]:
 
 
 def key_document(key: ApiKey, used_at: datetime | None) -> dict[str, Any]:
-    """The public half of a pair, what it may do, and when it was last used."""
+    """Return the public half of a key pair, its limits and its last use."""
     return {
         "api_key": key.id,
         "mode": key.mode.value,
@@ -39,7 +39,7 @@ def key_document(key: ApiKey, used_at: datetime | None) -> dict[str, Any]:
 
 
 def keys_table(keys: Sequence[Mapping[str, Any]]) -> str:
-    """The keys of an account; what is empty means no bound."""
+    """Return the keys of an account as a table; `all` means no limit."""
     return table(
         ("mode", "X-Api-Key", "name", "rights", "addresses", "last used", "ends"),
         [
@@ -58,7 +58,7 @@ def keys_table(keys: Sequence[Mapping[str, Any]]) -> str:
 
 
 def act_document(act: PendingAct, now: datetime) -> dict[str, Any]:
-    """An act that waits for a second operator, or waited."""
+    """Return an operator action that waits or waited for a second operator."""
     return {
         "act_id": act.id,
         "status": status_at(act, now).value,
@@ -77,14 +77,14 @@ def act_document(act: PendingAct, now: datetime) -> dict[str, Any]:
 
 
 def act_text(document: Mapping[str, Any]) -> str:
-    """The same for people."""
+    """Return the same as text for people."""
     plain = {name: value for name, value in document.items() if name != "changes"}
     changes = table(("changes", "before", "after"), [tuple(each.values()) for each in document["changes"]])
     return f"{fields(plain)}\n\n{changes}"
 
 
 def shop_document(shop: Shop) -> dict[str, Any]:
-    """A shop."""
+    """Return a shop."""
     return {
         "shop_id": shop.id,
         "account_id": shop.account_id,

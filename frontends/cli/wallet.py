@@ -1,4 +1,4 @@
-"""`cambist wallet …`: the wallet that clients send USDT to (docs/providers/chains.md "Addresses")."""
+"""`cambist wallet …`: the wallet to which clients send USDT (docs/providers/chains.md "Addresses")."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,17 +17,17 @@ _SAME = {True: "the same", False: "ANOTHER", None: "compare it with what the wal
 
 @group()
 def wallet() -> None:
-    """The wallet that clients send USDT to: whose addresses does the service give out?"""
+    """Check and list the addresses of the wallet to which clients send USDT."""
 
 
 @wallet.command("check")
 @click.argument("addresses", nargs=-1, metavar="[ADDRESS]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def check(*, addresses: Sequence[str], as_json: bool) -> None:
-    """Compare the first addresses with ADDRESS..., which the wallet shows from number 0 on.
+    """Compare the first addresses with ADDRESS..., as the wallet shows them from number 0 on.
 
-    Without any, print the first ones, to be compared by eye. Exit 1 when one is another: what clients send there would
-    be nobody's.
+    Without arguments, print the first addresses for a manual comparison. Exit 1 when an address differs: USDT sent
+    there would be lost.
     """
     if len(addresses) > MOST:
         raise click.UsageError(f"at most {MOST} addresses")
@@ -40,11 +40,13 @@ def check(*, addresses: Sequence[str], as_json: bool) -> None:
 
 
 @wallet.command("addresses")
-@click.option("--first", default=0, type=click.IntRange(0, _LAST - MOST), show_default=True, help="The number of one.")
-@click.option("--most", default=20, type=click.IntRange(1, MOST), show_default=True, help="How many.")
+@click.option(
+    "--first", default=0, type=click.IntRange(0, _LAST - MOST), show_default=True, help="Number of the first address."
+)
+@click.option("--most", default=20, type=click.IntRange(1, MOST), show_default=True, help="Number of addresses.")
 @answering
 def addresses(first: int, most: int) -> Answer:
-    """Addresses by their numbers, whether each was given out, and what came to it."""
+    """List addresses by number, whether each was given out, and the amount received."""
     rows: list[dict[str, Any]] = [
         {
             "number": each.number,
@@ -63,9 +65,9 @@ def addresses(first: int, most: int) -> Answer:
 @answering
 @reasoned
 def skip(number: int) -> Answer:
-    """Give the addresses below NUMBER to nobody any more, as far as they are free.
+    """Skip all unused addresses below NUMBER from now on.
 
-    For a database that was restored from a backup: it has forgotten which addresses clients were told since.
+    Use it for a database that was restored from a backup: it lacks the addresses given to clients since then.
     """
     document = {"next_number": in_house(lambda ports: skip_wallet(ports, number))}
     return Answer(document=document, text=fields(document))

@@ -1,4 +1,5 @@
-"""What a worker does when this machine's clock is set, where the storage goes by it (core/usecases/clock_steps.py)."""
+"""Reaction of a worker to a change of the machine's clock, if the storage uses that clock
+(core/usecases/clock_steps.py)."""
 
 import logging
 from collections import deque
@@ -17,29 +18,29 @@ log = logging.getLogger("cambist.worker")
 
 
 class MachineClock:
-    """Notices that the clock was set, and has leases and due times follow."""
+    """Detects changes of the clock, and adjusts leases and due times."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._clocked = ports.storage if isinstance(ports.storage, Clocked) else None
         self._watch: ClockWatch | None = None
         self._set_back: SetBack | None = None
-        """How far it was set back, until due times are put right for it."""
+        """Size of a backward step, until due times are adjusted for it."""
         self._repeats: deque[tuple[float, SetBack]] = deque()
-        """When due times are put right once more, in seconds of the monotonic clock, and for which setting back."""
+        """Times of repeated adjustments, in seconds of the monotonic clock, each with its backward step."""
 
     async def look(self, under_way: Iterable[Job]) -> None:
-        """Renew the leases of what is under way and put due times right, where the clock was set. Called before each
-        claim, which would else see leases that seem to have ended.
+        """If the clock was set, renew the leases of running jobs and adjust due times. Call it before each claim, which
+        would otherwise find leases that seem to have expired.
 
-        Raises: what the storage raises; the next look tries again.
+        Raises: exceptions of the storage; the next call tries again.
         """
         clock, storage = self._ports.clock, self._ports.storage
         if self._clocked is None or not self._clocked.by_own_clock:
             return
         if self._watch is None:
-            # Watched from before: it may be set while what is stored is read. What is then seen twice is put right by
-            # too much, and looked at too early.
+            # Start the watch before reading: the clock may be set during the read. A step that is then seen twice is
+            # overcorrected, so a job only runs too early.
             watch = ClockWatch(clock)
             self._set_back = await found_set_back(self._ports)
             self._watch = watch

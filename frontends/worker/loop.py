@@ -1,9 +1,9 @@
-"""The worker: claims due jobs and runs them side by side, until it is told to stop (ARCHITECTURE.md "Units and jobs").
+"""The worker: claims due jobs and runs them concurrently until it is stopped (ARCHITECTURE.md "Units and jobs").
 
-Deliveries and other jobs are claimed apart and take no slots from each other; every receiver is served by a task of its
-own, within bounds of its own (core/usecases/webhooks/dispatcher.py). A job whose provider takes long gives its slot
-back meanwhile, and such calls are bounded for each provider (frontends/guard). So neither receivers nor banks that hang
-hold up the others.
+Deliveries and other jobs are claimed separately and do not share slots. Each receiver is served by its own task with
+its own limits (core/usecases/webhooks/dispatcher.py). A job that waits for a slow provider gives its slot back
+meanwhile, and such calls are limited per provider (frontends/guard). So neither receivers nor banks that hang delay the
+others.
 """
 
 import asyncio
@@ -27,29 +27,30 @@ from ..telemetry.telemetry import Ending, Telemetry
 from .clock import MachineClock
 
 SWEEP = 1.0
-"""Seconds after which the worker looks for due jobs without a kick: another process wrote them, or a kick was lost."""
+"""Seconds after which the worker polls for due jobs without a wake-up: another process may have written them, or a
+wake-up was lost."""
 
 LOOK = 0.25
-"""Seconds between two looks for new events of the receivers that are being served."""
+"""Seconds between two polls for new events of the receivers being served."""
 
 TAKE_UP = 600.0
-"""Seconds after which rows that could not be read are tried again."""
+"""Seconds after which unreadable rows are tried again."""
 
 RECEIVERS = 2560
-"""Receivers served at once, at most: those to which something is under way, those that wait as webhooks/limiter.py lets
-them, and some to spare."""
+"""Largest number of receivers served at once: receivers with deliveries under way, receivers that webhooks/limiter.py
+lets wait, and some spare."""
 
 WATCH = 0.5
-"""Seconds between two looks whether the storage is lost."""
+"""Seconds between two checks whether the storage is lost."""
 
 LEAVING = 0.5
-"""Seconds that cancelled jobs have to end when the worker leaves, and as many again for giving their leases back."""
+"""Seconds for cancelled jobs to end when the worker leaves, and the same again for releasing their leases."""
 
 STANDING_LOOK = 60.0
-"""Seconds between two looks for standing jobs that are gone."""
+"""Seconds between two checks for missing recurring jobs."""
 
 _STANDING_PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0)
-"""Seconds before standing jobs are written again after the first failures; then `STANDING_LOOK`."""
+"""Seconds before recurring jobs are written again after the first failures; then `STANDING_LOOK`."""
 
 log = logging.getLogger("cambist.worker")
 
@@ -57,8 +58,8 @@ log = logging.getLogger("cambist.worker")
 class Worker:
     """One claiming loop of a process.
 
-    `at_once`: slots for jobs other than deliveries; one that waits for a slow provider holds none. `webhooks`: webhooks
-    under way, at most.
+    `at_once`: slots for jobs other than deliveries; a job that waits for a slow provider uses none. `webhooks`: largest
+    number of webhooks under way.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Worker:
         self._running: dict[asyncio.Task[None], Job] = {}
         self._serving: dict[asyncio.Task[None], Job] = {}
         self._waiting = 0
-        """How many of the running jobs wait for a slow provider, and hold no slot."""
+        """Number of running jobs that wait for a slow provider and use no slot."""
         self._serves = asyncio.Event()
         self._works = asyncio.Event()
         self._stopping = False
@@ -80,10 +81,10 @@ class Worker:
         self._resting: asyncio.Task[None] | None = None
         self._clock = MachineClock(ports)
         self._ailing = False
-        """Something failed since the last look for jobs: the next one comes after a sweep, not at once."""
+        """Whether something failed since the last poll for jobs: the next poll comes after a sweep, not at once."""
 
     async def work(self) -> None:
-        """Run until `stop()`; then finish what is under way. Raises: Unavailable when the storage is lost."""
+        """Run until `stop()`; then finish the jobs under way. Raises: Unavailable when the storage is lost."""
         besides = [
             asyncio.create_task(each)
             for each in (self._keep_standing(), self._take_up(), self._look(), self._renew(), self._watch_storage())
@@ -100,7 +101,7 @@ class Worker:
                 task.cancel()
 
     async def _look_once(self) -> None:
-        """Claim and begin what is due, else rest. A failure on the way is logged, and tried again after a sweep."""
+        """Claim and begin due jobs; without any, rest. A failure is logged and retried after a sweep."""
         self._ailing = False
         try:
             await self._clock.look(self._jobs())
@@ -113,18 +114,19 @@ class Worker:
             await self._rest()
 
     def stop(self) -> None:
-        """Claim nothing more; `work()` returns when the jobs under way are done."""
+        """Claim no further jobs; `work()` returns when the jobs under way are done."""
         self._stopping = True
         self._dispatcher.stop()
         self._wake()
 
     @property
     def under_way(self) -> int:
-        """Jobs under way."""
+        """Number of jobs under way."""
         return len(self._running) + len(self._serving)
 
     async def leave(self) -> None:
-        """Cancel what is under way and give its leases back, so that the next worker need not wait for their end."""
+        """Cancel the jobs under way and release their leases, so that the next worker need not wait for their
+        expiry."""
         under_way = {**self._running, **self._serving}
         for task in under_way:
             task.cancel()
@@ -135,11 +137,11 @@ class Worker:
             returning.cancel()
 
     async def _give_back(self, jobs: Iterable[Job]) -> None:
-        """Each in a unit of its own, so that one that somebody else has moved spoils no other."""
+        """Release each job in its own unit, so that a job changed by another worker does not affect the others."""
         await asyncio.gather(*(self._give_one_back(job) for job in jobs))
 
     async def _give_one_back(self, job: Job) -> None:
-        with suppress(Exception):  # then its lease ends by itself
+        with suppress(Exception):  # otherwise its lease expires by itself
             async with self._ports.storage.unit() as unit:
                 present = await unit[Job].get(job.id)
                 if present is not None and is_held(present, job) and present.leased_until is not None:
@@ -169,7 +171,7 @@ class Worker:
         self._waiting += 1
 
     def _take_slot_back(self) -> None:
-        """Count the job again. More jobs than slots may run for a moment: none is claimed until there are fewer."""
+        """Count the job again. More jobs than slots may run for a moment: no job is claimed until there are fewer."""
         self._waiting -= 1
 
     def _end(self, mine: dict[asyncio.Task[None], Job], task: asyncio.Task[None]) -> None:
@@ -182,7 +184,7 @@ class Worker:
             self._works.clear()
 
     async def _keep_standing(self) -> None:
-        """Write the standing jobs that are missing, until all are there, and look for them every minute after that."""
+        """Write missing recurring jobs until all exist, then check for them every minute."""
         pauses = iter(_STANDING_PAUSES)
         while True:
             try:
@@ -195,7 +197,7 @@ class Worker:
             await self._ports.clock.sleep(pause)
 
     async def _watch_storage(self) -> None:
-        """Stop once the storage is lost: `work` raises, and the process supervisor starts a new one."""
+        """Stop when the storage is lost: `work` raises, and the process supervisor starts a new process."""
         storage = self._ports.storage
         while isinstance(storage, Losable):
             self._lost = storage.lost()
@@ -205,7 +207,7 @@ class Worker:
             await self._ports.clock.sleep(WATCH)
 
     async def _take_up(self) -> None:
-        """Try rows again that could not be read: a newer program may have been started since."""
+        """Retry unreadable rows: a newer program may have been started since."""
         while True:
             try:
                 await take_up(self._ports)
@@ -214,7 +216,7 @@ class Worker:
             await self._ports.clock.sleep(TAKE_UP)
 
     async def _look(self) -> None:
-        """Have the dispatcher look for new events while receivers are being served; no timer runs while none are."""
+        """Have the dispatcher poll for new events while receivers are served; otherwise no timer runs."""
         while True:
             await self._serves.wait()
             await self._ports.clock.sleep(LOOK)
@@ -232,12 +234,12 @@ class Worker:
                 log.exception("the storage did not renew the leases of %d jobs", len(jobs))
 
     async def _rest(self) -> None:
-        """Wait for a kick, for the next due time, or for one sweep; `_wake` ends it at once."""
+        """Wait for a wake-up, the next due time, or one sweep; `_wake` ends the wait at once."""
         pause = await self._pause()
         if self._stopping:
             return
         if self._is_full() or self._ailing:
-            pause = SWEEP  # what is due may be what there is no room for, or what failed
+            pause = SWEEP  # the due job may have no free slot, or may have failed
         self._resting = resting = asyncio.create_task(self._ports.queue.wait(pause))
         try:
             await asyncio.wait([resting])
@@ -263,7 +265,7 @@ class Worker:
         return self._room_for_receivers() <= 0 or self._room_for_others() <= 0
 
     async def _begin_due(self, room: int, **which: str) -> int:
-        """Claim up to `room` due jobs and begin them. Returns how many there were."""
+        """Claim up to `room` due jobs and begin them. Return their number."""
         if room <= 0:
             return 0
         try:
@@ -276,7 +278,7 @@ class Worker:
         return len(claimed)
 
     async def _pause(self) -> float:
-        """Seconds until the next job is due, `SWEEP` at most."""
+        """Return the seconds until the next job is due, at most `SWEEP`."""
         try:
             due = await self._ports.storage.next_due()
             if due is None:
@@ -288,6 +290,6 @@ class Worker:
         return min(max(left, 0.0), SWEEP)
 
     def _ails(self, what: str, fault: Exception) -> None:
-        """Log a failure that belongs to no job, and have it tried again after a sweep, not at once."""
+        """Log a failure that belongs to no job, and retry after a sweep instead of at once."""
         self._ailing = True
         log.warning("%s: %s", what, fault, exc_info=None if isinstance(fault, Fault) else fault)

@@ -27,10 +27,10 @@ log = logging.getLogger("cambist.worker")
 
 
 def work(settings: Settings) -> None:
-    """Do jobs until SIGTERM or SIGINT, then finish what is under way and return, within `shutdown_seconds`.
+    """Run jobs until SIGTERM or SIGINT, then finish the jobs under way within `shutdown_seconds` and return.
 
-    Says on stdout, in one line, that it works: scripts wait for that line.
-    Raises: what `open_house` raises; what the worker died of.
+    It prints one line on stdout when it is ready; scripts wait for that line. Raises: exceptions of `open_house` and of
+    the worker.
     """
     configure_logging(settings.log_level, settings.log_format)
     stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
@@ -64,7 +64,7 @@ def work(settings: Settings) -> None:
 
 
 def run_loop(main: Coroutine[None, None, None]) -> None:
-    """Run a coroutine on the quickest event loop at hand, in a process of our own, which may have many files open."""
+    """Run a coroutine on the fastest available event loop, in our own process, with a raised limit of open files."""
     raise_limit()
     try:
         import uvloop
@@ -76,11 +76,10 @@ def run_loop(main: Coroutine[None, None, None]) -> None:
 
 @asynccontextmanager
 async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping | None = None) -> AsyncIterator[None]:
-    """A worker is at work inside; at the end it finishes what is under way, as far as `stopping` leaves it the time.
-    `on_death`: it died of itself.
+    """Run a worker inside the block; at the end, let it finish the jobs under way in the time that `stopping` leaves.
+    `on_death` is called when the worker fails.
 
-    Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
-    start it again.
+    Raises: the exception that ended the worker, so that the process supervisor sees a failure and starts it again.
     """
     webhooks = file_budget(allowed()).webhooks
     worker = Worker(house.ports, at_once=house.settings.workers, webhooks=webhooks, telemetry=house.telemetry)
