@@ -1,1 +1,2 @@
-"""The doors of the house: HTTP, console, worker and command line, and the one place that wires them (compose)."""
+"""Entry points of the app: HTTP, console, worker and command line, and the composition root that wires them
+(compose)."""

@@ -1,4 +1,5 @@
-"""What makes the shipped alarm channels of their settings (shipped.py). It imports nothing before one is named."""
+"""Factories of the shipped alarm channels (shipped.py). A channel's library is imported only when a setting names
+it."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -52,4 +53,4 @@ ALARM_MAKERS: Mapping[str, tuple[Callable[[Any, Any], Alarms], str]] = {
     "slack": (_slack, "http"),
     "alertmanager": (_alertmanager, "http"),
 }
-"""By name: what makes it, and the extra that brings its library."""
+"""By name: the factory, and the extra that installs its library."""

@@ -1,4 +1,4 @@
-"""The options of the alarm channels, as provider_options.py has those of the others; docs/alarms.md tells operators."""
+"""Options of the alarm channels, as in provider_options.py; documented in docs/alarms.md."""
 
 from collections.abc import Mapping
 
@@ -9,24 +9,28 @@ from .options import Option
 ALARM_ROWS: Mapping[str, tuple[Option, ...]] = {
     "email": (
         Option(name="host", read=read_host, meaning="the SMTP server"),
-        Option(name="port", read=read_integer(1, 65535), meaning="its port; else 587, with tls=tls 465"),
-        Option(name="tls", read=read_choice("starttls", "tls", "off"), meaning="how it is encrypted; else starttls"),
-        Option(name="user", read=read_credential, meaning="who logs in; none: nobody does"),
-        Option(name="password", read=read_credential, secret=True, shown=None, meaning="of this user"),
-        Option(name="from", read=read_mail_address, meaning="whose address alarms come from"),
-        Option(name="to", read=read_mail_addresses, shown=list, meaning="who is told"),
+        Option(name="port", read=read_integer(1, 65535), meaning="its port; default 587, or 465 with tls=tls"),
+        Option(
+            name="tls",
+            read=read_choice("starttls", "tls", "off"),
+            meaning="encryption of the connection; default starttls",
+        ),
+        Option(name="user", read=read_credential, meaning="user to log in as; none: no login"),
+        Option(name="password", read=read_credential, secret=True, shown=None, meaning="password of this user"),
+        Option(name="from", read=read_mail_address, meaning="sender address of alarms"),
+        Option(name="to", read=read_mail_addresses, shown=list, meaning="recipients of alarms"),
     ),
     "telegram": (
         Option(name="token", read=read_telegram_token, secret=True, shown=None, meaning="the bot's token"),
         Option(name="chat_id", read=read_chat, meaning="the chat: a number, or @channel"),
-        Option(name="url", read=read_address, meaning="instead of https://api.telegram.org"),
+        Option(name="url", read=read_address, meaning="address of the API; default https://api.telegram.org"),
     ),
     "slack": (
         Option(name="url", read=read_credential, secret=True, shown=None, meaning="the address of the chat's webhook"),
     ),
     "alertmanager": (
         Option(name="url", read=read_address, meaning="its address, without /api"),
-        Option(name="user", read=read_credential, meaning="of its basic authentication; none: without"),
-        Option(name="password", read=read_credential, secret=True, shown=None, meaning="of this user"),
+        Option(name="user", read=read_credential, meaning="user of its basic authentication; none: no authentication"),
+        Option(name="password", read=read_credential, secret=True, shown=None, meaning="password of this user"),
     ),
 }

@@ -1,4 +1,4 @@
-"""How the settings of alarms and of their channels are read, as in option_readers.py."""
+"""Readers for the settings of alarms and alarm channels, as in option_readers.py."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ def read_telegram_token(raw: Any) -> str:
 
 
 def read_chat(raw: Any) -> str:
-    """A chat's number, or a channel's name."""
+    """Read a chat's number or a channel's name."""
     text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else read_text(raw)
     if not _CHAT.match(text):
         raise ValueError("must be a chat's number, such as -1001234567890, or @channel")
@@ -41,7 +41,7 @@ def read_chat(raw: Any) -> str:
 
 
 def read_quiet_hours(raw: Any) -> QuietHours:
-    """`22:00-08:00+03:00`; without an offset UTC."""
+    """Read `22:00-08:00+03:00`; without an offset UTC."""
     match = _QUIET.match(raw) if isinstance(raw, str) else None
     if match is None:
         raise ValueError("must be two times of day and the offset from UTC, such as 22:00-08:00+03:00")

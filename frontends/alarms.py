@@ -1,4 +1,4 @@
-"""What `cambist doctor` says of the alarm channels (docs/alarms.md "A channel that does not work")."""
+"""Check of the alarm channels for `cambist doctor` (docs/alarms.md "A channel that does not work")."""
 
 from ..core.domain.days import iso_or_none
 from ..core.usecases.alarms.channels import list_channels
@@ -9,7 +9,7 @@ from .settings import is_near
 
 
 async def judge_alarms(ports: Ports) -> Finding:
-    """Whether somebody is told when something goes wrong."""
+    """Check that alarms reach somebody."""
     channels = await list_channels(ports)
     names = ", ".join(each.name for each in channels)
     if not channels:

@@ -1,4 +1,4 @@
-"""A backup of an installation: a folder from which another one can be restored, but for the vault's keys."""
+"""Backup of an installation: a folder from which another one can be restored, except for the vault's keys."""
 
 import asyncio
 import hashlib
@@ -38,7 +38,7 @@ Progress = Callable[[str], None]
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds; it lies beside it as `backup.json`."""
+    """Content of a backup, stored in it as `backup.json`."""
 
     made_at: str
     cambist: str
@@ -46,32 +46,32 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     database_bytes: int
     database_sha256: str
     uploads: int
-    """Files of clients' documents."""
+    """Number of files of clients' documents."""
     ledger_holds: bool
     ledger_entries: int
     vault_keys: tuple[int, ...]
-    """The ids of the keys that open what is sealed in it. The keys themselves are not in it."""
+    """Ids of the keys that decrypt its values. The keys themselves are not in the backup."""
     unopened: int
-    """Sealed values that no key at hand opens."""
+    """Number of encrypted values that no available key decrypts."""
     head: str | None = None
-    """Where the chains of the ledger and the audit log end in it, for `cambist ledger verify --from`; null in backups
-    of before this was noted, and where they bear no tag of the vault."""
+    """End of the chains of the ledger and the audit log in the backup, for `cambist ledger verify --from`. Null in
+    backups from before this field existed, and if the chains lack the vault's tag."""
     schema: str | None = None
-    """The revision of the database's schema; null in backups of before this was noted."""
+    """Revision of the database's schema; null in backups from before this field existed."""
 
     @property
     def is_sound(self) -> bool:
-        """What was copied is as it should be. The copy itself is exact in any case."""
+        """Whether the copied data is valid. The copy itself is exact in any case."""
         return self.ledger_holds and not self.unopened
 
 
 async def back_up(settings: Settings, target: Path, progress: Progress) -> Backup:
-    """Make the folder `target`, beside a working service: the database as of one moment, and the uploaded files. Of
-    Postgres it is a dump, of which books and seals are those of the database just then.
+    """Make the folder `target` while the service runs: the database as of one moment, and the uploaded files. A
+    Postgres database is dumped, and its books and encrypted values are checked in the database itself.
 
-    It appears whole and checked, or not at all. The files are copied after the database, so every document that it
-    speaks of is there, unless it was deleted meanwhile, as a decided check's is.
-    Raises: Refused when something is there already; Unavailable, NotSupported, VaultError, OSError.
+    The folder appears complete and checked, or not at all. Files are copied after the database, so every document in
+    the database has its file, unless it was deleted meanwhile, as for a decided check. Raises: Refused when the target
+    exists already; Unavailable, NotSupported, VaultError, OSError.
     """
     target = await asyncio.to_thread(target.absolute)
     if await asyncio.to_thread(target.exists):
@@ -83,7 +83,7 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
         head = None
         if is_postgres(settings):
             copy = draft / DUMP
-            # Before the dump: what is sealed meanwhile may not be in it.
+            # Read the head before the dump: entries sealed meanwhile may be missing in the dump.
             head = await _head_of(settings)
             await dump_postgres(settings, copy, progress)
         else:
@@ -119,7 +119,8 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
 
 
 async def _noted(settings: Settings, began: datetime) -> None:
-    """A backup that cannot be noted is one all the same; it alarms."""
+    """Record the backup in the database. If that fails, the backup is still valid, but an alarm about its age may
+    follow."""
     try:
         async with open_house(settings, patient=True) as house:
             await note_backup(house.ports, began)
@@ -128,8 +129,8 @@ async def _noted(settings: Settings, began: datetime) -> None:
 
 
 async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, SealReport]:
-    """Open the copy as the service would, and prove the books and the seals in it. It is held: who serves from it one
-    day does not know what went out since."""
+    """Open the copy as the service does, and verify its books and encrypted values. The copy is held, because a service
+    that starts from it later does not know what was sent since."""
     own = msgspec.structs.replace(settings, database_url=sqlite_url(database), redis_url=None)
 
     async with open_house(own, recognising=False) as house:
@@ -140,7 +141,7 @@ async def _verified(settings: Settings, database: Path, as_of: datetime) -> tupl
 
 
 async def _head_of(settings: Settings) -> str | None:
-    """None where it cannot be told: the dump, and the check of the books, name why."""
+    """Return the head, or None if it cannot be read: the dump and the check of the books report the reason."""
     try:
         async with open_house(settings) as house:
             return await present_head(house.ports)
@@ -149,14 +150,14 @@ async def _head_of(settings: Settings) -> str | None:
 
 
 async def _looked_at(settings: Settings, head: str | None) -> tuple[LedgerReport, SealReport]:
-    """Books and seals of the database itself: a dump cannot be looked into."""
+    """Verify the books and encrypted values of the database itself, because a dump cannot be opened."""
     async with open_house(settings) as house:
         books = await verify_ledger(house.ports, against=heads_in(head or ""))
         return books, await inspect_seals(house.ports)
 
 
 def copy_uploads(source: Path, target: Path) -> int:
-    """How many were not there. One that is deleted while it is copied is left out."""
+    """Copy the uploads that the target lacks, and return their number. A file deleted during the copy is left out."""
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     count = 0
     for path in sorted(source.iterdir()) if source.exists() else ():
@@ -172,13 +173,13 @@ def copy_uploads(source: Path, target: Path) -> int:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _finish(draft: Path, made: Backup) -> None:
-    """Everything is on disk before the backup gets its name."""
+    """Write the manifest and sync everything to disk before the backup gets its name."""
     manifest = draft / MANIFEST
     manifest.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     manifest.chmod(0o600)

@@ -1,4 +1,4 @@
-"""The composition root: the one place that chooses adapters and wires them. Tests build their houses here too."""
+"""The composition root: the only module that chooses adapters and wires them. Tests open their apps here too."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -61,14 +61,14 @@ _KEY_FILE = "vault.key"
 
 
 class House(msgspec.Struct, frozen=True, kw_only=True):
-    """An open house: its settings and its ports."""
+    """An open app: its settings and its ports."""
 
     settings: Settings
     ports: Ports
     telemetry: Telemetry | None = None
-    """What the process counts and traces; None: nothing."""
+    """Metrics and traces of the process; None: none."""
     live_simulators: tuple[str, ...] = ()
-    """What is simulated in live mode or, without the permission of the settings, is missing there (simulators.py)."""
+    """Simulators of live mode: used there, or missing there if the settings do not allow them (simulators.py)."""
 
 
 @asynccontextmanager
@@ -87,19 +87,20 @@ async def open_house(
     recognising: bool = True,
     fitting: bool = True,
 ) -> AsyncIterator[House]:
-    """Open everything that `settings` ask for, and close it at the end.
+    """Open everything that the `settings` require, and close it at the end.
 
-    What is given goes in place of the usual adapter (and stays the giver's to close): a virtual clock, ids from a
-    seed, a bank that follows a `script`, `adapters`. A mode has the banks of its setting, and `further_banks`.
-    `around_notifier` is put around whatever posts webhooks. With `telemetry` the ports to providers and receivers are
-    watched. Who is `patient` (an operator's command) waits longer for a database that others write to. A
-    database that is a copy is held (core/usecases/installation/marking.py), unless `recognising` is off: for one
-    that is only looked into. With `fitting` off, keys that are not the database's are let through.
+    An argument replaces the usual adapter, and the caller closes it: a virtual clock, ids from a seed, a bank that
+    follows a `script`, `adapters`. A mode has the banks of its setting and `further_banks`. `around_notifier` wraps the
+    notifier. With `telemetry`, calls to providers and receivers are measured. With `patient` (an operator's command),
+    wait longer for a database with other writers. A database that is a copy is held
+    (core/usecases/installation/marking.py), unless `recognising` is off, for a database that is only inspected. With
+    `fitting` off, vault keys of another database are accepted.
+
     Raises: Unavailable when the database cannot be opened or its schema is not at head; VaultError; PluginError for an
-    adapter from elsewhere that cannot be used; NotInstalled, which says what to install.
+    external adapter that cannot be used; NotInstalled with the extra to install.
     """
     ticking = clock or SystemClock()
-    # Merchants' objects live by the one, storage, limits and leases by the other.
+    # Merchants' objects use the shifting clock; storage, limits and leases use the machine's.
     shifting = ShiftingClock(ticking)
     chance = ids or SystemIds()
     counters, queue = _shared(settings, ticking)
@@ -113,7 +114,7 @@ async def open_house(
         kept = await opening
         closing.push_async_callback(kept.close)
         closing.push_async_callback(closed_soon, "the counters", counters.close)
-        # What is kept elsewhere than in memory needs keys that are kept, too.
+        # Data that outlives the process needs keys that do too.
         keeping = settings if adapters.storage is None else msgspec.structs.replace(settings, database_url=None)
         vault = await _vault(keeping, kept)
         if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
@@ -168,14 +169,14 @@ async def open_house(
 
 
 def _breaches(telemetry: Telemetry | None) -> Callable[[str], None]:
-    """Counts the units that were refused at their commit."""
+    """Return the counter of units refused at their commit."""
     return (lambda _: None) if telemetry is None else telemetry.counters.assertions.add
 
 
 def _shared(settings: Settings, clock: Clock) -> tuple[RateCounters, Queue]:
-    """What processes count and wake each other with: Redis where the settings name one, else this process's memory.
+    """Return the counters and the wake-up queue: Redis if the settings name one, else in this process's memory.
 
-    Redis and Dramatiq are imported only where they are asked for.
+    Redis and Dramatiq are imported only when needed.
     """
     if settings.redis_url is None:
         return MemoryCounters(), MemoryQueue(clock)
@@ -187,10 +188,10 @@ def _shared(settings: Settings, clock: Clock) -> tuple[RateCounters, Queue]:
 
 
 async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, patient: bool) -> Storage:
-    """The storage that the settings name; none but that one is imported."""
+    """Open the storage named in the settings, and import only that one."""
     url = settings.storage_url
     if url == "memory://":
-        from ..adapters.storage.memory.memory import MemoryStorage  # here: a service on a database does without
+        from ..adapters.storage.memory.memory import MemoryStorage  # a service on a database does not need it
 
         return MemoryStorage(clock or SystemClock(), kick)
     path = settings.sqlite_path
@@ -212,24 +213,25 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, 
 
 
 def system_clock() -> Clock:
-    """The machine's clock, for front ends that open no house."""
+    """Return the machine's clock, for frontends that open no app."""
     return SystemClock()
 
 
 def system_ids() -> Ids:
-    """Ids and secrets from the operating system, for front ends that open no house."""
+    """Return ids and secrets from the operating system, for frontends that open no app."""
     return SystemIds()
 
 
 def virtual_time(start: datetime) -> tuple[Clock, Ids, Callable[[float], Awaitable[None]]]:
-    """For a house that somebody moves by hand: a clock that stands at `start`, ids from a seed, and how to advance."""
+    """Return virtual time for an app that is advanced by hand: a clock that stands at `start`, ids from a seed, and the
+    function to advance it."""
     clock = VirtualClock(start)
     return clock, SeededIds(), clock.advance
 
 
 async def migrate(settings: Settings) -> str:
-    """Bring the schema up to this version, and return its revision. A storage in memory has none, and one from another
-    package sees to its own when it is opened.
+    """Upgrade the schema to this version, and return its revision. A storage in memory has no schema, and a storage of
+    another package upgrades itself when it is opened.
 
     Raises: Unavailable when the database does not answer; NotConfigured when its schema is newer than this version.
     """
@@ -242,14 +244,15 @@ async def migrate(settings: Settings) -> str:
 
 
 def key_file(settings: Settings) -> Path | None:
-    """Where the vault's keys lie; None where the settings hold them, or nothing is kept."""
+    """Return the path of the key file; None if the settings contain the keys, or nothing is stored."""
     if settings.vault is not None or settings.storage_url == "memory://":
         return None
     return settings.data_dir / _KEY_FILE
 
 
 async def _vault(settings: Settings, kept: Storage) -> Vault:
-    """Raises: VaultError, also where a fresh key file would stand beside accounts that were made with another."""
+    """Return the vault. Raises: VaultError, also when a new key file would be made for accounts that need another
+    one."""
     if settings.vault is None and settings.storage_url == "memory://":
         return MemoryVault()
     with needing("sql", "sealing what is kept"):
@@ -258,7 +261,7 @@ async def _vault(settings: Settings, kept: Storage) -> Vault:
     if settings.vault is not None:
         return SealedVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)
     path = settings.data_dir / _KEY_FILE
-    # Looked for again at the end: another process may just have made the file, and then an account.
+    # Check again at the end: another process may just have made the key file and then an account.
     if not path.exists() and await _has_accounts(kept) and not path.exists():
         raise VaultError(
             f"the key file {path} is missing, but the database has accounts, which fresh keys could not open: put the "
@@ -269,7 +272,7 @@ async def _vault(settings: Settings, kept: Storage) -> Vault:
 
 
 async def _require_fitting(settings: Settings, kept: Storage, vault: Vault, clock: Clock, *, writing: bool) -> None:
-    """Compare the vault with the check values in the database. `writing`: add those that are missing.
+    """Compare the vault with the check values in the database. `writing`: add missing ones.
 
     Raises: VaultMisfit, which names the setting; Unavailable.
     """
@@ -282,7 +285,8 @@ async def _require_fitting(settings: Settings, kept: Storage, vault: Vault, cloc
 
 
 def vault_misfit(settings: Settings, found: Sequence[str]) -> str:
-    """Say which setting holds a pepper or key that is not the database's, what comes of it, and what to do."""
+    """Return a message that names the setting with a pepper or key of another database, the consequence, and the
+    remedy."""
     pepper, keys = "CAMBIST_VAULT_PEPPER", "CAMBIST_VAULT_KEY"
     if settings.vault is None:
         pepper = keys = f"the key file {settings.data_dir / _KEY_FILE}"

@@ -1,4 +1,4 @@
-"""What `cambist doctor` finds out beside the storage: settings, files, servers, processes."""
+"""Checks of `cambist doctor` besides the storage: settings, files, servers, processes."""
 
 import os
 import shutil
@@ -27,12 +27,12 @@ _MEGABYTE = 1024 * 1024
 _ROOM_WARNING, _ROOM_FAILED = 1024 * _MEGABYTE, 100 * _MEGABYTE
 _OTHERS = 0o077
 _SHOWN = 5
-"""Damaged places that are named."""
+"""Number of damaged places in the message."""
 _EVERYBODY = ("0.0.0.0/0", "::/0")
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """What the checks of this room look at."""
+    """Input of the checks in this module."""
 
     loaded: Loaded
     environ: Mapping[str, str]
@@ -43,7 +43,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_settings(examined: Examined) -> Finding:
-    """Values that are allowed, but dangerous together."""
+    """Check for values that are allowed but dangerous in combination."""
     settings = examined.settings
     faults = [*examined.loaded.warnings, *_faults_of_network(settings), *_faults_of_servers(settings)]
     everybody = [str(network) for network in settings.trusted_proxies if str(network) in _EVERYBODY]
@@ -102,8 +102,8 @@ def _faults_of_servers(settings: Settings) -> list[str]:
 
 
 async def check_secrets(examined: Examined) -> Finding:
-    """Files that hold secrets are their owner's only. What a service manager hands over under /run is its care: there
-    the permission bits stand for access lists and mounts."""
+    """Check that files with secrets are readable only by their owner. Files under /run are left to the service manager:
+    their permission bits may stand for access lists and mounts."""
     files = [
         Path(examined.environ[variable])
         for name, option in ALL_OPTIONS.items()
@@ -130,7 +130,7 @@ async def check_secrets(examined: Examined) -> Finding:
 
 
 async def check_disk(examined: Examined) -> Finding:
-    """A full disk takes no payments."""
+    """Check the free disk space: a service on a full disk accepts no payments."""
     folder = _nearest(_data_folder(examined.settings))
     usage = shutil.disk_usage(folder)
     message = f"{usage.free // _MEGABYTE} MiB of {usage.total // _MEGABYTE} are free at {folder}"
@@ -141,7 +141,8 @@ async def check_disk(examined: Examined) -> Finding:
 
 
 async def check_uploads(examined: Examined) -> Finding:
-    """Clients' documents are written to a folder that all processes share, or to a store of another package."""
+    """Check that clients' documents can be written: to a folder shared by all processes, or to the store of another
+    package."""
     if examined.settings.files != "local":
         return ok(f"documents lie with {examined.settings.files}")
     folder = examined.settings.data_dir / "uploads"
@@ -159,7 +160,7 @@ def _data_folder(settings: Settings) -> Path:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or what there is of the way to it: it is made when it is needed."""
+    """Return the folder, or its nearest existing parent: the folder is made when it is needed."""
     folder = folder.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -167,7 +168,7 @@ def _nearest(folder: Path) -> Path:
 
 
 async def check_database(examined: Examined) -> Finding:
-    """Reachable, of a known version, and writing to disk what it says it wrote."""
+    """Check that the database is reachable, has a known version, and writes to disk what it commits."""
     facts = await database_facts(examined.settings)
     if facts is None and examined.settings.storage_url == "memory://":
         return warning("the storage is in memory", "set CAMBIST_DATABASE_URL, or leave it out")
@@ -181,11 +182,11 @@ _LOST: Mapping[str, str] = {
     "local": "a failover loses what no standby has yet",
     "remote_write": "a failover to a standby that crashed at the same moment loses what it had not flushed",
 }
-"""By a `synchronous_commit` below `on`: what it can lose."""
+"""What can be lost, by values of `synchronous_commit` below `on`."""
 
 
 def judge_database(facts: DatabaseFacts, *, is_live: bool) -> Finding:
-    """Judge what a database says of itself. `is_live`: live mode takes real money here."""
+    """Judge the database by its facts. `is_live`: live mode takes real money."""
     name = f"{facts.kind} {facts.version} answers"
     said = facts.settings
     lazy = [each for each in ("fsync", "full_page_writes") if said.get(each) == "off"]
@@ -225,7 +226,7 @@ def judge_database(facts: DatabaseFacts, *, is_live: bool) -> Finding:
 
 
 async def check_schema(examined: Examined) -> Finding:
-    """At the revision that this program needs."""
+    """Check that the schema has the revision that this program needs."""
     facts = await database_facts(examined.settings)
     if facts is None:
         return ok("no schema of this program is there")
@@ -239,8 +240,8 @@ async def check_schema(examined: Examined) -> Finding:
 
 
 async def check_redis(examined: Examined) -> Finding:
-    """Reachable, with a clock that agrees, and keeping what it is given while it runs. What it saves to disk is of no
-    matter: it holds nothing that must be kept."""
+    """Check that Redis is reachable, that its clock agrees, and that it does not evict counters. Persistence does not
+    matter: its data may be lost."""
     url = examined.settings.redis_url
     if url is None:
         return ok("no Redis is set: one process counts requests by itself")
@@ -252,7 +253,7 @@ async def check_redis(examined: Examined) -> Finding:
 
 
 def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Finding:
-    """What Redis' own words mean."""
+    """Judge Redis by its clock and its configuration."""
     clocks = clocks_apart("this machine's clock", "Redis' clock", theirs - ours)
     if clocks.remedy is not None:
         return clocks
@@ -267,7 +268,7 @@ def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Fi
 
 
 async def check_processes(examined: Examined) -> Finding:
-    """Somebody works, and nobody counts requests apart from the others."""
+    """Check that a worker runs, and that all serving processes count requests together."""
     registry = open_registry(examined.settings)
     if registry is None:
         return ok("nobody counts who shares this storage: let one process serve from it")
@@ -304,7 +305,7 @@ CHECKS: Mapping[str, Callable[[Examined], Awaitable[Finding]]] = {
 
 
 async def check_pages(examined: Examined, progress: Progress) -> Finding:
-    """Is every page of the database sound? Disks forget in silence, and backups take the damage along."""
+    """Check every page of the database for damage. Disks lose data silently, and backups copy the damage."""
     looked = await database_damage(examined.settings, progress)
     if looked is None:
         return ok("the storage has no pages of this program")
@@ -319,10 +320,10 @@ async def check_pages(examined: Examined, progress: Progress) -> Finding:
 
 
 THOROUGH: Mapping[str, Callable[[Examined, Progress], Awaitable[Finding]]] = {"pages": check_pages}
-"""Besides, however long it takes."""
+"""Additional checks, which may take long."""
 
 REMEDIES: Mapping[str, str] = {
     "database": "is it running, is CAMBIST_DATABASE_URL right, may this machine connect?",
     "redis": "is it running, is CAMBIST_REDIS_URL right? Payments go on without it; limits are looser",
 }
-"""What to do when a check could not even be made."""
+"""Remedies for a check that could not run."""

@@ -1,4 +1,4 @@
-"""The cyclic garbage collector while a process starts, and what of starting is let go."""
+"""Cyclic garbage collection during and after the start of a process."""
 
 import gc
 import linecache
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """For importing and building: what comes of it stays to the end, and the collector would walk over all of it again
-    and again, for a fifth of the time that starting takes."""
+    """Pause the collector while modules are imported and objects built. They live to the end, and the collector would
+    scan them again and again, for a fifth of the start time."""
     running = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # All of it is old at once, else the next collection of what is young would be one more walk. Not where the
-        # program keeps something frozen, which would thaw.
+        # Move all objects to the oldest generation at once, or the next young collection would scan them all. Skip this
+        # if the program has frozen objects, which would thaw.
         if gc.get_freeze_count() == 0:
             gc.freeze()
             gc.unfreeze()
@@ -26,19 +26,19 @@ def gc_paused() -> Iterator[None]:
 
 
 _YOUNG = 5_000
-"""Containers that come before the young among them are looked at; the interpreter's own 700 are those of one request,
-most of which are still in use then: by measurement, a tenth of what a new payment cost."""
+"""New containers between two young collections. The interpreter's default of 700 is about one request's worth, most of
+it still in use; it cost a tenth of a new payment's time."""
 
 
 _FULL_AFTER = 10
-"""Collections of what is not so young any more that come before one of all."""
+"""Middle collections between two full ones."""
 
 
 def keep_for_good(full_after: int = _FULL_AFTER) -> None:
-    """The collector passes over what is there by now, and comes less often. For a process of our own that has started:
-    a full collection, which holds up every request, then takes a few milliseconds instead of a hundred. What only
-    imports needed goes before, 0.4 MB: the lists of the folders, which a later import makes anew, and the source of
-    methods that libraries wrote. `full_after`: more of them, in a process that collects in full when nobody waits."""
+    """Exclude the present objects from collection, and collect less often. Call it in a process of our own that has
+    started: a full collection, which delays every request, then takes a few milliseconds instead of a hundred. Data
+    used only by imports is dropped first, 0.4 MB: folder listings, which a later import reads again, and the source of
+    generated methods. Set `full_after` higher in a process that runs full collections when idle."""
     sys.path_importer_cache.clear()
     linecache.clearcache()
     gc.freeze()
@@ -46,6 +46,6 @@ def keep_for_good(full_after: int = _FULL_AFTER) -> None:
 
 
 def collect_in_full() -> None:
-    """Do it while nobody waits, where enough has come since the last time to be worth it."""
+    """Run a full collection while the process is idle, if enough has accumulated since the last one."""
     if gc.get_count()[2]:
         gc.collect()

@@ -1,4 +1,4 @@
-"""The layer around live providers that sends no money while the installation is held (core/domain/installation.py)."""
+"""Layer around live providers that sends no money while the installation is held (core/domain/installation.py)."""
 
 import logging
 from collections.abc import Mapping
@@ -17,16 +17,17 @@ SENDS: Mapping[str, frozenset[str]] = {
     "payouts": frozenset({"sign", "broadcast"}),
     "deposits": frozenset({"address"}),
 }
-"""By port, what moves money out, or a payer's without the payer's doing. What comes in is taken: a payment that a payer
-makes is new, whatever the copy does not know. Not so an address of a wallet that is counted up: the copy would give a
-client one that another was told."""
+"""By port: operations that send money out, or take a payer's money without the payer's action. Incoming money is
+accepted: a payment by a payer is new, whatever the copy lacks. Addresses from a counted wallet are refused, because the
+copy could give a client an address that another client already has."""
 
 log = logging.getLogger("cambist.hold")
 
 
 def held_ports(ports: Ports, kept: Storage) -> Ports:
-    """The ports, whose live providers send nothing while the row in `kept` says so. The row is read before each such
-    call, so a hold, and its end, count for all processes at once. Test mode has no money to send twice."""
+    """Return the ports, with live providers that send nothing while the installation is held. The row in `kept` is read
+    before each such call, so a hold and its end take effect in all processes at once. Test mode has no money to send
+    twice."""
     live = {
         "bank": frozenset(ports.banks.order.get(Mode.LIVE.value, ())),
         "payouts": frozenset({ports.senders.modes.get(Mode.LIVE.value, "")}),
@@ -48,7 +49,7 @@ def held_ports(ports: Ports, kept: Storage) -> Ports:
 
 
 async def _require_no_hold(kept: Storage, vault: Vault, operation: str) -> None:
-    """Raises: Held; Unavailable when it cannot be told."""
+    """Refuse the operation while the installation is held. Raises: Held; Unavailable when the row cannot be read."""
     try:
         installation = await read_installation(kept, vault)
     except Unavailable:
@@ -60,7 +61,7 @@ async def _require_no_hold(kept: Storage, vault: Vault, operation: str) -> None:
 
 
 async def tell_if_held(ports: Ports) -> None:
-    """Say so in the log, once at the start of a process."""
+    """Log a hold once, at the start of a process."""
     installation = await read_hold(ports)
     if installation is not None:
         log.warning(

@@ -1,4 +1,4 @@
-"""The composition root's second half: what is asked of adapters outside of an open house, for its maintenance."""
+"""Second half of the composition root: adapters for maintenance outside an open app."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,8 +13,8 @@ from .settings import Settings
 
 
 def open_registry(settings: Settings) -> ProcessRegistry | None:
-    """The registry of the processes that share this database; None for a storage in memory, which nobody shares, and
-    for one from another package, which has no registry."""
+    """Return the registry of the processes that share this database. None for a storage in memory, which is not shared,
+    and for a storage of another package, which has no registry."""
     url, path = settings.storage_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
@@ -29,7 +29,8 @@ def open_registry(settings: Settings) -> ProcessRegistry | None:
 
 
 def open_beside(settings: Settings) -> Beside:
-    """What stands beside the database and tells a copy of it; nothing does for one in memory or from elsewhere."""
+    """Return the marks beside the database that reveal a copy of it. A database in memory or of another package has
+    none."""
     url, path = settings.storage_url, settings.sqlite_path
     if path is not None:
         from ..adapters.storage.sqlite.marks import FileMarks
@@ -43,19 +44,20 @@ def open_beside(settings: Settings) -> Beside:
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A database as it is, whether or not a house could open on it."""
+    """Facts about a database, whether or not an app could open it."""
 
     kind: str
     version: str
     revision: str | None
-    """Of the schema; None: there is none yet."""
+    """Revision of the schema; None without a schema."""
     head: str
     """The revision that this program needs."""
     settings: Mapping[str, str]
 
 
 async def database_facts(settings: Settings) -> DatabaseFacts | None:
-    """What the database says of itself; None for a storage in memory or from another package. Changes nothing.
+    """Return the facts that the database reports; None for a storage in memory or of another package. It changes
+    nothing.
 
     Raises: Unavailable.
     """
@@ -76,15 +78,15 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
 
 
 def oldest_beside() -> str:
-    """The oldest revision whose programs may run beside this one."""
+    """Return the oldest revision whose programs may run beside this one."""
     from ..adapters.storage.sql.revisions import BESIDE
 
     return BESIDE
 
 
 async def database_damage(settings: Settings, progress: Callable[[str], None]) -> tuple[list[str], str] | None:
-    """What is damaged in the database, each named, and what was read to know it; None for a storage in memory or from
-    another package. Takes as long as there is data; `progress` is told of each table.
+    """Return the damage in the database, each place named, and a summary of what was read. None for a storage in memory
+    or of another package. It takes time in proportion to the data; `progress` is called for each table.
 
     Raises: Unavailable.
     """
@@ -101,31 +103,31 @@ async def database_damage(settings: Settings, progress: Callable[[str], None]) -
 
 
 async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
-    """Redis' clock in Unix seconds, and what it says of itself. Raises: Unavailable."""
+    """Return Redis' clock in Unix seconds, and its own facts. Raises: Unavailable."""
     from ..adapters.counters.redis_facts import redis_facts as ask
 
     return await ask(url)
 
 
 def add_vault_key(path: Path) -> int:
-    """A fresh key in the key file, which seals from the next start on; its id. Raises: VaultError."""
+    """Add a new key to the key file, used from the next start on, and return its id. Raises: VaultError."""
     from ..adapters.vault.key_file import add_key
 
     return add_key(path)
 
 
 def drop_vault_key(path: Path, number: int) -> None:
-    """Take a key out of the key file. Raises: VaultError."""
+    """Remove a key from the key file. Raises: VaultError."""
     from ..adapters.vault.key_file import drop_key
 
     drop_key(path, number)
 
 
 async def copy_database(settings: Settings, target: Path, progress: Callable[[int, int], None]) -> None:
-    """A copy of the SQLite file as it is at one moment, made beside a working service, and checked page by page.
+    """Copy the SQLite file as of one moment while the service runs, and check the copy page by page.
 
-    `progress` is told how many pages are left, and of how many.
-    Raises: NotSupported for another database; Unavailable.
+    `progress` is called with the number of pages left and the total. Raises: NotSupported for another database;
+    Unavailable.
     """
     if settings.sqlite_path is None:
         raise NotSupported("this copies SQLite and Postgres only")
@@ -135,23 +137,24 @@ async def copy_database(settings: Settings, target: Path, progress: Callable[[in
 
 
 async def copy_sqlite(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """The same of any SQLite file. Raises: Unavailable, also for one that is damaged."""
+    """Copy any SQLite file in the same way. Raises: Unavailable, also for a damaged file."""
     from ..adapters.storage.sqlite.copy import copy
 
     await copy(source, target, progress)
 
 
 def close_sqlite_log(path: Path) -> None:
-    """Leave one file, with nothing in a log beside it. Raises: sqlite3.Error."""
+    """Merge the write-ahead log into the file, so that one file remains. Raises: sqlite3.Error."""
     from ..adapters.storage.sqlite.swap import close_log
 
     close_log(path)
 
 
 def swap_sqlite(draft: Path, target: Path, former: Path) -> Path | None:
-    """Let `draft` stand as `target` in one step, and what stood there as `former`; None: nothing did.
+    """Replace `target` by `draft` in one step, and rename the old file to `former`. Return its path; None: there was
+    none.
 
-    Raises: Refused while somebody has it open; Unavailable.
+    Raises: Refused while a process has it open; Unavailable.
     """
     from ..adapters.storage.sqlite.swap import put_in_place
 
@@ -159,12 +162,13 @@ def swap_sqlite(draft: Path, target: Path, former: Path) -> Path | None:
 
 
 def is_postgres(settings: Settings) -> bool:
-    """Whether the database is a Postgres."""
+    """Return whether the database is Postgres."""
     return has_own_schema(settings.storage_url) and settings.sqlite_path is None
 
 
 async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], None]) -> None:
-    """The database as of one moment, in the new file `target`. Raises: NotConfigured without pg_dump; Unavailable."""
+    """Dump the database as of one moment to the new file `target`. Raises: NotConfigured without pg_dump;
+    Unavailable."""
     from ..adapters.storage.postgres import dump as postgres_dump
 
     await postgres_dump.dump(settings.storage_url, target, tell)
@@ -172,14 +176,14 @@ async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], 
 
 
 async def load_postgres(settings: Settings, source: Path, tell: Callable[[str], None], *, replace: bool) -> None:
-    """The database from a dump, all of it or nothing. Raises: NotConfigured without pg_restore; Unavailable."""
+    """Load the whole database from a dump, or nothing. Raises: NotConfigured without pg_restore; Unavailable."""
     from ..adapters.storage.postgres import dump as postgres_dump
 
     await postgres_dump.load(settings.storage_url, source, tell, replace=replace)
 
 
 async def is_postgres_empty(settings: Settings) -> bool:
-    """Whether there is no table in it. Raises: Unavailable."""
+    """Return whether the database has no table. Raises: Unavailable."""
     from ..adapters.storage.postgres import dump as postgres_dump
 
     return await postgres_dump.is_empty(settings.storage_url)

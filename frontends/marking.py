@@ -1,5 +1,5 @@
-"""While a process serves or works, it looks whether its database is still the one that it was, and marks it now and
-then (core/usecases/installation/marking.py)."""
+"""While a process serves or works, it checks that its database is still the same, and renews the mark from time to time
+(core/usecases/installation/marking.py)."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ log = logging.getLogger("cambist.hold")
 
 @asynccontextmanager
 async def marks_kept(house: House) -> AsyncIterator[None]:
-    """Mark the database at once, and every minute to the end of the block. A server that failed over meanwhile is
-    noticed within LOOK, and held: what its former primary had taken last may be missing there."""
+    """Mark the database now, and every minute to the end of the block. A failover of the server is noticed within LOOK,
+    and the installation is held: the last writes of the former primary may be missing."""
     if not has_own_schema(house.settings.storage_url):
         yield
         return
@@ -39,7 +39,7 @@ async def marks_kept(house: House) -> AsyncIterator[None]:
                     await mark_anew(ports.storage, ports.vault, beside, ports.clock, ports.ids)
                     marked_at = ports.clock.monotonic()
             except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
-                # Nothing is the worse for it: the mark that stands fits the row.
+                # Harmless: the existing mark still matches the row.
                 log.warning("the database could not be marked: %s", fault)
             await ports.clock.sleep(LOOK)
 

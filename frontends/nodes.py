@@ -1,4 +1,4 @@
-"""The composition root's part for networks: what their nodes and the wallet's addresses are made of
+"""Composition root's part for blockchain networks: makes their nodes and the wallet's addresses
 (docs/providers/chains.md)."""
 
 from collections.abc import Sequence
@@ -23,24 +23,24 @@ from ..ports.tools import FileTools, Tools
 from .provider_options import ProviderSettings
 
 SETTINGS = {Network.TRON: "tron", Network.ETHEREUM: "evm", Network.BSC: "bsc"}
-"""By network, whose `nodes` are its own (provider_options.py)."""
+"""By network: the adapter whose `nodes` setting it uses (provider_options.py)."""
 PAYOUTS = "tron"
 PAYOUTS_READ = "tron-payouts"
 DEPOSITS = "tron"
-"""Names that are stored, with payouts and with exchanges: never to be changed. So are those of SETTINGS."""
+"""Names that are stored with payouts and exchanges: never change them. The same holds for the names in SETTINGS."""
 _FEE_LIMIT = 60
-"""TRX."""
+"""Default fee limit, in TRX."""
 _GAS_PRICE_LIMITS = {Network.ETHEREUM: 50, Network.BSC: 5}
-"""Gwei: above it a network is as good as closed."""
+"""Default gas price limits, in Gwei: above it a network is as good as closed."""
 
 
 def nodes_of(network: Network, own: ProviderSettings, clock: Clock) -> Nodes:
-    """Raises: NotConfigured."""
+    """Return the nodes of a network. Raises: NotConfigured."""
     return Nodes(CHAINS[network], own.beside(SETTINGS[network]).need("nodes"), clock)
 
 
 def chain_of(own: ProviderSettings, tools: FileTools) -> NodesChain:
-    """For the networks whose nodes are set. Raises: NotConfigured for none."""
+    """Return the chain watcher of the networks whose nodes are set. Raises: NotConfigured when no nodes are set."""
     there = [network for network, name in SETTINGS.items() if own.beside(name).get("nodes")]
     if not there:
         raise NotConfigured(f"set {', '.join(f'CAMBIST_{name.upper()}_NODES' for name in SETTINGS.values())}, or some")
@@ -48,21 +48,21 @@ def chain_of(own: ProviderSettings, tools: FileTools) -> NodesChain:
 
 
 def deposits_of(own: ProviderSettings, tools: Tools) -> NodesDeposits:
-    """On TRON. Raises: NotConfigured."""
+    """Return the deposit watcher on TRON. Raises: NotConfigured."""
     key = account_key(own)
     return NodesDeposits(
         DEPOSITS,
         nodes_of(Network.TRON, own, tools.clock),
         key,
         tools.notebook(DEPOSITS, AddressPage),
-        # Of each wallet its own: after another one is set, its addresses are counted from the first.
+        # A counter for each wallet: after a change of wallet, addresses are counted from the first.
         tools.counter(DEPOSITS, f"addresses-{key.fingerprint()}"),
         tools.clock,
     )
 
 
 def payouts_of(own: ProviderSettings, tools: Tools) -> TronSender:
-    """On TRON. Raises: NotConfigured."""
+    """Return the sender on TRON. Raises: NotConfigured."""
     urls = own.get("api") or [each.removesuffix("/jsonrpc") for each in own.need("nodes") if each.endswith("/jsonrpc")]
     if not urls:
         raise NotConfigured("set CAMBIST_TRON_API: the nodes of CAMBIST_TRON_NODES have no path /jsonrpc")
@@ -81,7 +81,7 @@ def payouts_of(own: ProviderSettings, tools: Tools) -> TronSender:
 
 
 def evm_payouts_of(network: Network, own: ProviderSettings, tools: Tools) -> EvmSender:
-    """On Ethereum or BNB Smart Chain. Raises: NotConfigured."""
+    """Return the sender on Ethereum or BNB Smart Chain. Raises: NotConfigured."""
     name, signer = SETTINGS[network], KeySigner(own.need("key"))
     book = Book(
         CHAINS[network].spelling.write(signer.payload),
@@ -94,11 +94,11 @@ def evm_payouts_of(network: Network, own: ProviderSettings, tools: Tools) -> Evm
 
 
 def account_key(own: ProviderSettings) -> AccountKey:
-    """The wallet's. Raises: NotConfigured."""
+    """Return the wallet's account key. Raises: NotConfigured."""
     return AccountKey(own.beside("deposit").need("xpub_tron"))
 
 
 def first_addresses(own: ProviderSettings, most: int) -> Sequence[str]:
-    """The wallet's addresses from number 0 on. Raises: NotConfigured."""
+    """Return the wallet's addresses from number 0 on. Raises: NotConfigured."""
     key, spelling = account_key(own), CHAINS[Network.TRON].spelling
     return [spelling.write(key.payload(number)) for number in range(most)]

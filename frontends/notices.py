@@ -1,4 +1,5 @@
-"""Which adapters hear their providers, and from where: told when the house is wired (docs/adapters.md "Notices")."""
+"""Adapters that receive provider notifications, and the networks they accept, determined when the app is wired
+(docs/adapters.md "Notices")."""
 
 import logging
 from collections.abc import Mapping
@@ -20,8 +21,8 @@ log = logging.getLogger("cambist.notices")
 
 
 def notice_networks(settings: Settings, ports: Ports) -> Mapping[str, Networks]:
-    """The networks of each adapter that is a Notices: the operator's, else its own. Raises: PluginError where the
-    adapter's are none, or two adapters would have one address."""
+    """Return the networks of each adapter that is a Notices: the operator's, else its own. Raises: PluginError for
+    invalid networks of an adapter, or for two adapters with the same name."""
     found: dict[str, Networks] = {}
     for adapter in (*ports.banks.banks.values(), ports.kyc, *ports.former_kyc.values()):
         if not isinstance(adapter, Notices):
@@ -44,8 +45,8 @@ def _declared(adapter: Notices) -> Networks:
 
 
 async def begin_hearing(settings: Settings, ports: Ports) -> None:
-    """Called where a process begins to serve or to work: each adapter that hears notices has its address from then on,
-    and an operator who restricts one that is not there is told."""
+    """Give each adapter that receives notifications its address when a process begins to serve or work. Log a warning
+    for a network restriction of an unknown adapter."""
     await make_addresses(ports)
     known = {notice_key(name) for name in ports.notice_networks}
     for name in sorted(settings.notice_networks.keys() - known):
@@ -53,7 +54,7 @@ async def begin_hearing(settings: Settings, ports: Ports) -> None:
 
 
 async def judge_notices(ports: Ports) -> Finding:
-    """Which address is to be entered at which provider, and whether the provider can reach it."""
+    """Check the notification addresses to enter at providers, and whether providers can reach them."""
     shown = await list_addresses(ports)
     if not shown:
         return ok("no adapter hears notices of its provider")

@@ -1,4 +1,4 @@
-"""How many files and connections a process may have open, and who gets them."""
+"""Limits on open files and connections of a process, and their distribution."""
 
 import logging
 import sys
@@ -7,42 +7,42 @@ from typing import NamedTuple
 from ..core.usecases.webhooks.dispatcher import WEBHOOKS
 
 WANTED = 65_536
-"""More is not asked for, however much is allowed."""
+"""Largest limit requested, even if more is allowed."""
 
 CONNECTIONS = 8192
-"""Connections of clients to one process, at most: each costs some ten kilobytes."""
+"""Largest number of client connections of one process: each costs some ten kilobytes."""
 
 log = logging.getLogger("cambist.serve")
 
 
 class FileBudget(NamedTuple):
-    """Who may have how many at once, so that none takes what another needs."""
+    """Share of each use in the open files, so that none takes the files of another."""
 
     webhooks: int
-    """Webhooks under way: a half of the files at most."""
+    """Webhooks under way: at most half of the files."""
     connections: int
-    """Connections of clients: three quarters of what webhooks leave; databases and logs have the rest."""
+    """Client connections: three quarters of the rest; databases and logs get the remainder."""
     of_an_address: int
-    """Of these from one address: a quarter of all files, whatever is set."""
+    """Client connections from one address: at most a quarter of all files, whatever the settings say."""
 
 
 def file_budget(allowed: int) -> FileBudget:
-    """How so many files are shared."""
+    """Return the shares of `allowed` files."""
     webhooks = max(min(WEBHOOKS, allowed // 2), 1)
     connections = max(min(CONNECTIONS, (allowed - webhooks) * 3 // 4), 1)
     return FileBudget(webhooks, connections, max(min(connections, allowed // 4), 1))
 
 
 def raise_limit() -> None:
-    """Let this process have as many files open as it is allowed to: what shells and units give at first is a few for
-    one that serves. Says so where it stays too low for all webhooks."""
+    """Raise this process's limit of open files to its maximum: the default of shells and units is low for a service.
+    Log a warning if it stays too low for all webhooks."""
     if sys.platform == "win32":
         return
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     aim = WANTED if hard == resource.RLIM_INFINITY else min(hard, WANTED)
-    # Where it is as high, it is not asked for: a unit may forbid the call.
+    # Do not call it if the limit is high already: a unit may forbid the call.
     if soft != resource.RLIM_INFINITY and soft < aim:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (aim, hard))
@@ -60,7 +60,7 @@ def raise_limit() -> None:
 
 
 def allowed() -> int:
-    """How many files this process may have open by now."""
+    """Return how many files this process may have open now."""
     if sys.platform == "win32":
         return WANTED
     import resource

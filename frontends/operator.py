@@ -1,4 +1,4 @@
-"""Who sits at the command line or the console: the name in the audit log."""
+"""Name of the operator at the command line or the console, for the audit log."""
 
 import os
 from collections.abc import Mapping
@@ -9,31 +9,31 @@ VARIABLE = "CAMBIST_OPERATOR"
 
 _LOGIN = Path("/proc/self/loginuid")
 _NOBODY = 2**32 - 1
-"""What the kernel says of a process that nobody's login began."""
+"""Login id that the kernel reports for a process without a login."""
 
 
 class Names(StrEnum):
-    """Whose word an operator's name is."""
+    """Source of an operator's name."""
 
     GIVEN = "given"
-    """The operator's own: `CAMBIST_OPERATOR`, `--operator`, else the login."""
+    """The operator: `CAMBIST_OPERATOR`, `--operator`, else the login."""
     LOGIN = "login"
-    """The machine's: the user who logged in, whatever the environment says."""
+    """The machine: the user who logged in, whatever the environment says."""
     KEY = "key"
-    """An operator's key, which the installation knows (docs/operations.md "Operators' keys")."""
+    """An operator's key, registered in the installation (docs/operations.md "Operators' keys")."""
 
 
 def operator_name(environ: Mapping[str, str], names: Names | str = Names.GIVEN, *, login: Path = _LOGIN) -> str:
-    """The name of who acts; a container may know none."""
+    """Return the operator's name; in a container it may be unknown."""
     given = environ.get(VARIABLE, "").strip()
     return given if given and names == Names.GIVEN else login_name(login)
 
 
 def login_name(login: Path = _LOGIN) -> str:
-    """The user who logged in at this machine: `sudo` and `su` keep him, and no variable changes him (Linux' login id,
-    where the login set one). Else the user whom the process belongs to."""
+    """Return the user who logged in at this machine (Linux' login id, if the login set one): `sudo`, `su` and variables
+    do not change it. Otherwise return the user of the process."""
     try:
-        import pwd  # Windows has none
+        import pwd  # not available on Windows
 
         return pwd.getpwuid(_login_id(login, os.getuid())).pw_name
     except (KeyError, ImportError):

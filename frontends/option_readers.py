@@ -1,7 +1,7 @@
-"""How the text of a setting is read, one function for each kind of value.
+"""Readers of setting values, one function for each kind of value.
 
-A reader takes text (environment, flags) or a TOML value, and raises ValueError that says what is expected; it never
-quotes what it got.
+A reader takes text (environment, flags) or a TOML value, and raises ValueError with the expected form. It never quotes
+the value.
 """
 
 import re
@@ -33,7 +33,7 @@ _REDIS = ("redis", "rediss", "unix")
 
 
 class VaultKey(Masked, frozen=True):
-    """One sealing key. Its repr hides it."""
+    """One encryption key. Its repr hides it."""
 
     _shown = ("number",)
 
@@ -64,7 +64,7 @@ def read_integer(low: int, high: int) -> Callable[[Any], int]:
     def read(raw: Any) -> int:
         if isinstance(raw, str) and _DIGITS.match(raw):
             raw = int(raw)
-        # In Python a boolean is an int, and `port = true` is nobody's port.
+        # In Python a boolean is an int, but `port = true` is a mistake.
         if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
             raise ValueError(f"must be a whole number from {low} to {high}")
         return raw
@@ -98,7 +98,7 @@ def read_choice(*allowed: str) -> Callable[[Any], str]:
 
 
 def read_address(raw: Any) -> str:
-    """Where the service is reached from outside; kept without a slash at the end."""
+    """Read a public address of the service, and remove a final slash."""
     refusal = ValueError("must be an http or https URL without user, query and fragment")
     text = read_text(raw)
     if not is_web_address(text) or any(char in text for char in "@?#"):
@@ -155,7 +155,7 @@ def read_redis(raw: Any) -> str:
 
 
 def masked_url(url: str) -> str:
-    """A server's address without its password; a query is left out whole, for it may hold one too."""
+    """Return a server's address without its password. The whole query is left out, because it may contain one too."""
     parts = urlsplit(url)
     user, at, place = parts.netloc.rpartition("@")
     if ":" in user:
@@ -174,7 +174,7 @@ def read_networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def notice_key(adapter: str) -> str:
-    """How the setting of an adapter's networks names it: `own-bank` is `own_bank`, as in
+    """Return an adapter's name as used in its network setting: `own-bank` is `own_bank`, as in
     CAMBIST_OWN_BANK_NOTICE_NETWORKS."""
     return re.sub(r"[^a-z0-9]", "_", adapter.lower())
 
@@ -186,7 +186,7 @@ def read_provider_key(raw: Any) -> str:
 
 
 def read_nodes(raw: Any) -> tuple[str, ...]:
-    """Addresses of nodes, in the order in which they are asked. The adapter says what is wrong with one."""
+    """Read addresses of nodes, in the order of use. The adapter reports what is wrong with one."""
     texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
     nodes = tuple(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else ()
     if not nodes or len(set(nodes)) < len(nodes) or not all(is_node(text) for text in nodes):
@@ -195,19 +195,19 @@ def read_nodes(raw: Any) -> tuple[str, ...]:
 
 
 def is_node(text: str) -> bool:
-    """Whether it has the form of a node's address."""
+    """Return whether the text has the form of a node's address."""
     return text.isascii() and text.isprintable() and re.match(r"https?://[^/]", text) is not None
 
 
 def read_credential(raw: Any) -> str:
-    """A secret of any form, on one line."""
+    """Read a secret of any form, on one line."""
     if not _SECRET.match(read_text(raw)):
         raise ValueError("must be 1 to 1024 printable ASCII characters without spaces")
     return str(raw)
 
 
 def read_label(raw: Any) -> str:
-    """A name as the provider's cabinet shows it."""
+    """Read a name as the provider's dashboard shows it."""
     text = read_text(raw)
     if len(text) > 100 or not text.isprintable() or text != text.strip():
         raise ValueError("must be a name of printable characters, 100 at most")
@@ -215,21 +215,21 @@ def read_label(raw: Any) -> str:
 
 
 def read_country(raw: Any) -> str:
-    """A country by ISO 3166-1 alpha-3."""
+    """Read a country by ISO 3166-1 alpha-3."""
     if not _COUNTRY.match(read_text(raw)):
         raise ValueError("must be a country in three capital letters, such as RUS")
     return str(raw)
 
 
 def read_extended_key(raw: Any) -> str:
-    """The adapter says whether it is the right one."""
+    """Read an extended public key. The adapter checks whether it is the right one."""
     if not _EXTENDED_KEY.match(read_text(raw)):
         raise ValueError("must be an extended public key: xpub and some hundred letters and digits")
     return str(raw)
 
 
 def read_private_key(raw: Any) -> str:
-    """Of a wallet."""
+    """Read a wallet's private key."""
     if not _PRIVATE_KEY.match(read_text(raw).strip()):
         raise ValueError("must be 64 hex digits")
     return str(raw).strip()
@@ -266,7 +266,7 @@ def read_operator_key(raw: Any) -> str:
 
 
 def read_guarded(raw: Any) -> tuple[str, ...]:
-    """Read which acts need two operators: `payout_wallet,refunds`, or `all`."""
+    """Read the operator actions that need two operators: `payout_wallet,refunds`, or `all`."""
     names = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
     if names == ["all"]:
         return tuple(Guarded)

@@ -1,4 +1,4 @@
-"""The options of an installation, one row each: how its text is read, whether it is a secret, what it means."""
+"""Options of an installation, one row each: how the value is read, whether it is a secret, and its meaning."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -40,17 +40,17 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[Any], Any]
     meaning: str
     secret: bool = False
-    """May also come from a file named by `CAMBIST_…_FILE`."""
+    """Whether it may also come from a file named by `CAMBIST_…_FILE`."""
     shown: Callable[[Any], Any] | None = _as_it_is
-    """How its value may be shown; None: never, only whether it is set."""
+    """Function that returns the value to show; None: show only whether it is set."""
 
     def named(self, name: str) -> "Option":
-        """The same under another name."""
+        """Return the same option under another name."""
         return msgspec.structs.replace(self, name=name)
 
 
 _ROWS = (
-    Option(name="data_dir", read=read_path, shown=str, meaning="the folder of the SQLite database and the key file"),
+    Option(name="data_dir", read=read_path, shown=str, meaning="folder of the SQLite database and the key file"),
     Option(
         name="database_url",
         read=read_database,
@@ -61,172 +61,175 @@ _ROWS = (
     Option(
         name="redis_url",
         read=read_redis,
-        meaning="redis://…: limits and wake-ups that several processes share; none: in this process's memory",
+        meaning="redis://… for limits and wake-ups that several processes share; none: this process's memory",
         secret=True,
         shown=lambda url: None if url is None else masked_url(url),
     ),
-    Option(name="host", read=read_host, meaning="the address to listen on"),
-    Option(name="port", read=read_integer(0, 65535), meaning="the port to listen on; 0: any free one"),
-    Option(name="workers", read=read_integer(1, 1024), meaning="how many jobs run side by side"),
-    Option(name="base_url", read=read_address, meaning="where merchants reach the API"),
-    Option(name="pay_url", read=read_address, meaning="where payers reach the payment window"),
-    Option(name="app_url", read=read_address, meaning="where hosted pages are reached"),
+    Option(name="host", read=read_host, meaning="address to listen on"),
+    Option(name="port", read=read_integer(0, 65535), meaning="port to listen on; 0: any free port"),
+    Option(name="workers", read=read_integer(1, 1024), meaning="number of concurrent jobs"),
+    Option(name="base_url", read=read_address, meaning="public address of the API for merchants"),
+    Option(name="pay_url", read=read_address, meaning="public address of the payment window for payers"),
+    Option(name="app_url", read=read_address, meaning="public address of hosted pages"),
     Option(
         name="trusted_proxies",
         read=read_networks,
         shown=lambda networks: [str(network) for network in networks],
-        meaning="networks whose X-Forwarded-For is believed",
+        meaning="networks whose X-Forwarded-For is trusted",
     ),
     Option(
         name="pages_per_minute",
         read=read_integer(60, 1_000_000),
-        meaning="requests of hosted pages (/p, /s, /kyc) that one client address may make in a minute",
+        meaning="requests of hosted pages (/p, /s, /kyc) allowed per minute and client address",
     ),
     Option(
         name="notices_per_minute",
         read=read_integer(60, 1_000_000),
-        meaning="notices of providers that one client address may post in a minute",
+        meaning="provider notifications allowed per minute and client address",
     ),
     Option(
         name="daily_mb_live",
         read=read_integer(1, 1_000_000),
-        meaning="megabytes that one account may write in a UTC day in live mode; then 429",
+        meaning="megabytes that one account may write per UTC day in live mode; above it 429",
     ),
     Option(
         name="daily_mb_test",
         read=read_integer(1, 1_000_000),
-        meaning="the same in test mode",
+        meaning="megabytes that one account may write per UTC day in test mode; above it 429",
     ),
     Option(
         name="test_data_days",
         read=read_integer(0, 3650),
-        meaning="test data older than so many days is forgotten by itself; 0: never",
+        meaning="days after which test data is deleted automatically; 0: never",
     ),
     Option(
         name="connections_per_address",
         read=read_integer(1, 65536),
-        meaning="how many connections one address may have open; trusted proxies: any number",
+        meaning="connections that one address may have open; no limit for trusted proxies",
     ),
     Option(
         name="vault_key",
         read=read_vault_keys,
         secret=True,
         shown=None,
-        meaning="seals what must not be readable in the database; none: the key file in data_dir",
+        meaning="key that encrypts confidential values in the database; none: the key file in data_dir",
     ),
     Option(
         name="vault_pepper",
         read=read_pepper,
         secret=True,
         shown=None,
-        meaning="keys the digests of API secrets; none: the key file in data_dir",
+        meaning="key of the digests of API secrets; none: the key file in data_dir",
     ),
     Option(
         name="rate_sources",
         read=reads_names("rates"),
         shown=list,
-        meaning="where live mode asks for the rate of USDT, in this order; test mode has its simulator",
+        meaning="sources of the USDT rate in live mode, in order of use; test mode has its simulator",
     ),
-    Option(name="banks", read=reads_names("bank"), shown=list, meaning="the banks of live mode, the first tried first"),
-    Option(name="test_banks", read=reads_names("bank"), shown=list, meaning="the banks of test mode"),
-    Option(name="kyc", read=reads_name("kyc"), meaning="who verifies clients"),
+    Option(name="banks", read=reads_names("bank"), shown=list, meaning="banks of live mode, in order of trial"),
+    Option(name="test_banks", read=reads_names("bank"), shown=list, meaning="banks of test mode"),
+    Option(name="kyc", read=reads_name("kyc"), meaning="verifier of clients"),
     Option(
         name="kyc_former",
         read=reads_names("kyc"),
         shown=list,
-        meaning="who verified them before, and is asked about the checks that were begun there",
+        meaning="former verifiers, still queried about their unfinished checks",
     ),
-    Option(name="chain", read=reads_name("chain"), meaning="who looks for delivery proofs on the chains"),
-    Option(name="deposits", read=reads_name("deposits"), meaning="who takes USDT in, in live mode"),
-    Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
-    Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
-    Option(name="files", read=reads_name("files"), meaning="where uploaded documents lie; local: in data_dir"),
+    Option(name="chain", read=reads_name("chain"), meaning="service that finds delivery proofs on blockchains"),
+    Option(name="deposits", read=reads_name("deposits"), meaning="service that receives USDT in live mode"),
+    Option(name="payouts", read=reads_name("payouts"), meaning="service that sends USDT in live mode"),
+    Option(name="notifier", read=reads_name("notifier"), meaning="service that posts webhooks"),
+    Option(name="files", read=reads_name("files"), meaning="store of uploaded documents; local: in data_dir"),
     Option(
         name="alarms",
         read=reads_names("alarms"),
         shown=list,
-        meaning="by which channels operators are told of trouble; none: nobody is",
+        meaning="channels for alarms to operators; none: no alarms are sent",
     ),
     Option(
         name="alarm_quiet_hours",
         read=read_quiet_hours,
         shown=lambda quiet: None if quiet is None else str(quiet),
-        meaning="when only what is urgent is told: 22:00-08:00+03:00; none: never",
+        meaning="time in which only urgent alarms are sent, such as 22:00-08:00+03:00; none: never",
     ),
     Option(
         name="alarm_digest_minutes",
         read=read_integer(0, 1440),
-        meaning="how long what is not urgent is gathered after a message",
+        meaning="minutes for which non-urgent alarms are collected after a message",
     ),
     Option(
         name="alarm_backup_hours",
         read=read_integer(0, 8760),
-        meaning="how old the last backup may be until it alarms; 0: nobody watches",
+        meaning="age of the last backup, in hours, above which an alarm is sent; 0: never",
     ),
     Option(
         name="allow_live_simulators",
         read=read_boolean,
-        meaning="whether live mode may work on simulators; by itself only where base_, pay_ and app_url are loopback",
+        meaning="whether live mode may use simulators; default: only if base_url, pay_url and app_url are loopback",
     ),
     Option(
         name="allow_loopback_webhooks",
         read=read_boolean,
-        meaning="whether webhooks of test mode may go to this machine itself; by itself only there, too",
+        meaning="whether webhooks of test mode may go to this machine itself; default as for live simulators",
     ),
-    Option(name="shutdown_seconds", read=read_seconds, meaning="how long the process may take to end on SIGTERM"),
+    Option(
+        name="shutdown_seconds", read=read_seconds, meaning="seconds that the process may take to end after SIGTERM"
+    ),
     Option(
         name="lame_duck_seconds",
         read=read_seconds,
-        meaning="how much of it `api` serves on while /readyz says 503, before it closes the door",
+        meaning="seconds of these in which `api` still serves while /readyz answers 503",
     ),
-    Option(name="log_level", read=read_choice("debug", "info", "warning", "error"), meaning="the least level logged"),
+    Option(
+        name="log_level", read=read_choice("debug", "info", "warning", "error"), meaning="lowest level that is logged"
+    ),
     Option(
         name="log_format",
         read=read_choice("auto", "text", "json"),
-        meaning="how log lines are written; auto: as text on a terminal, else as JSON",
+        meaning="format of log lines; auto: text on a terminal, else JSON",
     ),
     Option(
         name="access_log",
         read=read_choice("off", "errors", "all"),
-        meaning="which requests get a line: none, those answered 5xx or not at all, or every one",
+        meaning="requests that are logged: none, only those answered 5xx or not at all, or all",
     ),
-    Option(name="metrics_host", read=read_host, meaning="the address at which metrics are served"),
+    Option(name="metrics_host", read=read_host, meaning="address at which metrics are served"),
     Option(
         name="metrics_port",
         read=read_integer(0, 65535),
-        meaning="the port at which this process serves its metrics; 0: any free one; none: it serves none",
+        meaning="port at which this process serves its metrics; 0: any free port; none: no metrics",
     ),
     Option(
         name="four_eyes",
         read=read_guarded,
         shown=list,
-        meaning=f"which acts wait for a second operator: {', '.join(Guarded)}, or all; none: one is enough",
+        meaning=f"actions that wait for a second operator: {', '.join(Guarded)}, or all; none: one operator is enough",
     ),
     Option(
         name="four_eyes_refund_above",
         read=read_rub,
         shown=str,
-        meaning="with refunds in four_eyes: from which sum of a payment's refunds on, in RUB; 0: each",
+        meaning="with refunds in four_eyes: sum of a payment's refunds, in RUB, from which it applies; 0: always",
     ),
     Option(
         name="operator_names",
         read=read_choice(*Names),
-        meaning="what names an operator: given (CAMBIST_OPERATOR, --operator), login (who logged in), or key",
+        meaning="source of an operator's name: given (CAMBIST_OPERATOR, --operator), login, or key",
     ),
     Option(
         name="operator_key",
         read=read_operator_key,
         secret=True,
-        meaning="the key of the operator who runs a command or the console, where operator_names is key",
+        meaning="key of the operator of a command or the console, if operator_names is key",
     ),
     Option(
-        name="four_eyes_days", read=read_integer(1, 90), meaning="how many days an act waits for the second operator"
+        name="four_eyes_days", read=read_integer(1, 90), meaning="days that an action waits for the second operator"
     ),
     Option(
-        name="tracing", read=read_boolean, meaning="whether to trace with OpenTelemetry, as the OTEL_* variables say"
+        name="tracing", read=read_boolean, meaning="whether to trace with OpenTelemetry, as set in the OTEL_* variables"
     ),
 )
 
 OPTIONS: Mapping[str, Option] = {row.name: row for row in _ROWS}
-"""All options in the order in which `cambist config check` explains them; those of shipped adapters come after them
-(provider_options.py)."""
+"""All options in the order of `cambist config check`. The options of shipped adapters follow (provider_options.py)."""

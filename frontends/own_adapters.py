@@ -1,4 +1,4 @@
-"""Adapters that an embedding program makes itself (docs/embedding.md)."""
+"""Adapters made by an embedding program (docs/embedding.md)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -21,22 +21,22 @@ from ..ports.tools import Kick
 from .plugins import PluginError, checked
 
 OpenStorage = Callable[[Kick], Awaitable[Storage]]
-"""Opens a storage that calls `kick` with the jobs of every commit that wrote some. The house closes it."""
+"""Opens a storage that calls `kick` with the jobs of every commit that wrote some. The app closes it."""
 
 
 class Adapters(msgspec.Struct, frozen=True, kw_only=True):
-    """Your own adapters. Each replaces the one that the settings name; None leaves the settings' own.
+    """Your own adapters. Each replaces the adapter named in the settings; None keeps that one.
 
     You close them, except for the storage, which the service opens and closes.
 
-    Raises: PluginError for a value that is no adapter of its port, or no list where a list is expected.
+    Raises: PluginError for a value that is not an adapter of its port, or not a list where a list is expected.
     """
 
     banks: Sequence[Bank] | Mapping[Any, Sequence[Bank]] | None = None
-    """The banks of live mode, in the order in which they are tried; or a mapping by mode (`live`, `test`). A mode that
-    is not named keeps the banks of the settings."""
+    """Banks of live mode in the order of trial, or a mapping by mode (`live`, `test`). A mode that is not named keeps
+    the banks of the settings."""
     rates: Sequence[RateSource] | None = None
-    """The sources of live mode, in the order in which they are asked."""
+    """Rate sources of live mode in the order of use."""
     kyc: KycVerifier | None = None
     chain: ChainWatcher | None = None
     deposits: DepositWatcher | None = None
@@ -45,13 +45,13 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     """The wallet of live mode."""
     notifier: Notifier | None = None
     files: FileStore | None = None
-    """Stores what merchants' front ends upload."""
+    """Store of uploads from merchants' front ends."""
     alarms: Sequence[Alarms] | None = None
     """Channels on which operators are alerted."""
     storage: OpenStorage | None = None
 
     def __post_init__(self) -> None:
-        """Check each field, since a msgspec struct checks no types and a wrong one would be ignored in silence."""
+        """Check each field: a msgspec struct does not check types, and a wrong one would be ignored silently."""
         given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         for name, value in given.items():
             if name == "banks":
@@ -64,7 +64,7 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
                 raise PluginError("`storage` of Adapters must be an async function that opens a Storage")
 
     def banks_of(self, mode: Mode) -> Sequence[Bank] | None:
-        """Return the banks given for a mode; None: those of the settings."""
+        """Return the banks given for a mode; None: use those of the settings."""
         return None if self.banks is None else _by_mode(self.banks).get(mode)
 
 

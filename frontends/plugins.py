@@ -1,8 +1,8 @@
-"""Adapters from other packages: found by the entry points that these declare, made when a setting names them.
+"""Adapters of other packages, found by entry points and made when a setting names them.
 
-An entry point names a factory: `def bank(tools: cambist.Tools) -> Bank`, of a file store
-`def store(tools: cambist.FileTools) -> FileStore`; of a storage a coroutine function, which opens it:
-`async def open_mine(tools: StorageTools) -> Storage`. Nothing of a package is imported before a setting names it.
+An entry point names a factory: `def bank(tools: cambist.Tools) -> Bank`; for a file store `def store(tools:
+cambist.FileTools) -> FileStore`; for a storage a coroutine function that opens it: `async def open_mine(tools:
+StorageTools) -> Storage`. A package is imported only when a setting names it.
 """
 
 import re
@@ -31,23 +31,23 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
 class PluginError(NotConfigured):
-    """An adapter from elsewhere cannot be used; the message says which, and why."""
+    """An external adapter cannot be used; the message names it and the reason."""
 
 
 class NotInstalled(NotConfigured):
-    """Something needs a library that an extra of this package brings; the message says which."""
+    """A library of one of this package's extras is missing; the message names the extra."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of adapters that may come from elsewhere."""
+    """One kind of adapter that may come from another package."""
 
     group: str
-    """Of entry points."""
+    """Group of entry points."""
     port: type
     built_in: tuple[str, ...]
-    """Made by the composition root itself. Beside them stand those of shipped.py."""
+    """Names made by the composition root itself, besides those of shipped.py."""
     settings: tuple[str, ...]
-    """Which name one, or several."""
+    """Settings that name one or several."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -77,7 +77,7 @@ KINDS: Mapping[str, Kind] = {
         settings=("database_url",),
     ),
 }
-"""All kinds, by the word for one of them. A storage is named by the scheme of its URL."""
+"""All kinds by name. A storage is named by the scheme of its URL."""
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,17 +92,17 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scheme_of(url: str) -> str:
-    """Of a database: what names its storage."""
+    """Return the scheme of a database URL, which names its storage."""
     return url.partition(":")[0]
 
 
 def has_own_schema(url: str) -> bool:
-    """Whether the database has a schema of this program's, which it migrates, copies and looks into."""
+    """Return whether the database has this program's schema, which the program migrates, copies and inspects."""
     return scheme_of(url) in ("sqlite", "postgresql")
 
 
 def found(kind: str) -> Mapping[str, EntryPoint]:
-    """The entry points of a kind by name. Raises: PluginError where two packages claim one name."""
+    """Return the entry points of a kind by name. Raises: PluginError when two packages claim one name."""
     by_name: dict[str, EntryPoint] = {}
     for point in entry_points(group=KINDS[kind].group):
         other = by_name.setdefault(point.name, point)
@@ -114,7 +114,7 @@ def found(kind: str) -> Mapping[str, EntryPoint]:
 
 
 def unknown(kind: str, name: str) -> str | None:
-    """What is wrong with a name that a setting gives, without quoting it; None: nothing."""
+    """Return what is wrong with a name in a setting, without quoting it; None: nothing."""
     known = KINDS[kind]
     ours = (*known.built_in, *SHIPPED[kind])
     if name in ours:
@@ -130,7 +130,7 @@ def unknown(kind: str, name: str) -> str | None:
 
 
 def reads_names(kind: str) -> Callable[[Any], tuple[str, ...]]:
-    """Reads the value of a setting that names adapters of a kind (options.py)."""
+    """Return the reader of a setting that names adapters of a kind (options.py)."""
 
     def read(raw: Any) -> tuple[str, ...]:
         texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
@@ -148,7 +148,7 @@ def reads_names(kind: str) -> Callable[[Any], tuple[str, ...]]:
 
 
 def reads_name(kind: str) -> Callable[[Any], str]:
-    """The same, of one."""
+    """Return the reader of a setting that names one adapter."""
 
     def read(raw: Any) -> str:
         _check(kind, raw)
@@ -158,7 +158,7 @@ def reads_name(kind: str) -> Callable[[Any], str]:
 
 
 def _check(kind: str, name: Any) -> None:
-    # A name that is none is not quoted: it may be a secret that stands in the wrong place.
+    # An invalid name is not quoted: it may be a secret in the wrong place.
     if not isinstance(name, str) or not _NAME.match(name):
         raise ValueError("must be a name: letters, digits, dots, hyphens and underscores, at most 64")
     wrong = unknown(kind, name)
@@ -167,8 +167,7 @@ def _check(kind: str, name: Any) -> None:
 
 
 def made(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
-    """The adapter of this name, shipped or from elsewhere, made. `providers`: as `Settings` has them. Raises:
-    PluginError."""
+    """Make the adapter of this name, shipped or external. `providers` is `Settings.providers`. Raises: PluginError."""
     if name in SHIPPED[kind]:
         return _made_shipped(kind, name, tools, providers)
     factory, whose = _factory(kind, name, "a function that takes Tools")
@@ -178,7 +177,7 @@ def made(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -
 
 
 def _made_shipped(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
-    from .provider_options import settings_of  # which reads by this room
+    from .provider_options import settings_of  # imported late, because that module imports this one
 
     whose, shipped = f"the {kind} {name!r}", SHIPPED[kind][name]
     with _blamed(whose, "cannot be made", telling=(), passing=(NotInstalled,)), needing(shipped.extra, whose):
@@ -186,7 +185,7 @@ def _made_shipped(kind: str, name: str, tools: FileTools, providers: Mapping[str
 
 
 async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
-    """The storage for URLs of this scheme, opened. Raises: PluginError; Unavailable as the storage raises it."""
+    """Open the storage for URLs of this scheme. Raises: PluginError; Unavailable from the storage."""
     factory, whose = _factory("storage", scheme, "a coroutine function that takes StorageTools")
     with _blamed(whose, "cannot be opened", telling=(KeyError,), passing=(Unavailable,)):
         opening = factory(tools)
@@ -196,7 +195,7 @@ async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
     try:
         return cast("Storage", checked("storage", storage, whose))
     except PluginError as refused:
-        # It is open all the same: connections and locks of what is refused are not to stay.
+        # It is open: close it, so that the connections and locks of the refused storage do not remain.
         try:
             await cast("Storage", storage).close()
         except Exception as fault:  # noqa: BLE001 - whatever it is, why the storage is refused comes first
@@ -205,7 +204,7 @@ async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
 
 
 def _factory(kind: str, name: str, wanted: str) -> tuple[Callable[[Any], Any], str]:
-    """What the entry point of this name names, and whose it is. Raises: PluginError."""
+    """Return the factory of this entry point, and a text that names its package. Raises: PluginError."""
     point = found(kind).get(name)
     if point is None:
         raise PluginError(f"the setting {' or '.join(KINDS[kind].settings)} {unknown(kind, name)}: no {name!r}")
@@ -218,7 +217,7 @@ def _factory(kind: str, name: str, wanted: str) -> tuple[Callable[[Any], Any], s
 
 
 def checked(kind: str, adapter: Any, whose: str) -> Any:
-    """The adapter, when it has all that the port asks for. Raises: PluginError."""
+    """Return the adapter if it has all members of the port. Raises: PluginError."""
     wanted = [name for name in _members(KINDS[kind].port) if not hasattr(adapter, name)]
     if wanted:
         raise PluginError(f"{whose} ({type(adapter).__name__}) lacks {', '.join(wanted)} of ports/{kind}.py")
@@ -242,10 +241,10 @@ def _origin(point: EntryPoint) -> str:
 def _blamed(
     whose: str, what: str, *, telling: tuple[type[Exception], ...], passing: tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
-    """A stranger's code may raise anything; operators are told whose it is.
+    """Turn any exception of external code into a PluginError that names its package.
 
-    Only a NotConfigured, and what is `telling`, is quoted: any other message may hold a credential. What is `passing`
-    is raised as it is.
+    Only NotConfigured and exceptions in `telling` are quoted: any other message may contain a credential. Exceptions in
+    `passing` are raised unchanged.
     """
     try:
         yield
@@ -261,7 +260,7 @@ def _blamed(
 
 @contextmanager
 def needing(extra: str, what: str) -> Iterator[None]:
-    """Import inside what an extra brings. Raises: NotInstalled, which says what to install."""
+    """Import the libraries of an extra inside. Raises: NotInstalled, which names what to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -272,16 +271,16 @@ def needing(extra: str, what: str) -> Iterator[None]:
 
 
 def named_by(settings: Any) -> Mapping[str, tuple[str, ...]]:
-    """The adapters that each setting names."""
+    """Return the adapters that each setting names."""
     values = {name: getattr(settings, name) for kind in KINDS.values() for name in kind.settings}
     values["database_url"] = scheme_of(settings.storage_url)
     return {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
 
 
 def all_installed(named: Mapping[str, tuple[str, ...]]) -> list[Installed]:
-    """Every adapter that may be named, and which settings do; `named`: what each setting says.
+    """Return every adapter that may be named, and the settings that name it. `named` has the names in each setting.
 
-    Raises: PluginError where two packages claim one name.
+    Raises: PluginError when two packages claim one name.
     """
     every: list[Installed] = []
     for kind, known in KINDS.items():

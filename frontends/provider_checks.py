@@ -1,5 +1,5 @@
-"""Has every provider asked once when a process starts, beside its work (docs/adapters.md "When the provider fails").
-What they raise the guard logs."""
+"""Check of every provider once when a process starts, in the background (docs/adapters.md "When the provider fails").
+The guard logs their exceptions."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ log = logging.getLogger("cambist.providers")
 
 @asynccontextmanager
 async def providers_checked(ports: Ports) -> AsyncIterator[None]:
-    """Ask them, while the block goes on; its end does not wait for them."""
+    """Check the providers while the block runs; its end does not wait for them."""
     asking = asyncio.create_task(_check(ports))
     try:
         yield

@@ -1,5 +1,5 @@
-"""The composition root's part for providers: which adapter speaks to the banks, chains, verifier and markets of each
-mode. Simulators, unless the settings name others, or whoever opens the house brings its own."""
+"""Composition root's part for providers: chooses the adapters for banks, chains, verifier and markets of each mode.
+These are simulators unless the settings or the opener of the app name others."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -43,13 +43,13 @@ T = TypeVar("T")
 
 
 class Providers:
-    """Makes what a house speaks to, and closes what it made."""
+    """Makes an app's provider adapters, and closes them."""
 
     def __init__(
         self, settings: Settings, adapters: Adapters, tools: FileTools, clock: Clock, local_files: FileStore
     ) -> None:
-        """`tools`: the house's. `clock`: the machine's, for what asks the world outside. `local_files`: the built-in
-        file store. Raises: PluginError."""
+        """Prepare the factory. `tools` are the app's. `clock` is the machine's, for adapters that call external
+        services. `local_files` is the built-in file store. Raises: PluginError."""
         self._settings = settings
         self._adapters = adapters
         self._clock = clock
@@ -57,12 +57,12 @@ class Providers:
         self.files: FileStore = self._one("files", adapters.files, lambda: local_files, tools)
         self._tools = Tools(mode=Mode.LIVE.value, files=self.files, **msgspec.structs.asdict(tools))
         self.live_simulators: list[str] = []
-        """What is simulated in live mode, or would be where it may: the setting, and who is meant."""
+        """Simulators of live mode, used or refused: the setting and the adapter's name."""
         self.has_verifier = True
         """Whether the verifier of live mode may verify people."""
 
     async def close(self) -> None:
-        """Close what was made here, where it can be closed."""
+        """Close the adapters made here that have a `close`."""
         for adapter in reversed(self._made):
             close = getattr(adapter, "close", None)
             if close is None:
@@ -70,11 +70,11 @@ class Providers:
             try:
                 await closed_soon(type(adapter).__name__, close)
             except Exception:
-                # A stranger's adapter that cannot be closed must not keep the storage open.
+                # An external adapter that cannot be closed must not keep the storage open.
                 log.exception("%s could not be closed", type(adapter).__name__)
 
     def banks(self, script: Script | None, further: Sequence[FurtherBank]) -> BankRoutes:
-        """Raises: PluginError."""
+        """Return the banks of both modes. Raises: PluginError."""
         settings = self._settings
         named = {Mode.LIVE: settings.banks, Mode.TEST: settings.test_banks}
         banks: dict[str, Bank] = {}
@@ -99,13 +99,14 @@ class Providers:
         return cast("Bank", self._plugin("bank", name, mode)) if bank is None else simulated_bank(self._tools, bank)
 
     def _may_pretend(self, setting: str, name: str) -> bool:
-        """Whether this simulator of live mode is wired. A stored object that went to one that is not finds no provider
-        of its name, as if the adapter were gone: nothing moves it, and no panel is offered to its payer."""
+        """Return whether this simulator of live mode may be used. If not, a stored object of it finds no provider of
+        its name, as if the adapter were gone: nothing moves it, and its payer gets no panel."""
         self.live_simulators.append(f"{setting}: {name}")
         return bool(self._settings.allow_live_simulators)
 
     def rates(self) -> RateSources:
-        """Test mode hears its simulator only: what merchants try there depends on nobody. Raises: PluginError."""
+        """Return the rate sources. Test mode has only its simulator, so that merchants' tests depend on no external
+        service. Raises: PluginError."""
         tools = self._tools
         simulated = {mode: SimulatedRates(f"simulator-rates-{mode}", tools.storage, tools.clock) for mode in Mode}
         live: list[RateSource] = []
@@ -124,7 +125,7 @@ class Providers:
         return cast("RateSource", self._kept(made("rates", name, tools, self._settings.providers)))
 
     def kyc(self) -> KycVerifier:
-        """The verifier of live mode; test mode has none. Sets `has_verifier`. Raises: PluginError."""
+        """Return the verifier of live mode; test mode has none. Sets `has_verifier`. Raises: PluginError."""
         given = self._adapters.kyc
         simulated = len(self.live_simulators)
         verifier = self._verifier(self._settings.kyc if given is None else given)
@@ -132,7 +133,7 @@ class Providers:
         return verifier
 
     def former_kyc(self) -> Mapping[str, KycVerifier]:
-        """Those of before, by name. Raises: PluginError, also where one of them is who verifies now."""
+        """Return the former verifiers by name. Raises: PluginError, also when one of them is the present verifier."""
         given, named = self._adapters.kyc, self._settings.kyc_former
         found = {verifier.name: verifier for verifier in map(self._verifier, named)}
         if len(found) < len(named) or (self._settings.kyc if given is None else given.name) in found:
@@ -152,7 +153,7 @@ class Providers:
         return verifier
 
     def chain(self) -> ChainWatcher:
-        """Live mode's: test mode has none. Raises: PluginError."""
+        """Return the chain watcher of live mode; test mode has none. Raises: PluginError."""
         tools = self._tools
 
         def simulated() -> ChainWatcher:
@@ -161,7 +162,7 @@ class Providers:
         return cast("ChainWatcher", self._one("chain", self._adapters.chain, simulated))
 
     def _unless_refused(self, kind: str, simulator: T, name: str = "simulator") -> T:
-        """The simulator, or what stands for it where live mode may have none: it is asked, and is not configured."""
+        """Return the simulator, or a substitute that raises NotConfigured if live mode may not use simulators."""
         if self._may_pretend(kind, name):
             return simulator
 
@@ -176,7 +177,7 @@ class Providers:
         return wrapped(simulator, OPERATIONS[kind], refuse)
 
     def deposits(self) -> DepositWatchers:
-        """Test mode has its simulator. Raises: PluginError."""
+        """Return the deposit watchers. Test mode has its simulator. Raises: PluginError."""
         tools = self._tools
 
         def simulated(mode: Mode) -> SimulatedDeposits:
@@ -193,7 +194,7 @@ class Providers:
         )
 
     def senders(self) -> Senders:
-        """Test mode has its simulator. Raises: PluginError."""
+        """Return the senders. Test mode has its simulator. Raises: PluginError."""
         tools = self._tools
 
         def simulated(mode: Mode, network: Network = Network.TRON) -> SimulatedSender:
@@ -201,7 +202,7 @@ class Providers:
             return SimulatedSender(name, tools.storage, tools.clock, tools.ids, network=network)
 
         live: UsdtSender = self._one("payouts", self._adapters.payouts, lambda: simulated(Mode.LIVE))
-        # A merchant has one payout_wallet for both modes, which is on one network.
+        # A merchant has one payout_wallet for both modes, and it is on one network.
         both: dict[str, UsdtSender] = {Mode.TEST.value: simulated(Mode.TEST, live.capabilities.network)}
         if not live.capabilities.simulated or self._may_pretend("payouts", live.name):
             both[Mode.LIVE.value] = live
@@ -211,7 +212,7 @@ class Providers:
         )
 
     def notifier(self) -> Notifier:
-        """Raises: PluginError."""
+        """Return the notifier. Raises: PluginError."""
         loopback = bool(self._settings.allow_loopback_webhooks)
         made = self._one(
             "notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock, loopback=loopback))
@@ -219,7 +220,7 @@ class Providers:
         return cast("Notifier", made)
 
     def alarms(self) -> AlarmChannels:
-        """Raises: PluginError."""
+        """Return the alarm channels. Raises: PluginError."""
         given, settings = self._adapters.alarms, self._settings
         if given is None:
             found = [self._kept(made("alarms", name, self._tools, settings.providers)) for name in settings.alarms]
@@ -237,7 +238,7 @@ class Providers:
         )
 
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any], tools: FileTools | None = None) -> Any:
-        """What was given, else what the setting of the kind's own name says."""
+        """Return the given adapter, or else the one in the setting named like the kind."""
         if given is not None:
             return given
         name = getattr(self._settings, kind)
@@ -255,10 +256,10 @@ class Providers:
 
 
 def http_notifier(clock: Clock, *, loopback: bool) -> Notifier:
-    """Posts webhooks; with `loopback` those of test mode to this machine, too.
+    """Return the notifier that posts webhooks; with `loopback`, webhooks of test mode also to this machine.
 
-    Its library is imported only where something leaves the house: a test's house is open in half the time. Without the
-    library there is one that tells what to install in place of each answer.
+    Its library is imported only when a webhook is really sent, because a test's app then opens twice as fast. Without
+    the library, return a notifier that answers with the extra to install.
     """
     try:
         with needing("http", "posting webhooks"):

@@ -1,6 +1,7 @@
-"""The names that `cambist` itself offers (docs/embedding.md), each once. Add a name here and nowhere else.
+"""The public names of `cambist` (docs/embedding.md). Add a name here and nowhere else.
 
-`cambist` loads this room when one of them is first asked for. Rooms may move; these names stay (docs/versioning.md).
+`cambist` loads this module when one of the names is first used. Modules may move; these names stay
+(docs/versioning.md).
 """
 
 from ..adapters.storage.memory.memory import MemoryStorage as MemoryStorage

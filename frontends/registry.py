@@ -1,5 +1,5 @@
-"""Which processes may serve one installation together: those that count requests in one place
-(docs/cli.md "Serving")."""
+"""Rules for processes that serve one installation together: all of them must count requests in one place (docs/cli.md
+"Serving")."""
 
 import logging
 import signal
@@ -13,22 +13,22 @@ from .maintenance import open_registry
 from .settings import Settings
 
 _AGAIN = 0.2
-"""Seconds between two tries to take a place."""
+"""Seconds between two attempts to register."""
 
 log = logging.getLogger("cambist.registry")
 
 
 class AnotherServes(NotConfigured):
-    """Two processes would serve that must not do so together."""
+    """Two processes would serve that must not serve together."""
 
 
 @asynccontextmanager
 async def registered(settings: Settings, *, counts: bool, works: bool) -> AsyncIterator[None]:
-    """Be known as a process that `counts` requests, `works` on jobs, or both, from here to the end of the block.
+    """Register a process that `counts` requests, `works` on jobs, or both, until the end of the block.
 
-    A predecessor that was told to stop is waited for, `shutdown_seconds` and one more. A process that loses its place
-    while it runs (its database was away, and another came) tells itself to stop.
-    Raises: AnotherServes, with what to set; Unavailable when the database does not answer.
+    It waits `shutdown_seconds` and one more for a predecessor that is stopping. A process that loses its registration
+    (its database was away, and another process came) stops itself. Raises: AnotherServes with the settings to change;
+    Unavailable when the database does not answer.
     """
     registry = open_registry(settings)
     if registry is None:
@@ -54,7 +54,7 @@ async def registered(settings: Settings, *, counts: bool, works: bool) -> AsyncI
 
 
 async def _take_place(settings: Settings, registry: ProcessRegistry) -> None:
-    """Raises: AnotherServes."""
+    """Register as a counting process, and wait for a predecessor to stop. Raises: AnotherServes."""
     clock = system_clock()
     deadline = clock.monotonic() + settings.shutdown_seconds + 1
     told = False
@@ -69,7 +69,7 @@ async def _take_place(settings: Settings, registry: ProcessRegistry) -> None:
 
 
 def counts_alone(settings: Settings) -> bool:
-    """Whether a process of these settings may only be the one that counts."""
+    """Return whether a process with these settings must be the only one that counts."""
     return settings.redis_url is None or not settings.storage_url.startswith("postgresql://")
 
 

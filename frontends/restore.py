@@ -1,4 +1,4 @@
-"""Restoring a backup: checked, put in the place of the database in one step, and held."""
+"""Restore of a backup: it is checked, replaces the database in one step, and is held."""
 
 import asyncio
 import contextlib
@@ -34,32 +34,34 @@ from .settings import Settings
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in place now."""
+    """Result of a restore."""
 
     database: str
     made_at: str | None
-    """When the backup was made, as it says itself; null for a bare file."""
+    """Time of the backup, from its manifest; null for a bare file."""
     as_of: str | None
-    """What went out from then on may be unknown to it."""
+    """Operations sent after this time may be missing in the database."""
     former: str | None
-    """Where the database is that stood there before; null: there was none."""
+    """Path of the former database; null: there was none."""
     uploads: int
-    """Files of clients' documents that were missing and were put back."""
+    """Number of missing document files that were restored."""
     ledger_holds: bool
     ledger_entries: int
     held: bool = True
 
 
 async def restore(settings: Settings, source: Path, progress: Progress, *, replace: bool = False) -> Restored:
-    """Put the backup `source` in the place of the database that the settings name, which nobody may use; held.
+    """Replace the database of the settings by the backup `source`, and hold it. No process may use the database.
 
-    On SQLite it is a folder that `cambist backup` made, or a bare file. It is copied beside the database, its pages,
-    books and seals are checked there, and its schema is brought up; then it is renamed. Broken off whenever, the former
-    database or the restored one stands there whole.
-    On Postgres it is a folder, and the database is an empty one; with `replace`, one of the same schema, whose tables
-    are dropped in the one transaction that fills them again. Books and seals are checked afterwards.
-    Raises: Refused for a database in use or not empty, a damaged copy, or keys that do not open it; NotSupported for a
-    storage of another package; NotConfigured without pg_restore; Unavailable, VaultError, OSError.
+    On SQLite the backup is a folder made by `cambist backup`, or a bare file. It is copied beside the database; its
+    pages, books and encrypted values are checked there, and its schema is upgraded; then it is renamed. After an
+    interruption at any moment, either the former or the restored database is in place, complete.
+
+    On Postgres the backup is a folder, and the database must be empty; with `replace` it may have the same schema, and
+    its tables are dropped in the transaction that fills them again. Books and encrypted values are checked afterwards.
+
+    Raises: Refused for a database in use or not empty, a damaged copy, or keys that do not decrypt it; NotSupported for
+    a storage of another package; NotConfigured without pg_restore; Unavailable, VaultError, OSError.
     """
     if is_postgres(settings):
         return await _restore_postgres(settings, source, progress, replace=replace)
@@ -98,7 +100,8 @@ async def _restore_postgres(settings: Settings, source: Path, progress: Progress
             await _require_replaceable(settings, manifest, replace=replace)
         await _check_digest(copy, manifest, progress)
         await load_postgres(settings, copy, progress, replace=not empty)
-        # Were it killed here, the tables are others than they were: whoever opens them next finds that out, and holds.
+        # If the process is killed here, the tables have changed: the next process that opens them detects that and
+        # holds.
         found = await _held(settings, manifest, progress)
         _require_keys(found.seals, manifest)
         uploads = await asyncio.to_thread(copy_uploads, copy.parent / UPLOADS, settings.data_dir / UPLOADS)
@@ -106,7 +109,7 @@ async def _restore_postgres(settings: Settings, source: Path, progress: Progress
 
 
 async def _require_replaceable(settings: Settings, manifest: Backup | None, *, replace: bool) -> None:
-    """Raises: Refused."""
+    """Refuse a database that must not be replaced. Raises: Refused."""
     if not replace:
         raise Refused("the database is not empty: name an empty one, or say --replace, which drops what is there")
     facts = await database_facts(settings)
@@ -128,7 +131,8 @@ def _told(found: "_Found", manifest: Backup | None, *, database: str, former: st
 
 @asynccontextmanager
 async def alone(settings: Settings) -> AsyncIterator[None]:
-    """Nobody serves or works on the database inside, and nobody begins to. Raises: Refused, naming who does."""
+    """Ensure that no process serves or works on the database inside the block. Raises: Refused, with the processes'
+    names."""
     registry = open_registry(settings)
     if registry is None:
         raise NotSupported("who uses a storage from another package cannot be told")
@@ -143,7 +147,7 @@ async def alone(settings: Settings) -> AsyncIterator[None]:
 
 
 def _backup_in(source: Path, name: str) -> tuple[Path, Backup | None]:
-    """The database's copy, and what its manifest says. Raises: Refused."""
+    """Return the path of the database's copy, and its manifest. Raises: Refused."""
     source = source.absolute()
     if source.is_file():
         return source, None
@@ -166,7 +170,7 @@ async def _check_digest(copy: Path, manifest: Backup | None, progress: Progress)
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """What a restored database says of itself."""
+    """Findings about a restored database."""
 
     installation: Installation
     ledger: LedgerReport
@@ -174,21 +178,21 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 async def _held(settings: Settings, manifest: Backup | None, progress: Progress) -> _Found:
-    """Bring the restored database up to this version and hold it; what its books and seals say."""
+    """Upgrade the restored database and hold it. Return the findings about its books and encrypted values."""
     progress("bringing the schema up; checking the books and the seals")
     await migrate(settings)
     as_of = None if manifest is None else datetime.fromisoformat(manifest.made_at)
     async with open_house(settings, recognising=False) as house:
         installation = await hold(house.ports, Because.RESTORED, as_of)
         told = None if manifest is None else manifest.head
-        # A backup of before the chains bore tags is taken over by an operator, once it serves (`cambist ledger adopt`).
+        # A backup from before the chains had tags is adopted by an operator later (`cambist ledger adopt`).
         older = manifest is not None and told is None
         ledger = await verify_ledger(house.ports, against=heads_in(told or ""), adopting=older)
         return _Found(installation, ledger, await inspect_seals(house.ports))
 
 
 def _require_keys(seals: SealReport, manifest: Backup | None) -> None:
-    """The keys at hand open all that the backup's own keys opened. Raises: Refused."""
+    """Check that the available keys decrypt every value that the backup's own keys decrypted. Raises: Refused."""
     before = 0 if manifest is None else manifest.unopened
     if seals.unopened_count > before:
         raise Refused(
@@ -198,7 +202,7 @@ def _require_keys(seals: SealReport, manifest: Backup | None) -> None:
 
 
 def _clear_drafts(target: Path) -> None:
-    """What this or an earlier run, which was broken off, had copied."""
+    """Delete the drafts of this run and of earlier, interrupted ones."""
     for path in target.parent.glob(f".{target.name}.restoring*"):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

@@ -1,4 +1,4 @@
-"""How the settings of a bucket are read, as in option_readers.py."""
+"""Readers for the settings of a bucket, as in option_readers.py."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The settings of an installation (docs/cli.md "Settings"); `settings_sources.py` reads them."""
+"""Settings of an installation (docs/cli.md "Settings"); `settings_sources.py` reads them."""
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -22,7 +22,7 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (a name for eac
 
 
 class VaultKeys(Masked, frozen=True, kw_only=True):
-    """The vault's keys by id, which of them seals, and the pepper of fingerprints. Its repr hides them."""
+    """The vault's keys by id, the id of the encrypting key, and the pepper of fingerprints. Its repr hides them."""
 
     keys: Mapping[int, bytes]
     current: int
@@ -35,8 +35,8 @@ def _own_address(host: str, port: int) -> str:
 
 
 def is_near(url: str) -> bool:
-    """Whether a server is on this very machine, as far as its address tells: a loopback address or a name that stands
-    for one, or none at all. Of several servers all have to be."""
+    """Return whether a server is on this machine, judged by its address: a loopback address or name, or none. If the
+    URL names several servers, all of them must be."""
     if is_postgres_url(url):
         return all(map(_is_near, read_postgres_url(url).hosts))
     return _is_near(urlsplit(url).hostname or "")
@@ -52,32 +52,32 @@ def _is_near(host: str) -> bool:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an installation is told. The three addresses fill themselves in when they are left empty, and by them two
-    permissions do."""
+    """Settings of an installation. Empty addresses are derived from the others, and two permissions from the
+    addresses."""
 
     data_dir: Path = Path("cambist-data")
     database_url: str | None = None
-    """`postgresql://…`, `sqlite:///path`, `memory://` or what a package brings; None: SQLite in `data_dir`. May hold a
-    password."""
+    """`postgresql://…`, `sqlite:///path`, `memory://` or a URL of another package; None: SQLite in `data_dir`. May
+    contain a password."""
     redis_url: str | None = None
-    """Where several processes count requests together and wake each other; None: in memory. May hold a password."""
+    """Redis in which several processes count requests and wake each other; None: in memory. May contain a password."""
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 64
-    """Jobs (deliveries, expiries, recoveries) under way at once."""
+    """Number of concurrent jobs (deliveries, expiries, recoveries)."""
     base_url: str = ""
     pay_url: str = ""
     app_url: str = ""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    """Peers whose X-Forwarded-For is believed; none: the header is ignored."""
+    """Networks whose X-Forwarded-For is trusted; none: the header is ignored."""
     pages_per_minute: int = 600
     daily_mb_live: int = 2048
     """Megabytes that one account may write in a UTC day in live mode."""
     daily_mb_test: int = 200
     test_data_days: int = 90
-    """Test data that is older is forgotten; 0: never."""
+    """Days after which test data is deleted; 0: never."""
     connections_per_address: int = 512
-    """Open ones at a time; of trusted proxies any number."""
+    """Connections that one address may have open; trusted proxies have no limit."""
     vault: VaultKeys | None = None
     """None: keys from a key file in `data_dir`, made at the first start."""
     rate_sources: tuple[str, ...] = ("simulator",)
@@ -95,13 +95,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alarm_digest_minutes: int = 15
     alarm_backup_hours: int = 30
     allow_live_simulators: bool | None = None
-    """Whether live mode may work on simulators, which move no money and which payers command; None: where all three
-    addresses are this machine's own. Without it nothing simulated is wired in live mode."""
+    """Whether live mode may use simulators, which move no money and are controlled by payers. None: only if all three
+    addresses are this machine's own. If false, live mode has no simulators."""
     allow_loopback_webhooks: bool | None = None
     """Whether webhooks of test mode may go to this machine itself, where other services may listen; None: as above."""
     shutdown_seconds: float = 10.0
     lame_duck_seconds: float = 3.0
-    """Of `shutdown_seconds`, half of them at most: how long one that serves beside others goes on after SIGTERM."""
+    """Seconds that a process beside others continues to serve after SIGTERM, as part of `shutdown_seconds`; at most
+    half of it."""
     log_level: str = "info"
     log_format: str = "auto"
     access_log: str = "errors"
@@ -109,19 +110,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int | None = None
     """None: metrics are neither counted nor served."""
     four_eyes: tuple[str, ...] = ()
-    """Which acts of operators wait for a second one (core/domain/operators/guarded.py: `Guarded`)."""
+    """Operator actions that need a second operator (core/domain/operators/guarded.py: `Guarded`)."""
     four_eyes_refund_above: Rub = Rub(0)
     four_eyes_days: int = 3
     notices_per_minute: int = 3000
-    """Notices of providers that one address may post in a minute."""
+    """Provider notifications that one address may post in a minute."""
     notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
-    """By adapter (option_readers.py: `notice_key`): where its notices come from, instead of what it says itself."""
+    """By adapter (option_readers.py: `notice_key`): networks of its notifications, instead of the adapter's own."""
     providers: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What was set for shipped adapters, by the option's name (provider_options.py). May hold credentials."""
+    """Settings of shipped adapters, by option name (provider_options.py). May contain credentials."""
     operator_names: str = "given"
+    """Source of operators' names (frontends/operator.py: `Names`)."""
     operator_key: str | None = None
-    """The key of the operator who runs this command, where `operator_names` is `key`."""
-    """Whose word an operator's name is (frontends/operator.py: `Names`)."""
+    """Key of the operator who runs this command, if `operator_names` is `key`."""
     tracing: bool = False
 
     def __post_init__(self) -> None:
@@ -134,7 +135,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             fill(self, name, is_local if getattr(self, name) is None else getattr(self, name))
 
     def listening_on(self, port: int) -> "Settings":
-        """The same with the port that the system chose for port 0, in the addresses made of it too."""
+        """Return the settings with the port that the system chose for port 0, also in the addresses derived from it."""
         old, new = _own_address(self.host, self.port), _own_address(self.host, port)
 
         def moved(url: str) -> str:
@@ -146,17 +147,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def storage_url(self) -> str:
-        """`database_url`, or the SQLite file in `data_dir` that stands for none."""
+        """`database_url`, or by default the SQLite file in `data_dir`."""
         return self.database_url or sqlite_url(self.data_dir / "cambist.db")
 
     @property
     def sqlite_path(self) -> Path | None:
-        """The file of the database; None where it is no SQLite."""
+        """Path of the SQLite database; None for another database."""
         return sqlite_path(self.storage_url)
 
     @property
     def database_place(self) -> str:
-        """Where the database is, for people: a file, or servers and name without user, password and parameters."""
+        """The database's location for people: a file, or servers and name without user, password and parameters."""
         parts = urlsplit(self.storage_url)
         return str(self.sqlite_path or f"{parts.netloc.rpartition('@')[2]}{parts.path}")
 
@@ -173,7 +174,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One wrong setting: its name, where the value came from, and what is wrong with it."""
+    """One invalid setting: its name, the origin of the value, and the fault."""
 
     name: str
     origin: str
@@ -181,7 +182,7 @@ class SettingFault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsError(Exception):
-    """The settings cannot be used. All faults at once."""
+    """The settings are invalid. It has all faults at once."""
 
     def __init__(self, faults: tuple[SettingFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.origin}: {fault.message}" for fault in faults))
@@ -194,9 +195,9 @@ def daily_bytes(settings: Settings) -> DailyBytes:
 
 
 def for_many_processes(settings: Settings) -> Settings:
-    """The same, where several processes on several machines can share it (docs/cli.md "Serving").
+    """Return the settings if several processes on several machines can share them (docs/cli.md "Serving").
 
-    Raises: SettingsError with all that keeps them from it, and why.
+    Raises: SettingsError with all reasons why they cannot.
     """
     faults: list[SettingFault] = []
 

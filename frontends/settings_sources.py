@@ -1,7 +1,7 @@
-"""Where settings come from: defaults, then `cambist.toml`, then the environment, then flags (docs/cli.md "Settings").
+"""Sources of settings: defaults, then `cambist.toml`, then the environment, then flags (docs/cli.md "Settings").
 
-Every value is read by the one row of `OPTIONS` that names it, wherever it comes from, and all faults are told at once.
-No message quotes a value: it may be a secret that stands in the wrong place.
+Every value is read by its row in `OPTIONS`, whatever its source, and all faults are reported at once. No message quotes
+a value: it may be a secret in the wrong place.
 """
 
 import re
@@ -24,14 +24,14 @@ from .settings import PREFIX, SettingFault, Settings, SettingsError, VaultKeys
 CONFIG = "CAMBIST_CONFIG"
 CONFIG_NAME = "cambist.toml"
 OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
-"""Read by `cambist listen` itself: a merchant's, not the service's."""
+"""Variables of `cambist listen`, which belong to a merchant and not to the service."""
 
 _NETWORKS = re.compile(r"([a-z0-9_]{1,64})_notice_networks\Z")
-"""Names of the settings of adapters: `yookassa_notice_networks`, or CAMBIST_YOOKASSA_NOTICE_NETWORKS."""
+"""Names of adapters' network settings: `yookassa_notice_networks`, or CAMBIST_YOOKASSA_NOTICE_NETWORKS."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting as it may be shown. A secret's value is `***`."""
+    """One setting for display. A secret's value is `***`."""
 
     name: str
     value: Any
@@ -40,7 +40,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings, and how they came to be."""
+    """Settings and their sources."""
 
     settings: Settings
     explained: tuple[Explained, ...]
@@ -49,7 +49,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Raw(msgspec.Struct, frozen=True):
-    """A value as it was found."""
+    """A raw value with its source."""
 
     value: Any
     origin: str
@@ -58,8 +58,8 @@ class _Raw(msgspec.Struct, frozen=True):
 def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> Loaded:
     """Read the settings.
 
-    `flags` holds what was given on the command line, by the options' names; None counts as not given. `config` among
-    them names the file, before CAMBIST_CONFIG, before `cambist.toml` in `folder`.
+    `flags` has the values of the command line by option name; None counts as not given. The file is `config` in
+    `flags`, else CAMBIST_CONFIG, else `cambist.toml` in `folder`.
 
     Raises: SettingsError.
     """
@@ -138,7 +138,7 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
 
 
 def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
-    """An empty variable counts as absent: that is what `${NAME:-}` of a compose file leaves behind."""
+    """Read the environment. An empty variable counts as absent, as `${NAME:-}` in a compose file leaves it."""
     found: dict[str, _Raw] = {}
     known = {CONFIG, OPERATOR, *OF_LISTEN}
     for name, option in ALL_OPTIONS.items():
@@ -206,5 +206,5 @@ def _explain_networks(adapter: str, settings: Settings, raw: Mapping[str, _Raw])
         name=name,
         value=[str(network) for network in settings.notice_networks[adapter]],
         origin=raw[name].origin,
-        meaning="where this provider's notices come from, instead of what its adapter says; 0.0.0.0/0,::/0: anywhere",
+        meaning="networks of this provider's notifications, instead of the adapter's own; 0.0.0.0/0,::/0: anywhere",
     )

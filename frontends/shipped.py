@@ -1,5 +1,5 @@
-"""The adapters of real providers that are shipped, one row each: what makes it, and the extra that brings its library.
-A row imports nothing before a setting names it. Its options stand in provider_options.py."""
+"""The shipped adapters of real providers, one row each: the factory, and the extra that installs its library. A library
+is imported only when a setting names the adapter. Options are in provider_options.py."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,10 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """One shipped adapter."""
 
     make: "Callable[[ProviderSettings, Any], Any]"
-    """Called with what was set for it, and `Tools` (of a file store `FileTools`). Raises: NotConfigured, whose message
-    operators see."""
+    """Called with the adapter's settings and `Tools` (`FileTools` for a file store). Raises: NotConfigured, whose
+    message is shown to operators."""
     extra: str = "http"
-    """Of this distribution: what to install where its library is missing."""
+    """Extra of this distribution to install when its library is missing."""
 
 
 def _s3(own: "ProviderSettings", tools: FileTools) -> FileStore:

@@ -1,4 +1,4 @@
-"""Who acts by a command or the console: the operator whose key is presented, else the name that is given."""
+"""Identity of the operator of a command or the console: the owner of the presented key, or else the given name."""
 
 import os
 
@@ -9,8 +9,8 @@ from .settings import Settings
 
 
 async def signed_in(ports: Ports, settings: Settings, given: str | None = None) -> str:
-    """Return the name of who acts: of the operator's key where operators sign in, else as `operator_name` has it.
-    `given`: a name from the command line.
+    """Return the operator's name: the name of the operator's key if operators sign in, else that of `operator_name`.
+    `given` is a name from the command line.
 
     Raises: Refusal Unauthorized; Unavailable.
     """

@@ -1,4 +1,4 @@
-"""The simulated banks of a house: the built-in ones, and those that it is opened with beside them."""
+"""Simulated banks of an app: the built-in ones, and additional ones given at opening."""
 
 from datetime import timedelta
 
@@ -11,13 +11,13 @@ from ..ports.bank import Bank, BankCapabilities
 from ..ports.tools import Tools
 
 _LINKS = "https://qr.nspk.example"
-"""Reserved for examples, so that a simulated QR never leads to a real one."""
+"""Domain reserved for examples, so that a simulated QR code never leads to a real page."""
 
 _SIMULATORS = {"simulator": False, "simulator-asked": True}
-"""The built-in banks that are simulated: whether each is asked for its invoices."""
+"""Built-in simulated banks, and whether the service requests each invoice separately."""
 
 _REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
-"""How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
+"""How long the simulated bank keeps a refund in processing: in test mode long enough to simulate another outcome."""
 
 _LIVE_BANK = BankCapabilities(
     own_lifetime=True,
@@ -34,18 +34,18 @@ PROVIDER_NOT_CONFIGURED); in test mode they can."""
 
 
 class FurtherBank(msgspec.Struct, frozen=True, kw_only=True):
-    """One more simulated bank of a mode, tried after those before it."""
+    """An additional simulated bank of a mode, tried after the banks before it."""
 
     name: str
     mode: Mode = Mode.TEST
     script: Script | None = None
     capabilities: BankCapabilities | None = None
     asked: bool = False
-    """It draws no invoices: it is asked for each."""
+    """Whether the bank issues an invoice only on request."""
 
 
 def built_in(name: str, mode: Mode, script: Script | None) -> FurtherBank | None:
-    """The simulated bank of this name in the settings; None where it names another."""
+    """Return the simulated bank of this name in the settings; None for another name."""
     if name not in _SIMULATORS:
         return None
     can = _LIVE_BANK if mode is Mode.LIVE else None
@@ -53,7 +53,7 @@ def built_in(name: str, mode: Mode, script: Script | None) -> FurtherBank | None
 
 
 def simulated_bank(tools: Tools, bank: FurtherBank) -> Bank:
-    """Make one."""
+    """Make a simulated bank."""
     return SimulatedBank(
         bank.name,
         tools.storage,

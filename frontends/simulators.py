@@ -1,4 +1,4 @@
-"""What a process says of simulators in live mode: that nobody takes them for money, or that they are refused."""
+"""Warnings about simulators in live mode: they move no real money, or they are refused."""
 
 import logging
 
@@ -11,7 +11,7 @@ ALLOW = "CAMBIST_ALLOW_LIVE_SIMULATORS"
 
 
 def judge_simulators(house: House) -> Finding:
-    """Live mode on simulators moves no real money."""
+    """Check for simulators in live mode, which moves no real money with them."""
     names = ", ".join(house.live_simulators)
     if not names:
         return ok("no simulator works in live mode")
@@ -28,7 +28,7 @@ def judge_simulators(house: House) -> Finding:
 
 
 def tell_of_simulators(house: House) -> None:
-    """Say it in the log, once at the start of a process that serves or works."""
+    """Log the warning once, at the start of a process that serves or works."""
     finding = judge_simulators(house)
     if finding.remedy is not None:
         log.warning("%s: %s", finding.message, finding.remedy)

@@ -1,4 +1,4 @@
-"""Bringing the schema up beside processes that run: which of them may go on is the schema's word
+"""Schema upgrades while processes run. The schema defines which older programs may continue
 (`adapters/storage/sql/revisions.py: BESIDE`)."""
 
 import re
@@ -16,23 +16,23 @@ _REVISION = re.compile(r" for schema ([0-9]+)( |$)")
 
 
 class OlderRuns(NotConfigured):
-    """Processes run that cannot work on the schema as it shall become."""
+    """Running processes cannot work on the new schema."""
 
 
 class Upgraded(msgspec.Struct, frozen=True):
-    """A schema that was brought up."""
+    """An upgraded schema."""
 
     revision: str
     older: Sequence[str]
-    """Processes that run on, and are made for the schema of before."""
+    """Running processes that were made for the former schema."""
 
 
 async def upgrade(settings: Settings) -> Upgraded:
-    """Bring the schema up to this version, if those who run may go on beside it.
+    """Upgrade the schema to this version if the running processes can continue on it.
 
-    Raises: OlderRuns, naming who must be stopped first; what `migrate` raises.
+    Raises: OlderRuns with the processes to stop first; exceptions of `migrate`.
     """
-    # On SQLite one process serves, and does this by itself.
+    # On SQLite a single process serves, and it upgrades the schema itself.
     shared = settings.storage_url.startswith("postgresql://")
     facts = await database_facts(settings) if shared else None
     if facts is None or facts.revision is None:
@@ -50,7 +50,7 @@ async def upgrade(settings: Settings) -> Upgraded:
 
 
 async def _who_runs(settings: Settings) -> list[str]:
-    """Raises: Unavailable."""
+    """Return the names of the running processes. Raises: Unavailable."""
     registry = open_registry(settings)
     if registry is None:
         return []
@@ -61,6 +61,6 @@ async def _who_runs(settings: Settings) -> list[str]:
 
 
 def _made_for(name: str, present: str) -> str:
-    """The schema that a process is made for; one that does not say so is taken for one of the present schema."""
+    """Return the schema that a process is made for; the present schema if its name does not say."""
     said = _REVISION.search(name)
     return said[1] if said else present

@@ -1,6 +1,6 @@
-"""Layers around the adapters of providers: what is asked of a provider passes them, all else goes on as it is.
+"""Layers around provider adapters: calls to the provider pass through them, everything else is passed on unchanged.
 
-The composition root puts them there; neither the core nor an adapter knows of them.
+The composition root adds them; neither the core nor an adapter knows of them.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -19,21 +19,21 @@ Call = Callable[..., Coroutine[Any, Any, Any]]
 """An operation of an adapter."""
 
 Around = Callable[[str, Call], Call]
-"""Makes what is called instead, of an operation's name and of what does it."""
+"""Returns the replacement of an operation, from its name and its function."""
 
 Wrap = Callable[[str, Any], Any]
-"""Makes what stands for an adapter, of its port's name in OPERATIONS and of the adapter."""
+"""Returns the replacement of an adapter, from its port's name in OPERATIONS and the adapter."""
 
 _NOTHING: Mapping[str, Callable[..., Any]] = {}
 
 
 class Does(Enum):
-    """What an operation does at the provider: it says what its failure means."""
+    """Effect of an operation at the provider, which defines the meaning of a failure."""
 
     WRITE = "write"
-    """Something there, which may have happened although no answer came: OutcomeUnknown."""
+    """It changes something, perhaps even without an answer: a failure is OutcomeUnknown."""
     READ = "read"
-    """Nothing that a repeat could double: a failed one is Unavailable."""
+    """A repeat does no harm: a failure is Unavailable."""
 
 
 _R, _W = Does.READ, Does.WRITE
@@ -84,20 +84,20 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     "rates": {"quote": _R, "check": _R},
     "alarms": {"tell": _W, "tell_merchant": _W, "check": _R},
 }
-"""By port, what is asked of providers: also what only some adapters can. `address` and `sign` count as reads, because
-the same operation may be asked again whatever became of the first call, and nothing has left until `broadcast`; so does
-`remove`, because a file can be taken away twice."""
+"""Operations of providers by port, including those that only some adapters have. `address` and `sign` count as reads,
+because the same call may be repeated whatever happened to the first, and nothing leaves before `broadcast`. `remove`
+does too, because a file may be removed twice."""
 
 
 class _Wrapped:
-    """Stands for an adapter; its class has a member for each of the adapter's public names (see `wrapped`)."""
+    """Stands for an adapter. Its class has a member for each public name of the adapter (see `wrapped`)."""
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
     @property
     def __class__(self) -> Any:
-        """The adapter's, so that `isinstance` says of both the same, also where layers lie upon one another."""
+        """The adapter's class, so that `isinstance` gives the same result for both, also through several layers."""
         return self._adapter.__class__
 
     @__class__.setter
@@ -105,7 +105,7 @@ class _Wrapped:
         raise TypeError("what stands for an adapter stays what it is")
 
     def __getattr__(self, name: str) -> Any:
-        """What is nobody's business outside, for those who look inside all the same."""
+        """Return a private attribute of the adapter, for code that inspects it anyway."""
         return getattr(self._adapter, name)
 
     def __repr__(self) -> str:
@@ -115,11 +115,11 @@ class _Wrapped:
 def wrapped(
     adapter: P, operations: Collection[str], around: Around, instead: Mapping[str, Callable[..., Any]] = _NOTHING
 ) -> P:
-    """The adapter, whose `operations` go through `around`, as far as it has them, with what is to be called `instead`
-    of other methods.
+    """Return the adapter with its `operations` passed through `around`, and with the functions of `instead` in place of
+    other methods.
 
-    What an adapter can do is told by its methods (`isinstance(bank, MandateBank)`), so the class is made for it: it has
-    what the adapter has, and nothing else.
+    Methods show what an adapter can do (`isinstance(bank, MandateBank)`), so the class is made for it: it has the
+    public names of the adapter and no others.
     """
     names = {*dir(type(adapter)), *getattr(adapter, "__dict__", ())}
     members = {
@@ -134,13 +134,13 @@ def wrapped(
 
 @cache
 def _passed(name: str) -> property:
-    """What is set is set at the adapter. One for all classes."""
-    # Ten of a payment's creation: `attrgetter` is read without a frame of Python.
+    """Return a property that reads and sets the adapter's attribute. One for all classes."""
+    # Creating a payment reads ten of these: `attrgetter` needs no Python frame.
     return property(attrgetter(f"_adapter.{name}"), lambda self, value: setattr(self._adapter, name, value))
 
 
 def _called(adapter: Any, name: str) -> Call:
-    """Looks the method up at each call, so that one that was replaced since (by a spy) is called, too."""
+    """Return a function that looks up the method at each call, so that a later replacement (a spy) is called too."""
 
     async def call(*given: Any, **named: Any) -> Any:
         return await getattr(adapter, name)(*given, **named)
@@ -149,7 +149,7 @@ def _called(adapter: Any, name: str) -> Call:
 
 
 def with_providers(ports: Ports, wrap: Wrap) -> Ports:
-    """The ports, with what `wrap` makes in place of each adapter of a provider."""
+    """Return the ports with each provider adapter replaced by `wrap`."""
 
     def each(port: str, named: Mapping[str, P]) -> dict[str, P]:
         return {name: wrap(port, adapter) for name, adapter in named.items()}

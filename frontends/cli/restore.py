@@ -12,7 +12,7 @@ from .session import REFUSED, guarded, loaded_settings
 
 @click.command()
 @click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
-@click.option("--replace", is_flag=True, help="On Postgres: drop a database that is not empty.")
+@click.option("--replace", is_flag=True, help="On Postgres: replace the tables of a database that is not empty.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
