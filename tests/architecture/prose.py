@@ -49,7 +49,7 @@ class Found(NamedTuple):
 class Measured(NamedTuple):
     """Sentences of some files: how many there are, and the hard ones."""
 
-    count: int
+    sentences: int
     hard: list[Found]
 
 
@@ -103,7 +103,7 @@ def main(names: list[str]) -> int:
     status = 0
     for path in map(Path, names):
         found = measure(path)
-        if len(found.hard) > max(2, MOST * found.count):
+        if len(found.hard) > max(2, MOST * found.sentences):
             status = 1
             print(*(f"{path}:{each.line}: {each.sentence}" for each in found.hard), sep="\n")
     return status
