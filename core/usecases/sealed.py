@@ -42,6 +42,12 @@ def webhook_secret_place(holder: str) -> str:
     return f"{table}:{holder}"
 
 
+def webhook_headers_place(holder: str) -> str:
+    """Associated data of the static headers of an account's own or a further webhook endpoint."""
+    table = "webhook_endpoints.headers" if holder.startswith(ids.ENDPOINT) else "accounts.webhook_headers"
+    return f"{table}:{holder}"
+
+
 def payer_name_place(payment_id: str) -> str:
     return f"payments.payer_name:{payment_id}"
 
@@ -124,6 +130,16 @@ def open_webhook_secret(vault: Vault, holder: str, sealed: bytes) -> str:
     """Return a signing secret of this account or further endpoint, the current or the previous one. Raises:
     VaultError."""
     return vault.unseal(sealed, webhook_secret_place(holder)).decode()
+
+
+def seal_webhook_headers(vault: Vault, holder: str, headers: dict[str, str]) -> bytes | None:
+    """Encrypt an endpoint's static headers. None for an empty dictionary."""
+    return vault.seal(msgspec.json.encode(headers), webhook_headers_place(holder)) if headers else None
+
+
+def open_webhook_headers(vault: Vault, holder: str, sealed: bytes) -> dict[str, str]:
+    """Return the static headers of an account's own or a further webhook endpoint. Raises: VaultError."""
+    return msgspec.json.decode(vault.unseal(sealed, webhook_headers_place(holder)), type=dict[str, str])
 
 
 def _settings_said(account: Account) -> bytes:
@@ -427,8 +443,10 @@ class TaggedField(msgspec.Struct, frozen=True):
 SEALED: tuple[SealedField, ...] = (
     SealedField(Account, "webhook_secret", webhook_secret_place),
     SealedField(Account, "previous_secret", webhook_secret_place),
+    SealedField(Account, "webhook_headers", webhook_headers_place),
     SealedField(WebhookEndpoint, "secret", webhook_secret_place),
     SealedField(WebhookEndpoint, "previous_secret", webhook_secret_place),
+    SealedField(WebhookEndpoint, "headers", webhook_headers_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

@@ -11,6 +11,7 @@ from ...core.domain.accounts.accounts import Account, Settings
 from ...core.domain.webhooks.events import DeliveryStatus
 from ...core.usecases.accounts import accounts as usecases
 from ...core.usecases.acts.audit import on
+from ...core.usecases.webhooks.endpoint import set_own_headers
 from ...core.usecases.webhooks.endpoints import list_all_endpoints, switch_endpoint
 from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
@@ -117,6 +118,31 @@ def show(account_id: str) -> Answer:
     keys = [key_document(key, view.uses.get(key.id)) for key in view.keys]
     document = account_document(view.account) | {"keys": keys}
     return Answer(document=document, text=f"{_text(document)}\n\n{keys_table(keys)}")
+
+
+@account.command("headers")
+@click.argument("account_id", metavar="ID")
+@click.option("--clear", is_flag=True, help="Remove all static headers.")
+@answering
+@reasoned
+def headers(account_id: str, *, clear: bool) -> Answer:
+    """Set the static headers of the account's own webhook endpoint, read as lines `Name: value` from standard input."""
+    wanted = {} if clear else _header_lines(click.get_text_stream("stdin").read())
+    after = in_house(lambda ports: set_own_headers(ports, account_id, wanted))
+    names = list(after.webhook_header_names or ())
+    return Answer(document={"account_id": after.id, "header_names": names}, text=fields({"headers": ", ".join(names)}))
+
+
+def _header_lines(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, colon, value = line.partition(":")
+        if not colon or name.strip() in found:
+            raise click.UsageError("write each header once, as a line `Name: value`, or use --clear")
+        found[name.strip()] = value.strip()
+    if not found:
+        raise click.UsageError("write the headers to standard input, as lines `Name: value`, or use --clear")
+    return found
 
 
 class _Set(click.Command):

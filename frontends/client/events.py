@@ -111,6 +111,8 @@ class WebhookEndpoint(Record, frozen=True, kw_only=True):
     url: str | None
     secret_set: bool
     event_types: list[EventType] | None
+    header_names: tuple[str, ...] = ()
+    """Names of its static headers; their values are not shown."""
     previous_secret_until: datetime | None
     breaker: BreakerState
     backlog: Backlog

@@ -1,6 +1,6 @@
 """Additional webhook endpoints, each with its own secret (docs/webhooks.md "Further endpoints")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -29,6 +29,8 @@ class FurtherEndpoint(Record, frozen=True, kw_only=True):
     description: str | None
     enabled: bool = True
     """While False, events are stored as `held`."""
+    header_names: tuple[str, ...] = ()
+    """Names of its static headers; their values are not shown."""
     previous_secret_until: datetime | None
     breaker: BreakerState
     backlog: FurtherBacklog
@@ -63,10 +65,12 @@ class WebhookEndpoints(Group[Face]):
         url: str,
         event_types: Sequence[EventType | str] | None = None,
         description: str | None = None,
+        headers: Mapping[str, str] | None = None,
         idempotency_key: str | UUID | None = None,
     ) -> Request[NewEndpoint]:
-        """Create an additional endpoint. Without types it receives every event."""
-        body = {"url": url, "event_types": event_types, "description": description}
+        """Create an additional endpoint. Without types it receives every event. `headers` are sent with every
+        webhook."""
+        body = {"url": url, "event_types": event_types, "description": description, "headers": headers}
         return create("/webhook-endpoints", NewEndpoint, body, idempotency_key)
 
     @operation
@@ -104,10 +108,18 @@ class WebhookEndpoints(Group[Face]):
         event_types: Sequence[EventType | str] | None = None,
         description: str | None = None,
         enabled: bool | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Request[FurtherEndpoint]:
         """Change the given fields. `["*"]` means all types, and an empty description removes it. `enabled=False`
-        switches the endpoint off: events are `held` and sent after `enabled=True`."""
-        body = {"url": url, "event_types": event_types, "description": description, "enabled": enabled}
+        switches the endpoint off: events are `held` and sent after `enabled=True`. `headers` replaces all static
+        headers, and an empty mapping removes them."""
+        body = {
+            "url": url,
+            "event_types": event_types,
+            "description": description,
+            "enabled": enabled,
+            "headers": headers,
+        }
         asked = post(at("webhook-endpoints", endpoint_id), FurtherEndpoint, body, repeatable=True)
         return msgspec.structs.replace(asked, method="PATCH")
 

@@ -26,6 +26,7 @@ class EndpointView(msgspec.Struct, frozen=True, kw_only=True):
     secret_set: bool
     event_types: list[str] | None
     """Null: all."""
+    header_names: list[str]
     previous_secret_until: str | None
     breaker: BreakerView
     backlog: BacklogView
@@ -41,6 +42,7 @@ def endpoint_view(state: EndpointReport) -> EndpointView:
         url=account.settings.webhook_url,
         secret_set=account.webhook_secret is not None,
         event_types=None if wanted is None else list(wanted),
+        header_names=list(account.webhook_header_names or ()),
         previous_secret_until=iso_or_none(account.previous_secret_until),
         breaker=breaker_view(breaker),
         backlog=BacklogView(**{status.value: count for status, count in state.backlog.items()}),

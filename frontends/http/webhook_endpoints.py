@@ -44,6 +44,7 @@ class FurtherEndpointView(msgspec.Struct, frozen=True, kw_only=True):
     event_types: list[str] | None
     description: str | None
     enabled: bool
+    header_names: list[str]
     previous_secret_until: str | None
     breaker: BreakerView
     backlog: FurtherBacklogView
@@ -81,6 +82,7 @@ def further_view(report: FurtherReport) -> FurtherEndpointView:
         event_types=None if endpoint.event_types is None else list(endpoint.event_types),
         description=endpoint.description,
         enabled=endpoint.enabled,
+        header_names=list(endpoint.header_names or ()),
         previous_secret_until=iso_or_none(endpoint.previous_secret_until),
         breaker=breaker_view(breaker),
         backlog=FurtherBacklogView(

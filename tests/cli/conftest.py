@@ -47,8 +47,8 @@ Call = Callable[..., Outcome]
 def call() -> Call:
     """`call("account", "list")` in this process."""
 
-    def run(*arguments: str, env: Mapping[str, str] | None = None) -> Outcome:
-        result = CliRunner().invoke(cli, arguments, env=dict(env or {}), prog_name="cambist")
+    def run(*arguments: str, env: Mapping[str, str] | None = None, typed: str | None = None) -> Outcome:
+        result = CliRunner().invoke(cli, arguments, input=typed, env=dict(env or {}), prog_name="cambist")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)

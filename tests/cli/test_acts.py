@@ -146,6 +146,7 @@ GUARDED_COMMANDS: dict[str, str] = {
 FREE_COMMANDS: dict[str, str] = {
     "account create": "a new account holds nothing and can send nothing",
     "account endpoint": "switches an endpoint that the merchant made",
+    "account headers": "what a receiver that stays the same is sent beside its events",
     "shop rename": "a name",
     "shop disable": "takes less",
     "shop enable": "takes payments of the same terms again",

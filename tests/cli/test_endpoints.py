@@ -88,3 +88,10 @@ def test_an_endpoint_that_is_none_is_refused(call: Call, account: str, folder: P
     for arguments in ((event,), ("--account", account, *WHOLE)):
         outcome = call("event", "resend", *arguments, "--endpoint", endpoint, "--json")
         assert (outcome.status, outcome.document["error"]["code"]) == (1, "WEBHOOK_ENDPOINT_NOT_FOUND")
+
+
+def test_static_headers_are_read_from_standard_input(call: Call, account: str) -> None:
+    outcome = call("account", "headers", account, "--json", typed="Authorization: Bearer 7f3a\nX-Tenant: books\n")
+    assert outcome.document == {"account_id": account, "header_names": ["Authorization", "X-Tenant"]}
+    assert call("account", "headers", account, "--clear", "--json").document["header_names"] == []
+    assert call("account", "headers", account, "--json", typed="no colon\n").status == 2

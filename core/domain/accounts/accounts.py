@@ -214,6 +214,10 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     webhook_secret: bytes | None = None
     previous_secret: bytes | None = None
     previous_secret_until: datetime | None = None
+    webhook_headers: bytes | None = None
+    """Static headers of its own webhook endpoint, encrypted; null without any."""
+    webhook_header_names: tuple[str, ...] | None = None
+    """Names of these headers."""
     settings_tag: bytes | None = None
     """The vault's tag of the settings that move money, as an operator set them; null while all have their defaults."""
     clock: SandboxClock | None = None

@@ -13,6 +13,7 @@ from ..shapes import has_control
 from ..web_addresses import is_web_address, web_address_fault
 from .breaker import endpoint_id
 from .events import Delivery, DeliveryStatus, EndpointDelivery
+from .static_headers import read_static_headers, with_authorization, without_credentials
 from .wanted import read_wanted, untaken
 
 MOST = 5
@@ -44,6 +45,10 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     previous_secret_until: datetime | None = None
     disabled_at: datetime | None = None
     """When it was switched off; None: it is on."""
+    headers: bytes | None = None
+    """Its static headers, encrypted; None without any."""
+    header_names: tuple[str, ...] | None = None
+    """Names of these headers."""
     version: int = 0
 
     @property
@@ -62,7 +67,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def receiver(self) -> "Receiver":
-        return Receiver(self.id, self.url, self.secret, self.previous_secret, self.previous_secret_until)
+        return Receiver(self.id, self.url, self.secret, self.previous_secret, self.previous_secret_until, self.headers)
 
 
 class EndpointKey(msgspec.Struct, frozen=True):
@@ -117,6 +122,8 @@ class Receiver(msgspec.Struct, frozen=True):
     """Encrypted, like the previous one."""
     previous_secret: bytes | None = None
     previous_until: datetime | None = None
+    headers: bytes | None = None
+    """Static headers, encrypted."""
 
 
 def own_receiver(account: Account | None) -> Receiver | None:
@@ -129,6 +136,7 @@ def own_receiver(account: Account | None) -> Receiver | None:
         account.webhook_secret,
         account.previous_secret,
         account.previous_secret_until,
+        account.webhook_headers,
     )
 
 
@@ -138,28 +146,39 @@ class EndpointOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     url: str
     event_types: list[str] | None = None
     description: str | None = None
+    headers: dict[str, str] | None = None
 
 
 class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of PATCH /webhook-endpoints/{id}: absent or null fields stay unchanged; an empty description removes
-    it."""
+    it. `headers` replaces all static headers, and an empty object removes them."""
 
     url: str | None = None
     event_types: list[str] | None = None
     description: str | None = None
     enabled: bool | None = None
+    headers: dict[str, str] | None = None
 
 
 def read_order(order: EndpointOrder | EndpointPatch, mode: Mode) -> dict[str, Any]:
-    """Return the given fields in their stored form. Raises: Refusal VALIDATION_ERROR."""
+    """Return the given fields in their stored form, static headers apart. Raises: Refusal VALIDATION_ERROR."""
     fields: dict[str, Any] = {}
     if order.url is not None:
-        fields["url"] = _url(order.url, mode)
+        fields["url"] = _url(without_credentials(order.url)[0], mode)
     if order.event_types is not None:
         fields["event_types"] = _event_types(order.event_types)
     if order.description is not None:
         fields["description"] = _description(order.description)
     return fields
+
+
+def read_headers(order: EndpointOrder | EndpointPatch) -> dict[str, str] | None:
+    """Return the static headers that the body sets; None if it leaves them unchanged. User and password of the address
+    become an `Authorization` header. Raises: Refusal VALIDATION_ERROR."""
+    credentials = None if order.url is None else without_credentials(order.url)[1]
+    if order.headers is None and credentials is None:
+        return None
+    return read_static_headers(with_authorization(order.headers or {}, credentials))
 
 
 def _url(url: str, mode: Mode) -> str:

@@ -1,5 +1,6 @@
 """State of a merchant's receiver, and a test webhook (docs/webhooks.md "Looking, and sending again")."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -17,6 +18,8 @@ from ...domain.webhooks.breaker import Breaker, after_outcome, endpoint_id, new_
 from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.endpoints import EndpointKey, Receiver, own_receiver
 from ...domain.webhooks.events import Delivery, DeliveryStatus
+from ...domain.webhooks.static_headers import read_static_headers
+from ..sealed import seal_webhook_headers
 from ..units import retrying
 from .outbox import ask_to_deliver
 from .signing import Signers, signed_webhook
@@ -70,6 +73,22 @@ async def endpoint_state(ports: Ports, caller: Caller) -> EndpointReport:
         breaker=breaker or new_breaker(caller.account_id, caller.mode),
         backlog=backlog,
     )
+
+
+async def set_own_headers(ports: Ports, account_id: str, headers: Mapping[str, str]) -> Account:
+    """Replace the static headers of the account's own webhook endpoint; an empty mapping removes them
+    (docs/webhooks.md "Your own headers"). Raises: Refusal ACCOUNT_NOT_FOUND, VALIDATION_ERROR."""
+    wanted = read_static_headers(headers)
+
+    async def work(unit: Unit) -> Account:
+        before = await unit[Account].get(account_id) if ids.is_prefixed(ids.ACCOUNT, account_id) else None
+        if before is None:
+            raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
+        sealed = seal_webhook_headers(ports.vault, account_id, wanted)
+        names = tuple(wanted) or None
+        return unit[Account].save(msgspec.structs.replace(before, webhook_headers=sealed, webhook_header_names=names))
+
+    return await retrying(ports.storage, work)
 
 
 async def send_test(ports: Ports, caller: Caller) -> TestReport:

@@ -23,6 +23,7 @@ from ...domain.webhooks.endpoints import (
     EndpointOrder,
     EndpointPatch,
     WebhookEndpoint,
+    read_headers,
     read_order,
     switched,
     with_endpoint,
@@ -32,7 +33,7 @@ from ...domain.webhooks.events import DeliveryStatus
 from ..idempotency import Lock, Made, once, yield_to_maker
 from ..paging import MomentFilter, Page, newest
 from ..schedule import FollowUp, reschedule_at
-from ..sealed import webhook_secret_place
+from ..sealed import seal_webhook_headers, webhook_secret_place
 from ..test_clock import living_with
 from ..units import retrying
 from .endpoint import TestReport, post_test
@@ -76,7 +77,9 @@ async def create_endpoint(
     """
 
     async def make(lock: Lock) -> NewEndpoint:
-        fields = read_order(read(), caller.mode)
+        order = read()
+        fields = read_order(order, caller.mode)
+        headers = read_headers(order)
         endpoint_id = ids.prefixed(ids.ENDPOINT, ports.ids.uuid())
         secret, sealed = _new_secret(ports, endpoint_id)
 
@@ -89,6 +92,7 @@ async def create_endpoint(
                 created_at=ports.clock.now(),
                 **{"event_types": None, "description": None, **fields},
             )
+            made = _with_headers(ports, made, headers)
             key_record = lock(made.id)
             try:
                 await _tell_account(unit, made)
@@ -161,11 +165,20 @@ async def change_endpoint(
     async def work(unit: Unit) -> WebhookEndpoint:
         before, patch = await own_endpoint(unit, caller, endpoint_id), read()
         after = msgspec.structs.replace(before, **read_order(patch, caller.mode))
+        after = _with_headers(ports, after, read_headers(patch))
         if patch.enabled is not None:
             after = switched(after, ports.clock.now(), enabled=patch.enabled)
         return await _changed(ports, unit, before, after)
 
     return await retrying(ports.storage, work)
+
+
+def _with_headers(ports: Ports, endpoint: WebhookEndpoint, headers: dict[str, str] | None) -> WebhookEndpoint:
+    """Return the endpoint with these static headers; unchanged for None."""
+    if headers is None:
+        return endpoint
+    sealed = seal_webhook_headers(ports.vault, endpoint.id, headers)
+    return msgspec.structs.replace(endpoint, headers=sealed, header_names=tuple(headers) or None)
 
 
 async def switch_endpoint(ports: Ports, endpoint_id: str, *, enabled: bool) -> WebhookEndpoint:

@@ -1,7 +1,7 @@
 """The signed webhook of an event (docs/webhooks.md "The signature")."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from ....ports.notifier import WebhookRequest
@@ -10,7 +10,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.webhooks.endpoints import Receiver
 from ...domain.webhooks.events import Event, OpenEvent
 from ...domain.webhooks.signing import Signer, headers
-from ..sealed import open_event_body, open_webhook_secret
+from ..sealed import open_event_body, open_webhook_headers, open_webhook_secret
 
 log = logging.getLogger("cambist.webhooks")
 
@@ -27,6 +27,7 @@ class Signers:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
         self._made: dict[tuple[str, bytes], Signer] = {}
+        self._headers: dict[tuple[str, bytes], Mapping[str, str]] = {}
 
     def of(self, holder: str, sealed: bytes) -> Signer:
         """Return the signer for a secret of an account or a further endpoint. Raises: VaultError."""
@@ -38,6 +39,19 @@ class Signers:
                 del self._made[next(iter(self._made))]
             self._made[key] = signer
         return signer
+
+    def static_headers(self, holder: str, sealed: bytes | None) -> Mapping[str, str]:
+        """Return an endpoint's static headers, empty without any. Raises: VaultError."""
+        if sealed is None:
+            return {}
+        key = (holder, sealed)
+        found = self._headers.get(key)
+        if found is None:
+            found = open_webhook_headers(self._vault, holder, sealed)
+            if len(self._headers) >= _SIGNERS:
+                del self._headers[next(iter(self._headers))]
+            self._headers[key] = found
+        return found
 
 
 def opened(vault: Vault, events: Iterable[Event]) -> Iterator[OpenEvent]:
@@ -71,16 +85,19 @@ def signed_webhook(
         previous = signers.of(receiver.holder, old)
     return WebhookRequest(
         url=receiver.url,
-        headers=headers(
-            signers.of(receiver.holder, receiver.secret),
-            previous=previous,
-            event_id=event_id,
-            event=event,
-            sequence=sequence,
-            attempt=attempt,
-            timestamp=int(now.timestamp()),
-            body=body,
-        ),
+        headers={
+            **signers.static_headers(receiver.holder, receiver.headers),
+            **headers(
+                signers.of(receiver.holder, receiver.secret),
+                previous=previous,
+                event_id=event_id,
+                event=event,
+                sequence=sequence,
+                attempt=attempt,
+                timestamp=int(now.timestamp()),
+                body=body,
+            ),
+        },
         body=body,
         open_network=mode is Mode.TEST,
     )

@@ -13,6 +13,8 @@ from ....core.domain.subscriptions.periods import Interval
 from ....core.domain.subscriptions.subscriptions import SubscriptionStatus
 from ....core.domain.webhooks.endpoints import ALL, DESCRIPTION_LONGEST
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
+from ....core.domain.webhooks.static_headers import MOST as MOST_HEADERS
+from ....core.domain.webhooks.static_headers import VALUE_LONGEST
 from ....core.usecases.settlement.payout_items import CarryKind
 
 Json = dict[str, Any]
@@ -30,6 +32,12 @@ _PHONE = {"type": "string", "pattern": r"^\+[0-9]{10,15}$", "examples": ["+79001
 _MOMENT = {"type": "string", "format": "date-time"}
 _UUID = {"type": "string", "format": "uuid"}
 
+_STATIC_HEADERS = {
+    "type": "object",
+    "maxProperties": MOST_HEADERS,
+    "additionalProperties": {"type": "string", "minLength": 1, "maxLength": VALUE_LONGEST},
+    "examples": [{"Authorization": "Bearer 7f3a"}],
+}
 _WANTED = _or_null({"type": "array", "items": {"enum": [ALL, *EventType]}})
 
 VALUES: Mapping[tuple[str, str], Json] = {
@@ -115,6 +123,8 @@ VALUES: Mapping[tuple[str, str], Json] = {
     ("EndpointOrder", "url"): {"type": "string", "format": "uri", "maxLength": 2048},
     ("EndpointOrder", "event_types"): _WANTED,
     ("EndpointOrder", "description"): _or_null({"type": "string", "maxLength": DESCRIPTION_LONGEST}),
+    ("EndpointOrder", "headers"): _or_null(_STATIC_HEADERS),
+    ("EndpointPatch", "headers"): _or_null(_STATIC_HEADERS),
     ("EndpointPatch", "url"): _or_null({"type": "string", "format": "uri", "maxLength": 2048}),
     ("EndpointPatch", "event_types"): _WANTED,
     ("EndpointPatch", "description"): _or_null({"type": "string", "maxLength": DESCRIPTION_LONGEST}),
