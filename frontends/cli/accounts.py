@@ -1,6 +1,7 @@
 """`cambist account …`: accounts of merchants."""
 
 import shlex
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from .session import answering, in_house, reasoned
 from .views import account_document, key_document, keys_table
 
 _SECRET_BYTES = 32
+_LONGEST_HEADERS = 65_536
+"""Characters of standard input that are read as headers."""
 _ON_COMMAND_LINE = (
     f"warning: the secret stood on the command line, which histories keep and others see: {WEBHOOK_SECRET}=- reads it "
     "from standard input, and --generate-secret makes one"
@@ -127,7 +130,7 @@ def show(account_id: str) -> Answer:
 @reasoned
 def headers(account_id: str, *, clear: bool) -> Answer:
     """Set the static headers of the account's own webhook endpoint, read as lines `Name: value` from standard input."""
-    wanted = {} if clear else _header_lines(click.get_text_stream("stdin").read())
+    wanted = {} if clear else _header_lines(sys.stdin.read(_LONGEST_HEADERS))
     after = in_house(lambda ports: set_own_headers(ports, account_id, wanted))
     names = list(after.webhook_header_names or ())
     return Answer(document={"account_id": after.id, "header_names": names}, text=fields({"headers": ", ".join(names)}))

@@ -83,9 +83,9 @@ async def test_own_endpoint_sends_the_headers_that_were_set(house: TestHouse) ->
     assert (await house.get("/webhook-endpoint")).json()["header_names"] == list(TOKEN)
     assert await sent(house, WEBHOOK_URL) == [IsPartialDict(TOKEN)]
     await set_own_headers(house.ports, house.account.account_id, {})
-    account = await house.ports.storage.get(Account, house.account.account_id)
-    assert account is not None
-    assert account.webhook_headers is None
+    stored = await house.ports.storage.get(Account, house.account.account_id)
+    assert stored is not None
+    assert stored.webhook_headers is None
 
 
 @table(
