@@ -277,16 +277,23 @@ class KeyUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """An authenticated key that makes a request."""
+    """An authenticated key, or a signed-in person of the merchant, that makes a request."""
 
     account: Account
     mode: Mode
     key_id: str
+    """The public key, or the person's id."""
     terms: KeyTerms = _ALL
+    shops: tuple[str, ...] | None = None
+    """Shops to which the caller is limited; None: all. Objects of other shops are as if they did not exist."""
 
     @property
     def account_id(self) -> str:
         return self.account.id
+
+    def sees_shop(self, shop_id: str) -> bool:
+        """Return whether the caller may see objects of this shop."""
+        return self.shops is None or shop_id in self.shops
 
 
 def plain_name(text: str, whose: str) -> str:

@@ -1,0 +1,1 @@
+"""Figures about one account for its own people."""
