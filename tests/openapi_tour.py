@@ -270,6 +270,7 @@ async def _requests(tour: Tour) -> None:
     )
     await log.flush(house.ports)
     await tour.ask("GET", "/requests?status=404")
+    await tour.ask("GET", "/account")
 
 
 async def _proofs(tour: Tour) -> None:

@@ -4,6 +4,7 @@ It does not depend on the server. From the service it imports only the error cat
 pure code. Needs `pip install cambist[client]`.
 """
 
+from .account import Account
 from .clients import AsyncClient, Client, Health
 from .errors import NO_ANSWER, UNEXPECTED_ANSWER, Advice, CambistError, NoAnswer, RateLimit
 from .events import DeliveryStatus, EventRecord, EventType, WebhookEndpoint, WholeEvent
@@ -56,6 +57,7 @@ from .withdrawals import Withdrawal, WithdrawalItem, WithdrawalItemKind, Withdra
 __all__ = [
     "NO_ANSWER",
     "UNEXPECTED_ANSWER",
+    "Account",
     "Advice",
     "Amount",
     "AsyncClient",

@@ -9,6 +9,7 @@ import anyio
 import httpx
 import msgspec
 
+from .account import OwnAccount
 from .errors import FRAMES_HIDDEN, Answer, NoAnswer, RateLimit
 from .events import Events
 from .exchanges import Exchanges
@@ -84,6 +85,7 @@ class Merchant(Group[Face], Generic[Face]):
         self.events = Events(face)
         self.webhook_endpoints = WebhookEndpoints(face)
         self.request_log = RequestLog(face)
+        self.account = OwnAccount(face)
         self.sandbox = SandboxCalls(face)
 
     def __repr__(self) -> str:

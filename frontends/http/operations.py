@@ -4,6 +4,7 @@ and the answers are derived from the rows."""
 
 from typing import Any
 
+from .account import ACCOUNT
 from .charges import CHARGES
 from .clients import CLIENTS
 from .door.operation import Operation
@@ -50,6 +51,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *ENDPOINT,
     *WEBHOOK_ENDPOINTS,
     *REQUESTS,
+    *ACCOUNT,
     *SANDBOX,
     *LETTERS,
     *HEALTH,

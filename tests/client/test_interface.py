@@ -29,6 +29,7 @@ from cambist.core.usecases.sandbox import withdrawals as sandbox_withdrawals
 from cambist.core.usecases.settlement import payout_items
 from cambist.frontends import client
 from cambist.frontends.client import (
+    account,
     clients,
     money,
     request_log,
@@ -63,6 +64,7 @@ GROUPS = (
     client_events.Events,
     webhook_endpoints.WebhookEndpoints,
     request_log.RequestLog,
+    account.OwnAccount,
     sandbox.SandboxCalls,
 )
 NOT_CALLED = {

@@ -136,7 +136,7 @@ async def _applied_for(
     )
     judge_refund(case)
     payment, now = case.found, ports.clock.now()
-    approves_itself = _approval(settings, payment.mode) is RefundApproval.AUTO
+    approves_itself = approval_of(settings, payment.mode) is RefundApproval.AUTO
     unit[Payment].save(msgspec.structs.replace(payment, refund_pending=True))
     if approves_itself:
         await CARRY_OUT.plan(unit, refund_id, now + TEST_PAUSE if payment.mode is Mode.TEST else now, now)
@@ -157,7 +157,8 @@ async def _applied_for(
     )
 
 
-def _approval(settings: Settings, mode: Mode) -> RefundApproval:
+def approval_of(settings: Settings, mode: Mode) -> RefundApproval:
+    """Return how refund applications are approved in a mode (docs/refunds.md "Rules")."""
     usual = RefundApproval.MANUAL if mode is Mode.LIVE else RefundApproval.AUTO
     return settings.refund_approval or usual
 

@@ -22,8 +22,8 @@ from .meanings import meaning
 from .values import VALUES
 
 TAGS = (
-    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Requests", "Sandbox",
-    "Health",
+    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Requests", "Account",
+    "Sandbox", "Health",
 )  # fmt: skip
 """Tags in the order of the document."""
 VERSION = "1"
