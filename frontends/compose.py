@@ -11,6 +11,7 @@ from ..adapters.clock import ShiftingClock, SystemClock, VirtualClock
 from ..adapters.counters.memory import MemoryCounters
 from ..adapters.files.local import LocalFiles
 from ..adapters.ids import SeededIds, SystemIds
+from ..adapters.passwords.argon2 import Argon2Passwords
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
 from ..adapters.storage.encrypted_notes import EncryptedNotes
@@ -147,6 +148,8 @@ async def open_house(
             vault=vault,
             urls=urls,
             alarms=providers.alarms(),
+            passwords=Argon2Passwords(),
+            mailer=providers.mailer,
             test_data_days=settings.test_data_days,
             four_eyes=FourEyes(
                 acts=frozenset(settings.four_eyes),

@@ -26,6 +26,7 @@ from ..ports.deposits import DepositWatcher, DepositWatchers
 from ..ports.faults import NotConfigured
 from ..ports.files import FileStore
 from ..ports.kyc import KycVerifier, SandboxVerifier
+from ..ports.mailer import Mailer
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
@@ -58,6 +59,8 @@ class Providers:
         self._tools = Tools(mode=Mode.LIVE.value, files=self.files, **msgspec.structs.asdict(tools))
         self.live_simulators: list[str] = []
         """Simulators of live mode, used or refused: the setting and the adapter's name."""
+        self.mailer: Mailer | None = None
+        """An alarm channel that also sends letters to people."""
         self.has_verifier = True
         """Whether the verifier of live mode may verify people."""
 
@@ -229,6 +232,7 @@ class Providers:
         channels: dict[str, Alarms] = {each.name: each for each in found}
         if len(channels) < len(found) or any("/" in name for name in channels):
             raise PluginError("alarm channels need names of their own, without a slash: what was told is kept by them")
+        self.mailer = next((each for each in found if isinstance(each, Mailer)), None)
         hours = settings.alarm_backup_hours
         return AlarmChannels(
             channels=channels,

@@ -14,7 +14,9 @@ from .counters import RateCounters
 from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
+from .mailer import Mailer
 from .notifier import Notifier
+from .passwords import PasswordHasher
 from .payouts import Senders
 from .queue import Queue
 from .rates import RateSources
@@ -67,6 +69,9 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     vault: Vault
     urls: Urls
+    passwords: PasswordHasher
+    mailer: Mailer | None = None
+    """Sends letters to merchants' people; None: e-mail is not connected, and links are shown to operators instead."""
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)
     """Verifiers by name that begin no new checks: they only answer for their existing ones."""
     has_verifier: bool = True

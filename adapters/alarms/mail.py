@@ -1,11 +1,12 @@
-"""Alarms by e-mail, over SMTP with TLS. A message that is sent again keeps its Message-ID, so that mailboxes show it
-once."""
+"""Alarms and letters by e-mail, over SMTP with TLS. A message that is sent again keeps its Message-ID, so that
+mailboxes show it once."""
 
 import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime
@@ -15,6 +16,7 @@ from aiosmtplib import SMTP
 
 from ...ports.alarms import Alarm
 from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ...ports.mailer import MailMessage
 from .texts import body_of, plain, subject_of
 
 LONGEST = 20_000
@@ -28,7 +30,7 @@ log = logging.getLogger("cambist.alarms")
 
 
 class MailAlarms:
-    """Implement the ports Alarms and TellsMerchants."""
+    """Implement the ports Alarms, TellsMerchants and Mailer."""
 
     name = "email"
     mirrors = False
@@ -63,11 +65,18 @@ class MailAlarms:
 
     async def tell(self, alarm: Alarm) -> None:
         """Send one message to all recipients. Raises: the same as the port."""
-        await self._deliver(alarm, self._recipients)
+        await self._deliver(self._message(alarm, self._recipients), self._recipients)
 
     async def tell_merchant(self, address: str, alarm: Alarm) -> None:
         """Send a message to this address only. Raises: the same as the port."""
-        await self._deliver(alarm, (address,))
+        await self._deliver(self._message(alarm, (address,)), (address,))
+
+    async def send(self, message: MailMessage) -> None:
+        """Send a letter to one person. Raises: the same as the port Mailer."""
+        letter = self._new(message.id, (message.to,), message.subject)
+        letter["Date"] = format_datetime(datetime.now(UTC))
+        letter.set_content(message.text)
+        await self._deliver(letter.as_bytes(), (message.to,))
 
     async def check(self) -> None:
         """Log in and disconnect. Raises: NotConfigured; Unavailable."""
@@ -77,8 +86,7 @@ class MailAlarms:
         except TimeoutError:
             raise Unavailable(f"e-mail: no answer within {self._limit:g} s") from None
 
-    async def _deliver(self, alarm: Alarm, recipients: Sequence[str]) -> None:
-        message = self._message(alarm, recipients)
+    async def _deliver(self, message: bytes, recipients: Sequence[str]) -> None:
         lost: type[Fault] = Unavailable
         try:
             async with asyncio.timeout(self._limit), self._connected() as server:
@@ -143,18 +151,23 @@ class MailAlarms:
             server.close()
 
     def _message(self, alarm: Alarm, recipients: Sequence[str]) -> bytes:
-        message = EmailMessage(policy=SMTP_POLICY)
-        message["From"] = self._sender
-        message["To"] = ", ".join(recipients)
         # Our texts are ASCII. In encoded words the library sometimes loses a space.
-        message["Subject"] = plain(subject_of(alarm)).encode("ascii", "replace").decode()
+        subject = plain(subject_of(alarm)).encode("ascii", "replace").decode()
+        message = self._new(alarm.id, recipients, subject)
         message["Date"] = format_datetime(alarm.at)
-        message["Message-ID"] = f"<{alarm.id}@{self._sender.rpartition('@')[2]}>"
-        message["Auto-Submitted"] = "auto-generated"
         if alarm.is_urgent:
             message["Importance"] = "high"
         message.set_content(body_of(alarm, LONGEST))
         return message.as_bytes()
+
+    def _new(self, message_id: str, recipients: Sequence[str], subject: str) -> EmailMessage:
+        message = EmailMessage(policy=SMTP_POLICY)
+        message["From"] = self._sender
+        message["To"] = ", ".join(recipients)
+        message["Subject"] = subject
+        message["Message-ID"] = f"<{message_id}@{self._sender.rpartition('@')[2]}>"
+        message["Auto-Submitted"] = "auto-generated"
+        return message
 
 
 def _require(server: SMTP, extension: str) -> None:

@@ -39,6 +39,7 @@ from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
 from .payments.receipt_sales import SALE, write_sale
+from .people.letters import SEND, send_letter
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
 from .refunds.giving_up import give_up
 from .refunds.receipts import BACK, write_back
@@ -112,5 +113,6 @@ JOB_KINDS = (
     JobKind(COMPARE.kind, compare_day),
     JobKind(OWN_DAILY.kind, open_own_daily),
     JobKind(TIDY_UPLOAD, tidy_upload),
+    JobKind(SEND.kind, send_letter),
 )
 """All kinds. A new kind is a new row here."""

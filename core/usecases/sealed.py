@@ -22,6 +22,7 @@ from ..domain.operators.pending_acts import PendingAct
 from ..domain.payloads import Payload
 from ..domain.payments.payer_contact import PayerContact, payer_contact
 from ..domain.payments.payments import Payment
+from ..domain.people.people import Invitation, Letter, User
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from ..domain.webhooks.endpoints import WebhookEndpoint
@@ -46,6 +47,26 @@ def webhook_headers_place(holder: str) -> str:
     """Associated data of the static headers of an account's own or a further webhook endpoint."""
     table = "webhook_endpoints.headers" if holder.startswith(ids.ENDPOINT) else "accounts.webhook_headers"
     return f"{table}:{holder}"
+
+
+def user_email_place(user_id: str) -> str:
+    return f"users.email:{user_id}"
+
+
+def password_place(user_id: str) -> str:
+    return f"users.password:{user_id}"
+
+
+def totp_place(user_id: str) -> str:
+    return f"users.totp:{user_id}"
+
+
+def invitation_email_place(invitation_id: str) -> str:
+    return f"invitations.email:{invitation_id}"
+
+
+def letter_place(letter_id: str) -> str:
+    return f"letters.body:{letter_id}"
 
 
 def payer_name_place(payment_id: str) -> str:
@@ -447,6 +468,12 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(WebhookEndpoint, "secret", webhook_secret_place),
     SealedField(WebhookEndpoint, "previous_secret", webhook_secret_place),
     SealedField(WebhookEndpoint, "headers", webhook_headers_place),
+    SealedField(User, "email", user_email_place),
+    SealedField(User, "password", password_place),
+    SealedField(User, "totp", totp_place),
+    SealedField(User, "totp_pending", totp_place),
+    SealedField(Invitation, "email", invitation_email_place),
+    SealedField(Letter, "body", letter_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

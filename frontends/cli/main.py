@@ -25,6 +25,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "terminal": "terminals",
         "key": "keys",
         "client": "clients",
+        "user": "users",
     },
     "Money": {
         "payment": "payments",

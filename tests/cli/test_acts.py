@@ -146,6 +146,10 @@ GUARDED_COMMANDS: dict[str, str] = {
 FREE_COMMANDS: dict[str, str] = {
     "account create": "a new account holds nothing and can send nothing",
     "account endpoint": "switches an endpoint that the merchant made",
+    "user invite": "a person of the merchant's, with the rights of the role",
+    "user disable": "allows less",
+    "user enable": "the person's roles are as they were",
+    "user reset": "the person must set a new password, and gets no new right",
     "account headers": "what a receiver that stays the same is sent beside its events",
     "shop rename": "a name",
     "shop disable": "takes less",
@@ -189,8 +193,8 @@ FREE_COMMANDS: dict[str, str] = {
 READS = frozenset(
     (
         "serve", "api", "worker", "migrate", "config check", "console", "account endpoints", "account list",
-        "account show", "shop list", "terminal list", "key list", "client list", "payment suspense", "refund list",
-        "exchange list", "exchange show", "exchange suspense", "payout items", "payout list", "wallet addresses",
+        "user list", "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
+        "refund list", "exchange list", "exchange show", "exchange suspense", "payout items", "payout list", "wallet addresses",
         "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "act list",
         "act show", "operation list", "operator list", "doctor", "alarm list", "gateway banks", "gateway list",
         "provider check", "notice list", "event list", "logs tail", "vault new", "vault status", "backup",

@@ -50,6 +50,11 @@ NOT_SEALED = {
     "Exchange.active_slot": "a digest under the pepper",
     "Upload.holder": "a digest under the pepper",
     "Operator.digest": "a digest under the pepper",
+    "User.email_digest": "a digest under the pepper",
+    "User.recovery": "digests of random codes",
+    "Invitation.email_digest": "a digest under the pepper",
+    "Invitation.token_digest": "a digest of a random token",
+    "ResetToken.email_digest": "a digest under the pepper",
     "JournalEntry.seal": "a link of the ledger's chain, and a tag, for which that of the head stands",
     "AuditEntry.seal": "the same of the audit log's",
     "ChainHead.seal": "a link of a chain",
@@ -145,7 +150,8 @@ def sealed_records(vault: SealedVault, count: int, prefix: str = "old") -> list[
         fields = [field for field in SEALED if field.record is kind]
         for number in range(count):
             record_id = f"{prefix}-{number}"
-            unique = {"phone_digest": f"{prefix}{number}".encode()} if "phone_digest" in get_type_hints(kind) else {}
+            digests = ("phone_digest", "email_digest", "token_digest")
+            unique = {name: f"{prefix}{number}".encode() for name in digests if name in get_type_hints(kind)}
             values = {
                 field.name: field.mark + vault.seal(plain_of(field, record_id), field.place(record_id))
                 for field in fields

@@ -35,6 +35,8 @@ from ....core.domain.payments.payments import Payment
 from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.suspense import Suspense
 from ....core.domain.payments.tallies import Tally, Turnover
+from ....core.domain.people.guesses import GuessCount
+from ....core.domain.people.people import Invitation, Letter, Membership, ResetToken, Session, User
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
 from ....core.domain.settlement.rates import KnownRate
@@ -278,10 +280,31 @@ CATALOGUE: tuple[Table, ...] = (
     Table(
         AuditEntry,
         "audit",
-        indexes=(("object_id", "id"), ("operator", "id"), ("act", "id"), ("at", "id"), ("number", "id")),
+        indexes=(
+            ("object_id", "id"),
+            ("operator", "id"),
+            ("act", "id"),
+            ("at", "id"),
+            ("number", "id"),
+            ("account_id", "id"),
+        ),
         append_only=True,
         set_later=("number", "seal"),
     ),
+    # Some per account.
+    Table(User, "users", uniques=(Unique("users_email", ("email_digest",)),), fixed=("created_at",), narrow=True),
+    Table(Membership, "memberships", indexes=(("account_id", "id"), ("user_id", "id")), narrow=True),
+    Table(
+        Invitation,
+        "invitations",
+        uniques=(Unique("invitations_token", ("token_digest",)),),
+        indexes=(("account_id", "created_at", "id"),),
+        narrow=True,
+    ),
+    Table(Session, "sessions", indexes=(("user_id", "created_at", "id"), ("seen_at", "id")), narrow=True),
+    Table(ResetToken, "reset_tokens", indexes=(("user_id", "id"),), narrow=True),
+    Table(GuessCount, "guess_counts", narrow=True),
+    Table(Letter, "letters", narrow=True),
     # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
     Table(
         PendingAct,

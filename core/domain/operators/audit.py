@@ -27,6 +27,7 @@ from ..kyc.clients import Client
 from ..notices import NoticeAddress
 from ..payments.payments import Payment
 from ..payments.suspense import Suspense
+from ..people.people import Invitation, Membership, User
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
 from ..settlement.withdrawals import Withdrawal
@@ -113,6 +114,9 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Breaker: ("next_probe_at", "probes"),
     NoticeAddress: ("former_until",),
     Operator: ("name", "ended_at"),
+    User: ("disabled_at", "security"),
+    Membership: ("role", "shops", "live"),
+    Invitation: ("role", "shops", "live", "accepted_at", "revoked_at"),
     Installation: ("held_since", "held_because", "as_of"),
 }
 """Fields of a record that an audit row may contain. An account's settings are included, too; of a secret only whether

@@ -42,6 +42,8 @@ from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
+from ...domain.people.guesses import GuessCount
+from ...domain.people.people import Invitation, Letter, Membership, ResetToken, Session, User
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import KnownRate
@@ -191,6 +193,13 @@ STAYS: Mapping[type[Any], str] = {
     Terminal: "terminals are the same in both modes",
     AuditEntry: "what operators did is never forgotten",
     Operator: "is no account's",
+    User: "a person, of live mode and test mode alike",
+    Membership: "a person's access to both modes",
+    Invitation: "an invitation to both modes",
+    Session: "a signed-in browser; it ends by itself",
+    ResetToken: "a person's link; it ends by itself",
+    GuessCount: "guards the sign-in",
+    Letter: "a letter to a person, which is sent within hours",
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     Movement: "as the journal: the counter-entry is a movement, too",

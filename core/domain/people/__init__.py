@@ -1,0 +1,1 @@
+"""People of merchants: users, roles, sessions."""

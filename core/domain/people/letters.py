@@ -1,0 +1,81 @@
+"""Texts of letters to merchants' people, by language and kind: subject and body."""
+
+from collections.abc import Mapping
+
+Texts = Mapping[str, tuple[str, str]]
+
+_EN: Texts = {
+    "invitation": (
+        "Invitation to {account}",
+        "You are invited to work with {account} as {role}.\n\n"
+        "Open this link within 7 days, and choose a password:\n{link}\n\n"
+        "If you do not know {account}, ignore this letter.\n",
+    ),
+    "reset": (
+        "A new password for the dashboard",
+        "Somebody asked for a new password for your address.\n\n"
+        "Open this link within 30 minutes, and choose one:\n{link}\n\n"
+        "If it was not you, ignore this letter: nothing changes.\n",
+    ),
+    "new_device": (
+        "New sign-in to the dashboard",
+        "Somebody signed in with your account.\n\nWhen: {when}\nBrowser: {device}\nNetwork: {network}\n\n"
+        "If it was not you, change your password and end all sessions: {link}\n",
+    ),
+    "security": (
+        "Your sign-in changed",
+        "{what}\n\nWhen: {when}\n\nIf it was not you, reset your password and end all sessions: {link}\n",
+    ),
+    "role": ("Your role in {account} changed", "Your role in {account} is now {role}.\n\n{link}\n"),
+    "removed": ("You left {account}", "You no longer have access to {account}.\n"),
+}
+
+_RU: Texts = {
+    "invitation": (
+        "Приглашение в {account}",
+        "Вас приглашают работать с {account}, роль: {role}.\n\n"
+        "Откройте ссылку в течение 7 дней и задайте пароль:\n{link}\n\n"
+        "Если вы не знаете {account}, ничего не делайте.\n",
+    ),
+    "reset": (
+        "Новый пароль для кабинета",
+        "Кто-то запросил новый пароль для вашего адреса.\n\n"
+        "Откройте ссылку в течение 30 минут и задайте пароль:\n{link}\n\n"
+        "Если это были не вы, ничего не делайте: пароль останется прежним.\n",
+    ),
+    "new_device": (
+        "Новый вход в кабинет",
+        "Кто-то вошёл под вашим именем.\n\nКогда: {when}\nБраузер: {device}\nСеть: {network}\n\n"
+        "Если это были не вы, смените пароль и завершите все сеансы: {link}\n",
+    ),
+    "security": (
+        "Изменился способ входа",
+        "{what}\n\nКогда: {when}\n\nЕсли это были не вы, задайте новый пароль и завершите все сеансы: {link}\n",
+    ),
+    "role": ("Ваша роль в {account} изменилась", "Ваша роль в {account} теперь: {role}.\n\n{link}\n"),
+    "removed": ("Доступ к {account} закрыт", "У вас больше нет доступа к {account}.\n"),
+}
+
+TEXTS: Mapping[str, Texts] = {"en": _EN, "ru": _RU}
+
+CHANGES: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "password": "Your password was changed.",
+        "totp": "An authenticator app was set up.",
+        "totp_removed": "The authenticator app was removed.",
+        "recovery": "A recovery code was used.",
+        "reset": "An operator reset your sign-in.",
+        "passkey": "A passkey was added.",
+        "passkey_removed": "A passkey was removed.",
+    },
+    "ru": {
+        "password": "Пароль изменён.",
+        "totp": "Подключено приложение с кодами.",
+        "totp_removed": "Приложение с кодами отключено.",
+        "recovery": "Использован запасной код.",
+        "reset": "Оператор сбросил ваш способ входа.",
+        "passkey": "Добавлен ключ доступа.",
+        "passkey_removed": "Ключ доступа удалён.",
+    },
+}
+"""Sentences of the letter `security`."""

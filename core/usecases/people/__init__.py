@@ -1,0 +1,1 @@
+"""Sign-in, sessions and membership of merchants' people."""
