@@ -78,6 +78,7 @@ _ENTRIES = (
     Entry("PERSON_RIGHT_MISSING", 403, "The person's role lacks the right: `details.right`; dashboard only"),
     Entry("SECOND_FACTOR_NEEDED", 403, "The role needs an authenticator app in live mode; dashboard only"),
     Entry("STEP_UP_NEEDED", 403, "The person must confirm the password first; dashboard only"),
+    Entry("FORM_REFUSED", 403, "The form is not from this page: open the page again; dashboard only"),
     Entry("LIVE_MODE_DENIED", 403, "The person may work in test mode only; dashboard only"),
     Entry("NO_ACCOUNT", 403, "The person belongs to no account, or not to this one; dashboard only"),
     Entry("SHOP_DISABLED", 403, "The shop takes no new payments"),

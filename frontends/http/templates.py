@@ -13,15 +13,16 @@ PAGES = Path(__file__).parent / "pages"
 
 
 @cache
-def read_asset(name: str, media_type: str) -> Packed:
-    """Return a file of `pages/`, read on first use."""
-    return pack((PAGES / name).read_bytes(), media_type)
+def read_asset(name: str, media_type: str, folder: Path = PAGES) -> Packed:
+    """Return a file of `pages/` or another folder, read on first use."""
+    return pack((folder / name).read_bytes(), media_type)
 
 
 class Templates:
-    """The templates of one router. All of them can use `values`."""
+    """The templates of one router, in a folder. All of them can use `values`."""
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *, folder: Path = PAGES, **values: Any) -> None:
+        self._folder = folder
         self._values = values
 
     def draw(self, template: str, **values: Any) -> str:
@@ -34,7 +35,7 @@ class Templates:
         import jinja2
 
         made = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(PAGES),
+            loader=jinja2.FileSystemLoader(self._folder),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             auto_reload=False,

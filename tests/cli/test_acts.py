@@ -194,7 +194,8 @@ READS = frozenset(
     (
         "serve", "api", "worker", "migrate", "config check", "console", "account endpoints", "account list",
         "user list", "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
-        "refund list", "exchange list", "exchange show", "exchange suspense", "payout items", "payout list", "wallet addresses",
+        "refund list", "exchange list", "exchange show", "exchange suspense", "payout items", "payout list",
+        "wallet addresses",
         "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "act list",
         "act show", "operation list", "operator list", "doctor", "alarm list", "gateway banks", "gateway list",
         "provider check", "notice list", "event list", "logs tail", "vault new", "vault status", "backup",

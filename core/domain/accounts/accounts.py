@@ -286,6 +286,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     terms: KeyTerms = _ALL
     shops: tuple[str, ...] | None = None
     """Shops to which the caller is limited; None: all. Objects of other shops are as if they did not exist."""
+    is_person: bool = False
+    """Whether it is a person at the dashboard, who may refund even if the refund API is off."""
 
     @property
     def account_id(self) -> str:
@@ -294,6 +296,12 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     def sees_shop(self, shop_id: str) -> bool:
         """Return whether the caller may see objects of this shop."""
         return self.shops is None or shop_id in self.shops
+
+    def require_shop(self, shop_id: str | None) -> None:
+        """Refuse a list without a shop, or of another shop, to a caller who is limited to shops. Raises: Refusal
+        SHOP_NOT_FOUND."""
+        if self.shops is not None and (shop_id is None or shop_id not in self.shops):
+            raise Refusal("SHOP_NOT_FOUND", "Name one of the shops that you may see")
 
 
 def plain_name(text: str, whose: str) -> str:

@@ -113,6 +113,17 @@ async def list_audit(
         return await unit[AuditEntry].find(order="-id", limit=limit, **criteria)
 
 
+async def list_account_audit(
+    ports: Ports, account_id: str, *, before: str | None = None, limit: int
+) -> list[AuditEntry]:
+    """Return the newest rows about an account, or those before the row `before`."""
+    criteria: dict[str, Any] = {"account_id": account_id}
+    if before is not None:
+        criteria["id"] = Below(before)
+    async with ports.storage.unit() as unit:
+        return await unit[AuditEntry].find(order="-id", limit=limit, **criteria)
+
+
 def _entry(ports: Ports, act: Act, at: datetime, account_id: str | None, before: str, after: str) -> AuditEntry:
     return AuditEntry(
         id=ids.prefixed(PREFIX, ports.ids.uuid()),

@@ -63,6 +63,7 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
     wanted = _read(caller, asked)
+    caller.require_shop(wanted.kind.get("shop_id"))
     if "shop_id" in wanted.kind:
         shop = await ports.storage.get(Shop, wanted.kind["shop_id"])
         if shop is None or shop.account_id != caller.account_id:

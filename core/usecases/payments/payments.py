@@ -144,6 +144,8 @@ async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
         payment = await ports.storage.get(Payment, payment_id)
     if payment is None or payment.account_id != caller.account_id or payment.mode is not caller.mode:
         raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
+    if not caller.sees_shop(payment.shop_id):
+        raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
     return payment
 
 

@@ -83,7 +83,7 @@ async def invite(
     link = f"{ports.urls.app_url}/invite?token={token}"
 
     async def work(unit: Unit) -> NewInvitation:
-        now = ports.clock.now()
+        now = ports.clock.real()
         account = await unit[Account].get(account_id) if ids.is_prefixed(ids.ACCOUNT, account_id) else None
         if account is None:
             raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
@@ -136,7 +136,7 @@ async def open_invitations(unit: Unit, account_id: str, now: datetime) -> list[I
 async def list_invitations(ports: Ports, account_id: str) -> list[tuple[Invitation, str]]:
     """Return the open invitations of an account with their addresses, newest first."""
     async with ports.storage.unit() as unit:
-        found = await open_invitations(unit, account_id, ports.clock.now())
+        found = await open_invitations(unit, account_id, ports.clock.real())
     return [(each, invited_email(ports, each)) for each in found]
 
 
@@ -146,7 +146,7 @@ async def revoke_invitation(ports: Ports, actor: Actor, invitation_id: str) -> I
     ports = by_person(ports, actor, "person.revoke_invitation", invitation_id)
 
     async def work(unit: Unit) -> Invitation:
-        now = ports.clock.now()
+        now = ports.clock.real()
         found = await unit[Invitation].get(invitation_id) if ids.is_prefixed(INVITATION, invitation_id) else None
         if found is None or found.account_id != actor.account.id or not found.is_open(now):
             raise _no_invitation()
@@ -186,7 +186,7 @@ async def accept_invitation(ports: Ports, token: str, password: str, language: s
         await require_password(ports, user, password)
 
     async def work(unit: Unit) -> User:
-        now = ports.clock.now()
+        now = ports.clock.real()
         invitation, account = await _find(ports, unit, token)
         await _require_inviter(unit, invitation)
         user = await user_by_email(ports, unit, shown.email)
@@ -232,7 +232,7 @@ async def _require_inviter(unit: Unit, invitation: Invitation) -> None:
 async def _find(ports: Ports, unit: Unit, token: str) -> tuple[Invitation, Account]:
     found = await unit[Invitation].find(token_digest=bytes.fromhex(token_digest(token)), limit=1)
     account = await unit[Account].get(found[0].account_id) if found else None
-    if not found or account is None or not found[0].is_open(ports.clock.now()):
+    if not found or account is None or not found[0].is_open(ports.clock.real()):
         raise _no_invitation()
     return found[0], account
 

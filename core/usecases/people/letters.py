@@ -26,7 +26,7 @@ def add_letter(ports: Ports, unit: Unit, to: str, kind: str, language: str, valu
     if ports.mailer is None:
         return False
     subject, text = TEXTS[language][kind]
-    now = ports.clock.now()
+    now = ports.clock.real()
     letter_id = f"{PREFIX}{ports.ids.uuid()}"
     message = MailMessage(id=letter_id, to=to, subject=subject.format(**values), text=text.format(**values))
     body = ports.vault.seal(msgspec.json.encode(message), letter_place(letter_id))
@@ -51,7 +51,7 @@ async def send_letter(ports: Ports, job: Job) -> None:
         if job.attempts > len(_PAUSES):
             await _done(ports, letter, job)
         else:
-            await reschedule_at(ports, job, ports.clock.now() + _PAUSES[job.attempts - 1])
+            await reschedule_at(ports, job, ports.clock.real() + _PAUSES[job.attempts - 1])
     else:
         await _done(ports, letter, job)
 

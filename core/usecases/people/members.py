@@ -145,7 +145,7 @@ async def switch_user(ports: Ports, named: str, *, enabled: bool) -> User:
         found = await find_user(ports, unit, named)
         if (found.disabled_at is None) is enabled:
             return found
-        return unit[User].save(secured(found, disabled_at=None if enabled else ports.clock.now()))
+        return unit[User].save(secured(found, disabled_at=None if enabled else ports.clock.real()))
 
     return await retrying(ports.storage, work)
 

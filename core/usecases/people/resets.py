@@ -29,7 +29,7 @@ async def new_reset_link(ports: Ports, email: str, *, mails: bool) -> str | None
     link = f"{ports.urls.app_url}/reset?token={token}"
 
     async def work(unit: Unit) -> str | None:
-        now = ports.clock.now()
+        now = ports.clock.real()
         user = await user_by_email(ports, unit, email)
         if user is None or user.disabled_at is not None:
             return None
@@ -87,7 +87,7 @@ async def reset_password(ports: Ports, token: str, password: str) -> User:
 
 async def _find(ports: Ports, unit: Unit, token: str) -> User | None:
     found = await unit[ResetToken].get(token_digest(token))
-    if found is None or found.expires_at <= ports.clock.now():
+    if found is None or found.expires_at <= ports.clock.real():
         return None
     user = await unit[User].get(found.user_id)
     if user is None or user.disabled_at is not None:

@@ -75,12 +75,12 @@ def may(actor: Actor, right: PersonRight, *, confirmed: bool = True) -> bool:
     """Return whether the person may do what needs this right. With `confirmed=False`, whether the role has it at all,
     for menus and buttons."""
     found = grant(actor.role, right, actor.mode)
-    if found is None or (actor.mode is Mode.LIVE and _lacks_factor(actor)):
+    if found is None or (actor.mode is Mode.LIVE and lacks_factor(actor)):
         return found is not None and right is PersonRight.READ
     return not (confirmed and found.step_up and not actor.stepped_up)
 
 
-def _lacks_factor(actor: Actor) -> bool:
+def lacks_factor(actor: Actor) -> bool:
     """Return whether a person with a money role has neither passkey nor authenticator app. Such a person only reads in
     live mode."""
     by_passkey = actor.session.method == "passkey"
@@ -95,7 +95,7 @@ def require(actor: Actor, right: PersonRight) -> None:
         raise Refusal(
             "PERSON_RIGHT_MISSING", f"Your role, {actor.role}, lacks the right {right}", details={"right": right.value}
         )
-    if actor.mode is Mode.LIVE and _lacks_factor(actor):
+    if actor.mode is Mode.LIVE and lacks_factor(actor):
         raise Refusal("SECOND_FACTOR_NEEDED", "Set up an authenticator app first: your role works with live money")
     raise Refusal("STEP_UP_NEEDED", "Confirm that it is you: enter your password again")
 
@@ -124,7 +124,7 @@ async def start_session(
     token = ports.ids.secret(_TOKEN_BYTES)
 
     async def work(unit: Unit) -> Session:
-        now = ports.clock.now()
+        now = ports.clock.real()
         user = await unit[User].get(user_id)
         found = await unit[Membership].find(user_id=user_id, order="id", limit=1000)
         found = [each for each in found if account_id in (None, each.account_id)]
@@ -159,7 +159,7 @@ async def start_session(
 
 async def find_actor(ports: Ports, token: str) -> Actor | None:
     """Return the person of a session. None: the session is unknown, ended or expired, or the person was removed."""
-    now = ports.clock.now()
+    now = ports.clock.real()
     async with ports.storage.unit() as unit:
         session = await unit[Session].get(token_digest(token))
         if session is None:
@@ -183,6 +183,7 @@ async def find_actor(ports: Ports, token: str) -> Actor | None:
             key_id=user.id,
             terms=KeyTerms(rights=api_rights(membership.role, session.mode)),
             shops=membership.shops,
+            is_person=True,
         ),
         stepped_up=since is not None and now - since < STEP_UP_LIVES,
     )
@@ -216,7 +217,7 @@ async def change_session(
     token = ports.ids.secret(_TOKEN_BYTES)
 
     async def work(unit: Unit) -> Session:
-        now = ports.clock.now()
+        now = ports.clock.real()
         before = await unit[Session].get(actor.session.id)
         wanted = account_id or actor.session.account_id
         membership = await unit[Membership].get(membership_id(wanted, actor.user.id))

@@ -11,13 +11,14 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ....ports.vault import VaultError
+from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.people.guesses import GuessCount, budget_of, counted
 from ...domain.people.passwords import given_password, recovery_digest, totp_step
 from ...domain.people.people import User, read_email
 from ..sealed import password_place, totp_place
 from ..units import retrying
-from .users import email_digest, user_by_email, warn_of_change
+from .users import email_digest, user_by_email, warn_of_change, write_to
 
 _DEVICE = "people.device"
 _HALF = "people.half"
@@ -46,7 +47,7 @@ def is_known_device(ports: Ports, user_id: str, token: str) -> bool:
 
 def half_token(ports: Ports, user: User) -> str:
     """Return a token of a person whose password was right, for the step that asks for a code."""
-    until = int((ports.clock.now() + _HALF_LIVES).timestamp())
+    until = int((ports.clock.real() + _HALF_LIVES).timestamp())
     said = f"{user.id}.{user.security}.{until}"
     return f"{said}.{ports.vault.tag(said.encode(), _HALF).hex()}"
 
@@ -55,7 +56,7 @@ async def half_signed_in(ports: Ports, token: str) -> User | None:
     """Return the person of such a token. None: it is invalid or expired."""
     said, _, tag = token.rpartition(".")
     parts = said.split(".")
-    if len(parts) != 3 or not _fits(ports, tag, said, _HALF) or int(parts[2]) < ports.clock.now().timestamp():
+    if len(parts) != 3 or not _fits(ports, tag, said, _HALF) or int(parts[2]) < ports.clock.real().timestamp():
         return None
     user = await ports.storage.get(User, parts[0])
     return user if user is not None and str(user.security) == parts[1] and user.disabled_at is None else None
@@ -161,7 +162,7 @@ async def _take(ports: Ports, name: str) -> None:
     TOO_MANY_GUESSES."""
 
     async def work(unit: Unit) -> None:
-        now = ports.clock.now()
+        now = ports.clock.real()
         found = await unit[GuessCount].get(name)
         if found is not None and found.is_spent(budget_of(name), now):
             raise Refusal(
@@ -187,3 +188,14 @@ async def _give_back(ports: Ports, name: str) -> None:
             unit[GuessCount].save(msgspec.structs.replace(found, count=found.count - 1))
 
     await retrying(ports.storage, work)
+
+
+async def warn_of_sign_in(ports: Ports, user: User, device: str, network: str) -> None:
+    """Write to the person about a sign-in in a browser that was not seen before."""
+
+    async def work(unit: Unit) -> None:
+        values = {"when": iso(ports.clock.real()), "device": device, "network": network}
+        write_to(ports, unit, user, "new_device", {**values, "link": f"{ports.urls.app_url}/profile"})
+
+    if ports.mailer is not None:
+        await retrying(ports.storage, work)

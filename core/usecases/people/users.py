@@ -58,7 +58,7 @@ def new_user(ports: Ports, address: str, language: str) -> User:
         id=user_id,
         email=ports.vault.seal(address.encode(), user_email_place(user_id)),
         email_digest=email_digest(ports, address),
-        created_at=ports.clock.now(),
+        created_at=ports.clock.real(),
         language=language,
     )
 
@@ -77,4 +77,4 @@ def warn_of_change(ports: Ports, unit: Unit, user: User, change: str) -> None:
     """Add the letter that tells the person of a changed sign-in; `change` is a key of CHANGES."""
     link = f"{ports.urls.app_url}/profile"
     what = CHANGES[user.language][change]
-    write_to(ports, unit, user, "security", {"what": what, "when": iso(ports.clock.now()), "link": link})
+    write_to(ports, unit, user, "security", {"what": what, "when": iso(ports.clock.real()), "link": link})

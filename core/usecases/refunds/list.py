@@ -40,6 +40,7 @@ async def list_refunds(
     require_refunds(caller)
     number, size = read_page()
     criteria = _read(caller, asked)
+    caller.require_shop(criteria.get("shop_id"))
     if criteria.keys() == {"account_id", "mode", "created_at"}:
         long = LongList(kind=Refund, caller=caller, name="refunds", made=criteria["created_at"])
         return await long_page(ports, long, number, size)

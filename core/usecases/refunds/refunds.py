@@ -40,7 +40,7 @@ def require_refunds(caller: Caller) -> None:
     """Refuse the refund endpoints until the refund API is enabled for the account (docs/refunds.md "Asking for one").
     Raises: Refusal NOT_FOUND.
     """
-    if not caller.account.settings.refunds:
+    if not caller.account.settings.refunds and not caller.is_person:
         raise Refusal("NOT_FOUND", "Endpoint not found: refunds are not on for this account")
 
 
@@ -59,6 +59,8 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
             payment = await _payment(unit, order.payment_id)
             if payment is not None and (payment.account_id, payment.mode) != (caller.account_id, caller.mode):
                 payment = None
+            if payment is not None and not caller.sees_shop(payment.shop_id):
+                payment = None
             key_record = lock(refund_id)
             brought_in = await unit[Refund].get(refund_id)
             if brought_in is not None:
@@ -72,7 +74,8 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
                 await yield_to_maker(unit, lock)
                 raise
             unit[IdempotencyKey].add(key_record)
-            return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id))
+            applicant = caller.key_id if caller.is_person else None
+            return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id, applicant=applicant))
 
         return await retrying(ports.storage, work)
 
@@ -173,6 +176,8 @@ async def get_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
 async def _own(unit: Unit, caller: Caller, refund_id: str) -> Refund:
     refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
     if refund is None or (refund.account_id, refund.mode) != (caller.account_id, caller.mode):
+        raise _not_found()
+    if not caller.sees_shop(refund.shop_id):
         raise _not_found()
     return refund
 

@@ -1,0 +1,87 @@
+"""API keys that a merchant's people make, change and end (docs/dashboard.md "API keys")."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ...domain.accounts.accounts import ApiKey
+from ...domain.accounts.key_terms import Right, read_rights
+from ...domain.errors import Refusal
+from ...domain.people.roles import PersonRight, key_rights
+from ..accounts.accounts import get_account
+from ..accounts.keys import NewKey, create_key, end_key, rotate_key
+from .sessions import Actor, by_person, require
+
+
+class KeyInForce(msgspec.Struct, frozen=True, kw_only=True):
+    """A key pair that works now, and when it was last used."""
+
+    key: ApiKey
+    used_at: datetime | None
+    is_within: bool
+    """Whether the person may rotate and end it: it has no right that the person's keys may not have."""
+
+
+async def list_keys(ports: Ports, actor: Actor) -> list[KeyInForce]:
+    """Return the account's key pairs of the present mode that work now, newest first. Raises: Refusal
+    PERSON_RIGHT_MISSING."""
+    require_keys(actor)
+    view = await get_account(ports, actor.account.id)
+    now = ports.clock.real()
+    return [
+        KeyInForce(key=key, used_at=view.uses.get(key.id), is_within=_is_within(actor, key.rights))
+        for key in view.keys
+        if key.mode is actor.mode and (key.ends_at is None or key.ends_at > now)
+    ]
+
+
+def require_keys(actor: Actor) -> None:
+    """Raise Refusal PERSON_RIGHT_MISSING unless the role works with keys."""
+    require(msgspec.structs.replace(actor, stepped_up=True), PersonRight.KEYS)
+
+
+def _is_within(actor: Actor, rights: Sequence[str] | None) -> bool:
+    wanted = {each.value for each in Right} if rights is None else set(rights)
+    return wanted <= set(key_rights(actor.role, actor.mode))
+
+
+async def make_key(ports: Ports, actor: Actor, name: str, rights: Sequence[str], addresses: Sequence[str]) -> NewKey:
+    """Create a key pair in the present mode with some of the rights that the person may give.
+
+    Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, VALIDATION_ERROR, INVALID_STATE; Waits when two operators
+    guard live keys.
+    """
+    require(actor, PersonRight.KEYS)
+    wanted = read_rights(rights)
+    if not _is_within(actor, wanted):
+        raise Refusal("PERSON_RIGHT_MISSING", "A key has at most the rights of your role", details={"right": "keys"})
+    ports = by_person(ports, actor, "key.create", actor.account.id)
+    return await create_key(ports, actor.account.id, actor.mode, name, rights=wanted, addresses=addresses or None)
+
+
+async def roll_key(ports: Ports, actor: Actor, key_id: str, overlap: timedelta) -> NewKey:
+    """Replace a key pair; the old one works for `overlap` more. Raises: as `make_key`; KEY_NOT_FOUND."""
+    require(actor, PersonRight.KEYS)
+    found = await _own(ports, actor, key_id)
+    ports = by_person(ports, actor, "key.rotate", actor.account.id)
+    return await rotate_key(ports, actor.account.id, actor.mode, overlap, name=found.key.name)
+
+
+async def stop_key(ports: Ports, actor: Actor, key_id: str) -> ApiKey:
+    """End a named key pair at once. Raises: as `make_key`; KEY_NOT_FOUND; INVALID_STATE for the mode's own pair."""
+    require(actor, PersonRight.KEYS)
+    await _own(ports, actor, key_id)
+    return await end_key(by_person(ports, actor, "key.end", key_id), key_id)
+
+
+async def _own(ports: Ports, actor: Actor, key_id: str) -> KeyInForce:
+    for each in await list_keys(ports, actor):
+        if each.key.id == key_id and each.key.ends_at is None:
+            if not each.is_within:
+                raise Refusal(
+                    "PERSON_RIGHT_MISSING", "This key has rights that your role lacks", details={"right": "keys"}
+                )
+            return each
+    raise Refusal("KEY_NOT_FOUND", "There is no such key in force")

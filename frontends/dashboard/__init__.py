@@ -1,0 +1,1 @@
+"""The dashboard of merchants' people, below `app_url` (docs/dashboard.md)."""

@@ -1,0 +1,219 @@
+"""Routes of the dashboard: one row a page. A route without a row cannot exist, and a row says which right it needs."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litestar import Response, route
+from litestar.params import FromPath
+
+from ...core.domain.accounts.accounts import Mode
+from ...core.domain.accounts.quota import Network
+from ...core.domain.errors import Refusal
+from ...core.domain.people.roles import PersonRight, holders
+from ...core.usecases.acts.decisions import Waits
+from ...core.usecases.people.sessions import find_actor, list_accounts_of, require
+from ...core.usecases.test_clock import test_clock_of
+from ...ports.bundle import Ports
+from ...ports.faults import Fault
+from ..http.door.routing import Router
+from ..http.packed import Packed, asset
+from ..http.payer.page_limit import PageLimit
+from ..http.payer.pages import Asked
+from ..http.templates import PAGES as SHARED
+from ..http.templates import Templates, read_asset
+from .assets import ASSETS, FOLDER
+from .blocks import Block, Link, Note
+from .cookies import SESSION
+from .menu import menu_of
+from .pages.account import ACCOUNT
+from .pages.developers import DEVELOPERS
+from .pages.home import HOME
+from .pages.money import MONEY
+from .pages.payments import PAYMENTS
+from .pages.people import PEOPLE
+from .pages.refunds import REFUNDS
+from .pages.sign_in import SIGN_IN
+from .pages.trade import TRADE
+from .rows import Page, Redirect, Row
+from .texts import LANGUAGES
+from .web import Ask, Site, html, read_form, see_other
+
+log = logging.getLogger("cambist.dashboard")
+
+ROWS: tuple[Row, ...] = (
+    *SIGN_IN, *HOME, *PAYMENTS, *REFUNDS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE
+)  # fmt: skip
+
+_READING = ("GET", "HEAD")
+_PARAMETER = re.compile(r"\{[^}]+\}")
+
+
+def dashboard_router(ports: Ports, trusted_proxies: Sequence[Network], limit: PageLimit) -> Router:
+    """Return the router of the dashboard, below the path of `app_url`."""
+    pages = _Pages(ports, trusted_proxies)
+
+    @route("/dashboard/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
+    async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
+        return asset(request, pages.assets.get(name))
+
+    by_path: dict[str, list[Row]] = {}
+    for row in ROWS:
+        by_path.setdefault(row.path, []).append(row)
+    handlers = [_handler(pages, path, rows) for path, rows in by_path.items()]
+    return Router(
+        pages.site.root or "/",
+        route_handlers=[file, *handlers],
+        before_request=limit.before(pages.busy, lambda _: True),
+    )
+
+
+def _handler(pages: "_Pages", path: str, rows: Sequence[Row]) -> Any:
+    methods = sorted(
+        {method for row in rows for method in ((row.method, "HEAD") if row.method == "GET" else ("POST",))}
+    )
+    known = {row.method: row for row in rows}
+
+    @route(path, http_method=methods, include_in_schema=False, status_code=200)  # type: ignore[arg-type]  # their names
+    async def answer(request: Asked) -> Response[Any]:
+        method = "GET" if request.method in _READING else "POST"
+        return await pages.answer(request, known[method])
+
+    return answer
+
+
+class _Pages:
+    """Answers requests by their rows."""
+
+    def __init__(self, ports: Ports, trusted_proxies: Sequence[Network]) -> None:
+        self.site = Site(ports, trusted_proxies)
+        self.assets: Mapping[str, Packed] = {
+            name: read_asset(name, kind, SHARED if name == "mark.svg" else FOLDER / "static")
+            for name, kind in ASSETS.items()
+        }
+        patterns = [_PARAMETER.sub("[^/]+", row.path) for row in ROWS if row.method == "GET"]
+        self.site.is_page = lambda path: any(re.fullmatch(each, path) for each in patterns)
+        self._templates = Templates(folder=FOLDER / "templates", asset=self._address)
+
+    def _address(self, name: str) -> str:
+        return f"{self.site.root}/dashboard/assets/{name}?v={self.assets[name].tag}"
+
+    async def answer(self, request: Asked, row: Row) -> Response[Any]:
+        """Answer a request by its row; every failure becomes a page."""
+        ask = Ask(self.site, request, None, {})
+        try:
+            token = ask.cookie(SESSION)
+            actor = await find_actor(self.site.ports, token) if token else None
+            form = await read_form(request) if row.method == "POST" else {}
+            ask = Ask(self.site, request, actor, form)
+            if row.method == "POST":
+                ask.check_form()
+            if actor is None and not row.is_public:
+                return self._to_sign_in(ask, row)
+            if row.right is not None:
+                require(ask.actor, row.right)
+            test_clock = None if actor is None else test_clock_of(actor.account, actor.mode)
+            with self.site.ports.clock.entered(test_clock):
+                made = await row.handler(ask)
+        except Waits as waits:
+            return await self._page(ask, Page(ask.t("done"), [Note(ask.t("waits") + f" ({waits.act.id})", "warn")]))
+        except Refusal as refusal:
+            return await self._refused(ask, row, refusal)
+        except Fault as fault:
+            log.warning("a page of the dashboard is unavailable: %s", fault)
+            page = Page(ask.t("error.503"), [Note(ask.t("error.503.text"), "bad")], status=503)
+            return await self._bare(ask, page)
+        except Exception as error:
+            log.error("unhandled error in the dashboard", exc_info=error)  # noqa: TRY400 - the same
+            told = ask.t("error.500.text", request=request.scope.get("request_id", "-"))
+            return await self._bare(ask, Page(ask.t("error.title"), [Note(told, "bad")], status=500))
+        if isinstance(made, Redirect):
+            return see_other(ask, made.path, **made.query)
+        return made if isinstance(made, Response) else await self._page(ask, made)
+
+    def _to_sign_in(self, ask: Ask, row: Row) -> Response[Any]:
+        """Lead to the sign-in; a page that was asked for comes after it."""
+        if row.method == "POST":
+            return see_other(ask, "/login")
+        path = ask.request.scope["path"].removeprefix(self.site.root)
+        return see_other(ask, "/login", next=path if path != "/home" else None)
+
+    async def _refused(self, ask: Ask, row: Row, refusal: Refusal) -> Response[Any]:
+        if refusal.code == "STEP_UP_NEEDED" and ask.signed_in is not None:
+            path = ask.request.scope["path"].removeprefix(self.site.root)
+            return see_other(ask, "/confirm", next=path if row.method == "GET" else row.retry or "/home")
+        if refusal.code == "PERSON_RIGHT_MISSING" and isinstance(refusal.details, Mapping):
+            right = PersonRight(refusal.details["right"])
+            who = ", ".join(ask.t.of("role", role) for role in holders(right, ask.mode))
+            blocks: list[Block] = [Note(f"{ask.t.of('error', refusal.code)} {ask.t('error.who', roles=who)}", "bad")]
+            return await self._page(ask, Page(ask.t("error.403"), blocks, status=403))
+        told = refusal.message if ask.language == "en" else ask.t.of("error", refusal.code)
+        if told == refusal.code.replace("_", " "):
+            told = refusal.message
+        link = Link(ask.t("back"), ask.to(row.retry or "/home"))
+        page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)
+        response = await self._page(ask, page)
+        if refusal.retry_after is not None:
+            response.headers["Retry-After"] = str(refusal.retry_after)
+        return response
+
+    async def _bare(self, ask: Ask, page: Page) -> Response[str]:
+        """Draw a page without reading anything."""
+        return html(ask, self._draw(ask, page, (), None), page.status)
+
+    async def _page(self, ask: Ask, page: Page) -> Response[str]:
+        actor = ask.signed_in
+        accounts = [] if actor is None else await list_accounts_of(self.site.ports, actor.user.id)
+        return html(ask, self._draw(ask, page, menu_of(ask, len(accounts)), actor), page.status)
+
+    def _draw(self, ask: Ask, page: Page, menu: Sequence[Any], actor: Any) -> str:
+        is_test = actor is not None and actor.mode is Mode.TEST
+        other = None
+        if actor is not None:
+            other = "live" if is_test and actor.membership.live else "test" if not is_test else None
+        done = ask.query.get("done", "")
+        return self._templates.draw(
+            "page.html",
+            t=ask.t,
+            language=ask.language,
+            title=page.title,
+            blocks=page.blocks,
+            crumbs=page.crumbs,
+            menu=menu,
+            menu_open=True,
+            filtered=bool(ask.query.keys() - {"lang", "page", "done"}),
+            csrf=ask.csrf if actor is not None or page.has_form else "",
+            home=ask.to("/home"),
+            account="" if actor is None else actor.account.name,
+            switch=ask.to("/switch"),
+            is_test=is_test,
+            other_mode=other,
+            done=ask.t.of("done", done) if f"done.{done}" in _DONE else "",
+            languages=[(code, name, ask.here(lang=code)) for code, name in LANGUAGES.items()],
+        )
+
+    def busy(self, request: Asked, wait: int) -> Response[str]:
+        """Answer a request over the limit of its address."""
+        ask = Ask(self.site, request, None, {})
+        page = Page(ask.t("error.429"), [Note(ask.t("error.503.text"), "warn")], status=429)
+        response = html(ask, self._draw(ask, page, (), None), 429)
+        response.headers["Retry-After"] = str(wait)
+        return response
+
+
+_DONE = frozenset(
+    f"done.{code}"
+    for code in (
+        "saved",
+        "created",
+        "cancelled",
+        "approved",
+        "rejected",
+        "resent",
+        "ended",
+        "removed",
+        "sent",
+        "advanced",
+    )
+)

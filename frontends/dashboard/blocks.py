@@ -1,0 +1,238 @@
+"""Parts of a page: values, facts, tables, forms. Pages are made of them; templates/blocks.html draws them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ...core.domain.money import Rub, Usdt
+
+
+class Link(msgspec.Struct, frozen=True):
+    """Text that leads to another page."""
+
+    text: str
+    href: str
+    current: bool = False
+    """Whether it is the page that is shown."""
+    kind: str = "link"
+
+
+class Badge(msgspec.Struct, frozen=True):
+    """A state: `tone` is good, bad, warn, or plain."""
+
+    text: str
+    tone: str = "plain"
+    kind: str = "badge"
+
+
+class Money(msgspec.Struct, frozen=True):
+    """An amount, already written for people."""
+
+    text: str
+    plain: str
+    kind: str = "money"
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A moment: text in the account's zone, and the exact one."""
+
+    text: str
+    iso: str
+    kind: str = "moment"
+
+
+class Code(msgspec.Struct, frozen=True):
+    """An id, an address or a body that people copy."""
+
+    text: str
+    kind: str = "code"
+
+
+class Pre(msgspec.Struct, frozen=True):
+    """Text of several lines."""
+
+    text: str
+    kind: str = "pre"
+
+
+Value = str | Link | Badge | Money | Moment | Code | Pre | None
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Labels with values; values of None are left out."""
+
+    title: str | None
+    rows: Sequence[tuple[str, Value]]
+    kind: str = "facts"
+
+
+class Column(msgspec.Struct, frozen=True):
+    title: str
+    is_number: bool = False
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that becomes a list of cards on a phone."""
+
+    title: str | None = None
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]]
+    empty: str
+    pager: Sequence[Link] = ()
+    note: str | None = None
+    kind: str = "table"
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of a form. `type`: as in HTML, or select, textarea, checkbox, hidden, checks."""
+
+    name: str
+    label: str = ""
+    type: str = "text"
+    value: str = ""
+    hint: str = ""
+    options: Sequence[tuple[str, str]] = ()
+    required: bool = False
+    autocomplete: str = "off"
+    chosen: Sequence[str] = ()
+    fault: str = ""
+    pattern: str = ""
+    inputmode: str = ""
+    maxlength: int = 0
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True):
+    """A form. `method` get: a filter, whose state is in the address."""
+
+    action: str
+    fields: Sequence[Field]
+    submit: str
+    title: str | None = None
+    intro: str | None = None
+    method: str = "post"
+    tone: str = "plain"
+    """`danger` for what cannot be undone."""
+    is_row: bool = False
+    """Whether the fields stand side by side."""
+    kind: str = "form"
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A sentence that stands out: `tone` is good, bad, warn or plain."""
+
+    text: str
+    tone: str = "plain"
+    link: Link | None = None
+    kind: str = "note"
+
+
+class Stat(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure with its comparison."""
+
+    label: str
+    value: str
+    before: str = ""
+    tone: str = "plain"
+
+
+class Stats(msgspec.Struct, frozen=True):
+    title: str | None
+    stats: Sequence[Stat]
+    kind: str = "stats"
+
+
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a chart: its height and position in the drawing, and its label."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    value: str
+    shown: bool
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns over days, with the same figures as a table."""
+
+    title: str
+    summary: str
+    bars: Sequence[Bar]
+    columns: tuple[str, str]
+    details: str
+    kind: str = "chart"
+
+
+class Actions(msgspec.Struct, frozen=True):
+    """Links to what can be done next."""
+
+    links: Sequence[Link]
+    kind: str = "actions"
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """An SVG drawing made by us, such as a QR code."""
+
+    svg: str
+    label: str
+    kind: str = "picture"
+
+
+Block = Facts | Table | Form | Note | Stats | Chart | Actions | Picture
+
+
+def rub(amount: Rub | None, language: str) -> Money | None:
+    """Return roubles as people of this language write them."""
+    return None if amount is None else Money(f"{grouped(str(amount), language)}\u202f₽", str(amount))
+
+
+def usdt(amount: Usdt | None, language: str) -> Money | None:
+    """Return USDT as people of this language write them, cut to two decimals; `plain` has all of them."""
+    if amount is None:
+        return None
+    whole, _, decimals = str(amount).partition(".")
+    short = f"{whole}.{decimals[:2]}"
+    return Money(f"{grouped(short, language)}\u202fUSDT", str(amount))
+
+
+def grouped(text: str, language: str) -> str:
+    """Return a decimal number with its thousands apart: `1 234,50` in Russian, `1,234.50` in English."""
+    sign = "\u2212" if text.startswith("-") else ""
+    whole, point, decimals = text.lstrip("-").partition(".")
+    separator, comma = ("\u202f", ",") if language == "ru" else (",", ".")
+    parts: list[str] = []
+    while len(whole) > 3:
+        parts.insert(0, whole[-3:])
+        whole = whole[:-3]
+    return f"{sign}{separator.join([whole, *parts])}{comma if point else ''}{decimals}"
+
+
+def bars(values: Sequence[tuple[str, int, str]], *, width: float = 600, height: float = 160) -> list[Bar]:
+    """Return the columns of a chart for (label, number, number as text), as high as the largest."""
+    most = max((number for _, number, _ in values), default=0) or 1
+    step = width / max(1, len(values))
+    found = []
+    for index, (label, number, text) in enumerate(values):
+        tall = round(height * max(0, number) / most, 1)
+        found.append(
+            Bar(
+                x=round(index * step + step * 0.12, 1),
+                y=round(height - tall, 1),
+                width=round(step * 0.76, 1),
+                height=tall,
+                label=label,
+                value=text,
+                shown=number > 0,
+            )
+        )
+    return found
+
+
+def moment(at: datetime | None, zone: object, iso: str | None) -> Moment | None:
+    """Return a moment in the account's zone."""
+    if at is None or iso is None:
+        return None
+    return Moment(at.astimezone(zone).strftime("%d.%m.%Y %H:%M:%S"), iso)  # type: ignore[arg-type]  # a tzinfo

@@ -1,0 +1,402 @@
+"""Payments: the list with its filters, one payment with all that belongs to it, the export (docs/dashboard.md
+"Payments")."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+from litestar import Response
+from litestar.response import Stream
+
+from ....core.domain.days import iso
+from ....core.domain.errors import Refusal
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....core.domain.people.roles import PersonRight
+from ....core.usecases.payments.list import PaymentFilter, list_payments
+from ....core.usecases.payments.payments import get_payment
+from ....core.usecases.payments.transfers import list_transfers
+from ....core.usecases.refunds.list import RefundFilter, list_refunds
+from ....core.usecases.sandbox.sandbox import PaymentSimulation, simulate
+from ....core.usecases.sealed import open_payer_name, open_private_data
+from ....core.usecases.webhooks.events import EventQuery, list_events
+from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Table, Value
+from ..lists import SIZE, date_fields, dates, number_of, pager, shop_filter, shop_names, total_of
+from ..rows import Page, Redirect, get, post
+from ..texts import add
+from ..web import HEADERS, Ask, audited
+
+add(
+    {
+        "payment": ("Payment", "Платёж"),
+        "payments.search": ("Order number or payment id", "Номер заказа или платежа"),
+        "payments.export": ("Download as CSV", "Скачать CSV"),
+        "payment.method": ("Method", "Способ"),
+        "payment.actual": ("Received", "Получено"),
+        "payment.paid_at": ("Paid", "Оплачен"),
+        "payment.settled_at": ("Settled", "Рассчитан"),
+        "payment.expires_at": ("Expires", "Истекает"),
+        "payment.failure": ("Failed because", "Не прошёл"),
+        "payment.payer": ("Payer", "Плательщик"),
+        "payment.phone": ("Phone", "Телефон"),
+        "payment.mail": ("E-mail", "Эл. почта"),
+        "payment.reveal": ("Show the payer's data", "Показать данные плательщика"),
+        "payment.link": ("Link for the payer", "Ссылка для плательщика"),
+        "payment.description": ("Description", "Описание"),
+        "payment.credit": ("Credited", "Зачислено"),
+        "payment.transfers": ("Money that came", "Поступления"),
+        "payment.simulate": ("Simulate", "Сымитировать"),
+        "payment.outcome": ("Outcome", "Исход"),
+        "payment.simulate.intro": (
+            "Test mode: act as the payer's bank.",
+            "Тестовый режим: ответьте за банк плательщика.",
+        ),
+        "payment.subscription": ("Subscription", "Подписка"),
+        "payment.new_refund": ("Refund", "Возврат"),
+        "payment.refund_amount": ("Amount, empty for all that is left", "Сумма; пусто — весь остаток"),
+        "payment.refund.intro": (
+            "The payer gets the money back to the same account.",
+            "Плательщик получит деньги на тот же счёт.",
+        ),
+        "payment.refund.submit": ("Apply for a refund", "Оформить возврат"),
+        "payment.settlement": ("Settlement", "Расчёт"),
+        "transfer.status": ("State", "Состояние"),
+        "status.pending": ("waits for the payer", "ждёт плательщика"),
+        "status.processing": ("in progress", "выполняется"),
+        "status.paid": ("paid", "оплачен"),
+        "status.settled": ("settled", "рассчитан"),
+        "status.failed": ("failed", "не прошёл"),
+        "status.cancelled": ("cancelled", "отменён"),
+        "status.expired": ("expired", "истёк"),
+        "status.refunded": ("refunded", "возвращён"),
+        "status.amount_mismatch": ("another amount came", "пришла другая сумма"),
+        "status.credited": ("credited", "зачтено"),
+        "status.under_review": ("under review", "на проверке"),
+        "status.suspended": ("waits for an operator", "ждёт оператора"),
+        "status.returning": ("being returned", "возвращается"),
+        "status.returned": ("returned", "возвращено"),
+        "done.created": ("Created.", "Создано."),
+        "done.saved": ("Saved.", "Сохранено."),
+        "done.cancelled": ("Cancelled.", "Отменено."),
+        "done.approved": ("Approved.", "Одобрено."),
+        "done.rejected": ("Rejected.", "Отклонено."),
+        "done.resent": ("Sent again.", "Отправлено ещё раз."),
+        "done.ended": ("Ended.", "Завершено."),
+        "done.removed": ("Removed.", "Удалено."),
+        "done.sent": ("Sent.", "Отправлено."),
+        "done.advanced": ("The clock was moved.", "Часы переведены."),
+        "error.PAYMENT_NOT_FOUND": (
+            "There is no such payment in this account and mode.",
+            "Такого платежа нет в этом аккаунте и режиме.",
+        ),
+        "error.INVALID_STATE": (
+            "The object changed meanwhile or does not allow this now.",
+            "Объект изменился или сейчас этого не допускает.",
+        ),
+    }
+)  # fmt: skip
+
+TONES = {
+    "paid": "good", "settled": "good", "completed": "good", "active": "good", "sent": "good", "delivered": "good",
+    "failed": "bad", "rejected": "bad", "amount_mismatch": "warn", "processing": "warn", "expired": "plain",
+    "past_due": "warn", "paused": "warn", "reversed": "warn", "suspended": "warn", "under_review": "warn",
+}  # fmt: skip
+
+
+def badge(ask: Ask, status: str, prefix: str = "status") -> Badge:
+    """Return a status as a badge."""
+    return Badge(ask.t.of(prefix, status), TONES.get(status, "plain"))
+
+
+_EXPORT_MOST = 100_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+async def payments(ask: Ask) -> Page | Redirect:
+    search = ask.query.get("q", "").strip()
+    if search.startswith("pay_"):
+        return Redirect(f"/payments/{search}" if search.replace("_", "").replace("-", "").isalnum() else "/payments")
+    names = await shop_names(ask)
+    shop, shop_fields = shop_filter(ask, names)
+    found = await list_payments(ask.ports, ask.caller, _filter(ask, shop), number_of(ask), SIZE)
+    rows = [_row(ask, each, names) for each in found.records]
+    statuses = [("", ask.t("all")), *((each.value, ask.t.of("status", each)) for each in PaymentStatus)]
+    fields = [
+        Field(name="q", label=ask.t("payments.search"), type="search", value=search),
+        Field(name="status", label=ask.t("status"), type="select", value=_status(ask) or "", options=statuses),
+        *shop_fields,
+        *date_fields(ask),
+    ]
+    blocks: list[Block] = [
+        Form(action=ask.to("/payments"), method="get", fields=fields, submit=ask.t("filter"), is_row=True, title=None),
+        Table(
+            caption=ask.t("payments"),
+            columns=[
+                Column(ask.t("created")),
+                Column(ask.t("order")),
+                Column(ask.t("status")),
+                Column(ask.t("shop")),
+                Column(ask.t("amount"), is_number=True),
+            ],
+            rows=rows,
+            empty=ask.t("not_found" if ask.query else "nothing"),
+            pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
+            note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+        ),
+    ]
+    if ask.has(PersonRight.EXPORT) and rows:
+        given = {name: ask.query.get(name) for name in ("q", "status", "shop_id", "from", "to")}
+        blocks.append(Actions([Link(ask.t("payments.export"), ask.to("/payments/export", **given))]))
+    return Page(ask.t("payments"), blocks)
+
+
+def _status(ask: Ask) -> str | None:
+    given = ask.query.get("status", "").lower()
+    return given if given in [*PaymentStatus] else None
+
+
+def _filter(ask: Ask, shop: str | None) -> PaymentFilter:
+    first, last = dates(ask)
+    return PaymentFilter(
+        shop_id=shop,
+        status=_status(ask),
+        external_id=ask.query.get("q", "").strip()[:256] or None,
+        created_from=first,
+        created_to=last,
+    )
+
+
+def _row(ask: Ask, payment: Payment, names: Any) -> list[Value]:
+    return [
+        ask.at(payment.created_at),
+        Link(payment.external_id or payment.id[-12:], ask.to(f"/payments/{payment.id}")),
+        badge(ask, payment.status),
+        names.get(payment.shop_id, ""),
+        ask.rub(payment.amount),
+    ]
+
+
+async def export(ask: Ask) -> Response[Any]:
+    """Stream the filtered payments as CSV, at most _EXPORT_MOST of them."""
+    names = await shop_names(ask)
+    shop, _ = shop_filter(ask, names)
+    wanted = _filter(ask, shop)
+    await audited(ask, "payments.export")
+    await list_payments(ask.ports, ask.caller, wanted, 1, 1)  # a bad filter is refused before the answer begins
+
+    async def lines() -> AsyncIterator[str]:
+        yield _line(
+            ("id", "external_id", "created_at", "status", "amount_rub", "actual_amount_rub", "shop", "paid_at",
+             "settled_at", "credit_usdt", "failure_reason")
+        )  # fmt: skip
+        for number in range(1, _EXPORT_MOST // 500 + 1):
+            found = await list_payments(ask.ports, ask.caller, wanted, number, 500)
+            yield "".join(_line(_cells(each, names)) for each in found.records)
+            if len(found.records) < 500:
+                return
+
+    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="payments.csv"'}
+    return Stream(lines(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _cells(payment: Payment, names: Any) -> tuple[str, ...]:
+    return (
+        payment.id,
+        safe(payment.external_id),
+        iso(payment.created_at),
+        payment.status.value,
+        str(payment.amount),
+        "" if payment.actual_amount is None else str(payment.actual_amount),
+        safe(names.get(payment.shop_id)),
+        "" if payment.paid_at is None else iso(payment.paid_at),
+        "" if payment.settled_at is None else iso(payment.settled_at),
+        "" if payment.amount_usdt is None else str(payment.amount_usdt),
+        "" if payment.failure_reason is None else payment.failure_reason.value,
+    )
+
+
+def safe(text: str | None) -> str:
+    """Return a text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text and text.startswith(_FORMULA) else text or ""
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerow(cells)
+    return out.getvalue()
+
+
+async def payment(ask: Ask) -> Page:
+    found = await get_payment(ask.ports, ask.caller, ask.path("payment_id"))
+    names = await shop_names(ask)
+    refunds = await list_refunds(
+        ask.ports, ask.caller, RefundFilter(payment_id=found.id, shop_id=found.shop_id), lambda: (1, 20)
+    )
+    events = await list_events(ask.ports, ask.caller, EventQuery(object_id=found.id), 1, 20)
+    transfers = await list_transfers(ask.ports, ask.caller, found.id, 1, 20)
+    blocks: list[Block] = [_facts(ask, found, names)]
+    if transfers.records:
+        blocks.append(
+            Table(
+                title=ask.t("payment.transfers"),
+                caption=ask.t("payment.transfers"),
+                columns=[
+                    Column(ask.t("date")),
+                    Column(ask.t("transfer.status")),
+                    Column(ask.t("reason")),
+                    Column(ask.t("amount"), is_number=True),
+                ],
+                rows=[
+                    [ask.at(each.received_at), badge(ask, each.status), each.reason, ask.rub(each.amount)]
+                    for each in transfers.records
+                ],
+                empty=ask.t("nothing"),
+            )
+        )
+    if refunds.records:
+        blocks.append(
+            Table(
+                title=ask.t("refunds"),
+                caption=ask.t("refunds"),
+                columns=[
+                    Column(ask.t("created")),
+                    Column(ask.t("id")),
+                    Column(ask.t("status")),
+                    Column(ask.t("amount"), is_number=True),
+                ],
+                rows=[
+                    [
+                        ask.at(each.created_at),
+                        Link(each.id[-12:], ask.to(f"/refunds/{each.id}")),
+                        badge(ask, each.status, "refund"),
+                        ask.rub(each.amount),
+                    ]
+                    for each in refunds.records
+                ],
+                empty=ask.t("nothing"),
+            )
+        )
+    if ask.has(PersonRight.LOGS) and events.records:
+        blocks.append(events_table(ask, events.records))
+    blocks += _actions(ask, found)
+    return Page(f"{ask.t('payment')} {found.external_id or found.id[-12:]}", blocks, _crumbs(ask))
+
+
+def events_table(ask: Ask, records: Any) -> Table:
+    """Return events with their delivery, for the page of an object."""
+    return Table(
+        title=ask.t("events"),
+        caption=ask.t("events"),
+        columns=[Column(ask.t("date")), Column(ask.t("event.type")), Column(ask.t("event.delivery"))],
+        rows=[
+            [
+                ask.at(each.event.created_at),
+                Link(each.event.type, ask.to(f"/developers/events/{each.event.id}")),
+                badge(ask, each.delivery.status, "delivery"),
+            ]
+            for each in records
+        ],
+        empty=ask.t("nothing"),
+    )
+
+
+def _facts(ask: Ask, found: Payment, names: Any) -> Facts:
+    subscription = None
+    if found.subscription_id is not None:
+        subscription = Link(found.subscription_id[-12:], ask.to(f"/subscriptions/{found.subscription_id}"))
+    is_open = found.status in (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+    failure = None if found.failure_reason is None else ask.t.of("reason", found.failure_reason)
+    return Facts(
+        None,
+        [
+            (ask.t("amount"), ask.rub(found.amount)),
+            (ask.t("status"), badge(ask, found.status)),
+            (ask.t("payment.failure"), failure),
+            (ask.t("payment.actual"), ask.rub(found.actual_amount)),
+            (ask.t("payment.credit"), ask.usdt(found.amount_usdt)),
+            (ask.t("id"), Code(found.id)),
+            (ask.t("order"), found.external_id),
+            (ask.t("shop"), names.get(found.shop_id)),
+            (ask.t("payment.method"), found.payment_method),
+            (ask.t("payment.description"), found.description),
+            (ask.t("payment.subscription"), subscription),
+            (ask.t("payment.phone"), found.payer_contact),
+            (ask.t("created"), ask.at(found.created_at)),
+            (ask.t("payment.expires_at"), ask.at(found.expires_at) if is_open else None),
+            (ask.t("payment.paid_at"), ask.at(found.paid_at)),
+            (ask.t("payment.settled_at"), ask.at(found.settled_at)),
+            (ask.t("payment.link"), Code(ask.ports.urls.payment_page(found.id)) if is_open else None),
+        ],
+    )
+
+
+def _crumbs(ask: Ask) -> list[Link]:
+    return [Link(ask.t("payments"), ask.to("/payments"))]
+
+
+def _actions(ask: Ask, found: Payment) -> list[Block]:
+    blocks: list[Block] = []
+    if ask.has(PersonRight.PAYER_DATA) and (found.private is not None or found.payer_name is not None):
+        action = ask.to(f"/payments/{found.id}/payer")
+        blocks.append(Form(action=action, fields=[], submit=ask.t("payment.reveal"), title=ask.t("payment.payer")))
+    if ask.has(PersonRight.REFUNDS) and found.status in (PaymentStatus.PAID, PaymentStatus.SETTLED):
+        fields = [
+            Field(name="payment_id", type="hidden", value=found.id),
+            Field(name="key", type="hidden", value=ask.ports.ids.uuid()),
+            Field(name="amount_rub", label=ask.t("payment.refund_amount"), inputmode="decimal"),
+            Field(name="reason", label=ask.t("reason"), maxlength=255),
+        ]
+        blocks.append(
+            Form(
+                action=ask.to("/refunds"),
+                fields=fields,
+                submit=ask.t("payment.refund.submit"),
+                title=ask.t("payment.new_refund"),
+                intro=ask.t("payment.refund.intro"),
+                tone="danger",
+            )
+        )
+    if ask.mode.value == "test" and ask.has(PersonRight.SANDBOX) and found.status is not PaymentStatus.SETTLED:
+        outcomes = ("paid", "processing", "failed", "cancelled", "expired")
+        options = [(each, ask.t.of("status", each)) for each in outcomes]
+        blocks.append(
+            Form(
+                action=ask.to(f"/payments/{found.id}/simulate"),
+                fields=[Field(name="outcome", label=ask.t("payment.outcome"), type="select", options=options)],
+                submit=ask.t("payment.simulate"),
+                title=ask.t("payment.simulate"),
+                intro=ask.t("payment.simulate.intro"),
+            )
+        )
+    return blocks
+
+
+async def reveal(ask: Ask) -> Page:
+    """Show the payer's data once; the look is in the audit log."""
+    found = await get_payment(ask.ports, ask.caller, ask.path("payment_id"))
+    await audited(ask, "payment.reveal", found.id)
+    contact = open_private_data(ask.ports.vault, found)
+    rows: list[tuple[str, Value]] = [
+        (ask.t("payment.payer"), open_payer_name(ask.ports.vault, found)),
+        (ask.t("payment.phone"), None if contact is None else contact.client_phone),
+        (ask.t("payment.mail"), None if contact is None else contact.client_email),
+    ]
+    back = Actions([Link(ask.t("back"), ask.to(f"/payments/{found.id}"))])
+    return Page(ask.t("payment.payer"), [Facts(None, rows), back], _crumbs(ask))
+
+
+async def simulated(ask: Ask) -> Redirect:
+    if ask.mode.value != "test":
+        raise Refusal("NOT_FOUND", "Simulations belong to test mode")
+    payment_id = ask.path("payment_id")
+    await simulate(ask.ports, ask.caller, payment_id, PaymentSimulation(outcome=ask.value("outcome")))
+    return Redirect(f"/payments/{payment_id}", {"done": "saved"})
+
+
+PAYMENTS = (
+    get("/payments", payments, PersonRight.READ),
+    get("/payments/export", export, PersonRight.EXPORT),
+    get("/payments/{payment_id:str}", payment, PersonRight.READ),
+    post("/payments/{payment_id:str}/payer", reveal, PersonRight.PAYER_DATA, retry="/payments"),
+    post("/payments/{payment_id:str}/simulate", simulated, PersonRight.SANDBOX, retry="/payments"),
+)

@@ -1,0 +1,261 @@
+"""Subscriptions and exchanges (docs/dashboard.md "Subscriptions and exchanges")."""
+
+from ....core.domain.exchanges.exchanges import Exchange, ExchangeStatus
+from ....core.domain.people.roles import PersonRight
+from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from ....core.usecases.exchanges.exchanges import ExchangeFilter, cancel_exchange, get_exchange, list_exchanges
+from ....core.usecases.payments.list import PaymentFilter, list_payments
+from ....core.usecases.sealed import binding_url
+from ....core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
+from ....core.usecases.subscriptions.subscriptions import cancel_subscription, get_subscription
+from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Table, Value
+from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
+from ..rows import Page, Redirect, get, post
+from ..texts import add
+from ..web import Ask
+from .payments import badge
+
+add(
+    {
+        "subscription": ("Subscription", "Подписка"),
+        "subscription.every": ("Every", "Период"),
+        "subscription.cap": ("At most", "Не больше"),
+        "subscription.phone": ("Payer's phone", "Телефон плательщика"),
+        "subscription.link": ("Binding link for the payer", "Ссылка привязки для плательщика"),
+        "subscription.charges": ("Charges", "Списания"),
+        "subscription.cancel": ("Cancel the subscription", "Отменить подписку"),
+        "subscription.cancel.intro": (
+            "No further charge is made. This cannot be undone.",
+            "Списаний больше не будет. Отменить это нельзя.",
+        ),
+        "subscription.past_due": ("past due", "просрочена"),
+        "sub.pending_binding": ("waits for the payer", "ждёт плательщика"),
+        "sub.active": ("active", "активна"),
+        "sub.paused": ("paused", "приостановлена"),
+        "sub.cancelled": ("cancelled", "отменена"),
+        "sub.expired": ("expired", "истекла"),
+        "interval.day": ("day", "день"),
+        "interval.week": ("week", "неделя"),
+        "interval.month": ("month", "месяц"),
+        "exchange": ("Exchange", "Обмен"),
+        "exchange.direction": ("Direction", "Направление"),
+        "exchange.usdt": ("USDT", "USDT"),
+        "exchange.rub": ("RUB", "RUB"),
+        "exchange.rate": ("Rate", "Курс"),
+        "exchange.address": ("Deposit address", "Адрес для перевода"),
+        "exchange.cancel": ("Cancel the exchange", "Отменить обмен"),
+        "direction.usdt_to_rub": ("USDT to RUB", "USDT в рубли"),
+        "direction.rub_to_usdt": ("RUB to USDT", "рубли в USDT"),
+        "exch.awaiting_usdt": ("waits for USDT", "ждёт USDT"),
+        "exch.awaiting_rub": ("waits for RUB", "ждёт рубли"),
+        "exch.completed": ("completed", "выполнен"),
+        "exch.failed": ("failed", "не прошёл"),
+        "exch.expired": ("expired", "истёк"),
+        "exch.cancelled": ("cancelled", "отменён"),
+    }
+)
+
+
+async def subscriptions(ask: Ask) -> Page:
+    ask.require_whole_account()
+    first, last = dates(ask)
+    wish = ask.query.get("status", "").lower()
+    status = wish if wish in [*SubscriptionStatus] else None
+    wanted = SubscriptionFilter(
+        status=status,
+        external_id=ask.query.get("q", "").strip()[:256] or None,
+        created_from=first,
+        created_to=last,
+    )
+    found = await list_subscriptions(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    statuses = [("", ask.t("all")), *((each.value, ask.t.of("sub", each)) for each in SubscriptionStatus)]
+    fields = [
+        Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
+        Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
+        *date_fields(ask),
+    ]
+    table = Table(
+        caption=ask.t("subscriptions"),
+        columns=[
+            Column(ask.t("created")),
+            Column(ask.t("payment.description")),
+            Column(ask.t("status")),
+            Column(ask.t("subscription.every")),
+            Column(ask.t("amount"), is_number=True),
+        ],
+        rows=[_subscription_row(ask, each) for each in found.records],
+        empty=ask.t("not_found" if ask.query else "nothing"),
+        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
+        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+    )
+    form = Form(action=ask.to("/subscriptions"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
+    return Page(ask.t("subscriptions"), [form, table])
+
+
+def _subscription_row(ask: Ask, each: Subscription) -> list[Value]:
+    return [
+        ask.at(each.created_at),
+        Link(each.description, ask.to(f"/subscriptions/{each.id}")),
+        _standing(ask, each),
+        _every(ask, each),
+        ask.rub(each.amount),
+    ]
+
+
+def _standing(ask: Ask, each: Subscription) -> Badge:
+    return Badge(ask.t("subscription.past_due"), "warn") if each.past_due else badge(ask, each.status, "sub")
+
+
+def _every(ask: Ask, each: Subscription) -> str:
+    return f"{each.interval_count} × {ask.t.of('interval', each.interval)}"
+
+
+async def subscription(ask: Ask) -> Page:
+    ask.require_whole_account()
+    found = await get_subscription(ask.ports, ask.caller, ask.path("subscription_id"))
+    charges = await list_payments(ask.ports, ask.caller, PaymentFilter(subscription_id=found.id), 1, 50)
+    link = binding_url(ask.ports.vault, found)
+    waits = found.status is SubscriptionStatus.PENDING_BINDING or found.rebind_required
+    blocks: list[Block] = [
+        Facts(
+            None,
+            [
+                (ask.t("status"), _standing(ask, found)),
+                (ask.t("amount"), ask.rub(found.amount)),
+                (ask.t("subscription.cap"), ask.rub(found.cap_amount)),
+                (ask.t("subscription.every"), _every(ask, found)),
+                (ask.t("id"), Code(found.id)),
+                (ask.t("order"), found.external_id),
+                (ask.t("subscription.phone"), found.phone_mask),
+                (ask.t("created"), ask.at(found.created_at)),
+                (ask.t("subscription.link"), Code(link) if link and waits else None),
+            ],
+        ),
+        Table(
+            title=ask.t("subscription.charges"),
+            caption=ask.t("subscription.charges"),
+            columns=[
+                Column(ask.t("created")),
+                Column(ask.t("id")),
+                Column(ask.t("status")),
+                Column(ask.t("reason")),
+                Column(ask.t("amount"), is_number=True),
+            ],
+            rows=[
+                [
+                    ask.at(each.created_at),
+                    Link(each.external_id or each.id[-12:], ask.to(f"/payments/{each.id}")),
+                    badge(ask, each.status),
+                    None if each.failure_reason is None else ask.t.of("reason", each.failure_reason),
+                    ask.rub(each.amount),
+                ]
+                for each in charges.records
+            ],
+            empty=ask.t("nothing"),
+        ),
+    ]
+    is_over = found.status in (SubscriptionStatus.CANCELLED, SubscriptionStatus.EXPIRED)
+    if ask.has(PersonRight.PAYMENTS) and not is_over:
+        cancel = ask.t("subscription.cancel")
+        action = ask.to(f"/subscriptions/{found.id}/cancel")
+        intro = ask.t("subscription.cancel.intro")
+        blocks.append(Form(action=action, fields=[], submit=cancel, title=cancel, intro=intro, tone="danger"))
+    return Page(found.description, blocks, [Link(ask.t("subscriptions"), ask.to("/subscriptions"))])
+
+
+async def end_subscription(ask: Ask) -> Redirect:
+    ask.require_whole_account()
+    subscription_id = ask.path("subscription_id")
+    await cancel_subscription(ask.acting("subscription.cancel", subscription_id), ask.caller, subscription_id)
+    return Redirect(f"/subscriptions/{subscription_id}", {"done": "cancelled"})
+
+
+async def exchanges(ask: Ask) -> Page:
+    ask.require_whole_account()
+    first, last = dates(ask)
+    wish = ask.query.get("status", "").lower()
+    status = wish if wish in [*ExchangeStatus] else None
+    wanted = ExchangeFilter(
+        status=status,
+        external_id=ask.query.get("q", "").strip()[:256] or None,
+        created_from=first,
+        created_to=last,
+    )
+    found = await list_exchanges(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    statuses = [("", ask.t("all")), *((each.value, ask.t.of("exch", each)) for each in ExchangeStatus)]
+    fields = [
+        Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
+        Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
+        *date_fields(ask),
+    ]
+    table = Table(
+        caption=ask.t("exchanges"),
+        columns=[
+            Column(ask.t("created")),
+            Column(ask.t("id")),
+            Column(ask.t("exchange.direction")),
+            Column(ask.t("status")),
+            Column(ask.t("exchange.usdt"), is_number=True),
+            Column(ask.t("exchange.rub"), is_number=True),
+        ],
+        rows=[_exchange_row(ask, each) for each in found.records],
+        empty=ask.t("not_found" if ask.query else "nothing"),
+        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
+        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+    )
+    form = Form(action=ask.to("/exchanges"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
+    return Page(ask.t("exchanges"), [form, table])
+
+
+def _exchange_row(ask: Ask, each: Exchange) -> list[Value]:
+    return [
+        ask.at(each.created_at),
+        Link(each.external_id or each.id[-12:], ask.to(f"/exchanges/{each.id}")),
+        ask.t.of("direction", each.direction),
+        badge(ask, each.status, "exch"),
+        ask.usdt(each.amount_usdt),
+        ask.rub(each.amount_rub),
+    ]
+
+
+async def exchange(ask: Ask) -> Page:
+    ask.require_whole_account()
+    found = await get_exchange(ask.ports, ask.caller, ask.path("exchange_id"))
+    facts = Facts(
+        None,
+        [
+            (ask.t("status"), badge(ask, found.status, "exch")),
+            (ask.t("exchange.direction"), ask.t.of("direction", found.direction)),
+            (ask.t("exchange.usdt"), ask.usdt(found.amount_usdt)),
+            (ask.t("exchange.rub"), ask.rub(found.amount_rub)),
+            (ask.t("exchange.rate"), found.rate),
+            (ask.t("id"), Code(found.id)),
+            (ask.t("order"), found.external_id),
+            (ask.t("created"), ask.at(found.created_at)),
+            (ask.t("payment.expires_at"), ask.at(found.expires_at)),
+        ],
+    )
+    blocks: list[Block] = [facts]
+    if ask.has(PersonRight.EXCHANGES) and found.status.value.startswith("awaiting"):
+        cancel = ask.t("exchange.cancel")
+        action = ask.to(f"/exchanges/{found.id}/cancel")
+        blocks.append(Form(action=action, fields=[], submit=cancel, tone="danger"))
+    title = f"{ask.t('exchange')} {found.external_id or found.id[-12:]}"
+    return Page(title, blocks, [Link(ask.t("exchanges"), ask.to("/exchanges"))])
+
+
+async def end_exchange(ask: Ask) -> Redirect:
+    ask.require_whole_account()
+    exchange_id = ask.path("exchange_id")
+    await cancel_exchange(ask.acting("exchange.cancel", exchange_id), ask.caller, exchange_id)
+    return Redirect(f"/exchanges/{exchange_id}", {"done": "cancelled"})
+
+
+TRADE = (
+    get("/subscriptions", subscriptions, PersonRight.READ),
+    get("/subscriptions/{subscription_id:str}", subscription, PersonRight.READ),
+    post("/subscriptions/{subscription_id:str}/cancel", end_subscription, PersonRight.PAYMENTS, retry="/subscriptions"),
+    get("/exchanges", exchanges, PersonRight.READ),
+    get("/exchanges/{exchange_id:str}", exchange, PersonRight.READ),
+    post("/exchanges/{exchange_id:str}/cancel", end_exchange, PersonRight.EXCHANGES, retry="/exchanges"),
+)

@@ -1,0 +1,54 @@
+"""Rows of the table of routes, and what handlers return."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from litestar import Response
+
+from ...core.domain.people.roles import PersonRight
+from .blocks import Block, Link
+from .web import Ask
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page: title and parts."""
+
+    title: str
+    blocks: Sequence[Block]
+    crumbs: Sequence[Link] = ()
+    status: int = 200
+    has_form: bool = False
+    """Whether it has a form although nobody is signed in."""
+
+
+class Redirect(msgspec.Struct, frozen=True):
+    """The page to which a form leads."""
+
+    path: str
+    query: Mapping[str, str | None] = {}
+
+
+Handler = Callable[[Ask], Awaitable[Page | Redirect | Response[Any]]]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One route. `right` None: any signed-in person; `is_public`: also people who are not signed in."""
+
+    method: str
+    path: str
+    handler: Handler
+    right: PersonRight | None = None
+    is_public: bool = False
+    retry: str = ""
+    """Page to which a refused form leads back."""
+
+
+def get(path: str, handler: Handler, right: PersonRight | None = None, *, is_public: bool = False) -> Row:
+    return Row(method="GET", path=path, handler=handler, right=right, is_public=is_public)
+
+
+def post(
+    path: str, handler: Handler, right: PersonRight | None = None, *, is_public: bool = False, retry: str = ""
+) -> Row:
+    return Row(method="POST", path=path, handler=handler, right=right, is_public=is_public, retry=retry)

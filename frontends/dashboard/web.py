@@ -1,0 +1,281 @@
+"""What every page of the dashboard shares: the signed-in person, language, forms and their locks, answers."""
+
+import hmac
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from litestar import Response
+from litestar.datastructures import Cookie
+
+from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.quota import Network
+from ...core.domain.days import iso
+from ...core.domain.errors import Refusal
+from ...core.domain.money import Rub, Usdt
+from ...core.domain.operators.audit import Act
+from ...core.domain.people.roles import PersonRight
+from ...core.usecases.acts.audit import note
+from ...core.usecases.people.sessions import Actor, Device, by_person, may
+from ...ports.bundle import Ports
+from ..http.door.origin import origin
+from ..http.payer.pages import HEADERS as PAGE_HEADERS
+from ..http.payer.pages import HTML, Asked
+from ..http.payer.window_page import pick_language
+from . import blocks
+from .cookies import DEVICE, HALF, PRE_SESSION, SESSION, clear_cookie, read_cookie, set_cookie
+from .texts import LANGUAGES, Texts
+
+log = logging.getLogger("cambist.dashboard")
+
+HEADERS: Mapping[str, str] = {
+    **PAGE_HEADERS,
+    # Our own forms then carry a true Origin; the payer's pages send none.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+MOSCOW = timezone(timedelta(hours=3), "MSK")
+"""The zone in which pages show moments."""
+
+_FORM = 65_536
+"""Bytes of a form that are read."""
+_FIELDS = 200
+_CSRF = "dashboard.csrf"
+_DEVICE_SECONDS = 365 * 24 * 3600
+_HALF_SECONDS = 600
+_PRE_SECONDS = 3600
+_PRE_BYTES = 16
+
+Form = Mapping[str, Sequence[str]]
+
+
+class Site:
+    """The dashboard as a whole: where it is, and what its pages need."""
+
+    def __init__(self, ports: Ports, trusted_proxies: Sequence[Network]) -> None:
+        self.ports = ports
+        self.trusted_proxies = trusted_proxies
+        parts = urlsplit(ports.urls.app_url)
+        self.root = parts.path.rstrip("/")
+        self.origin = f"{parts.scheme}://{parts.netloc}".lower()
+        self.is_page: Callable[[str], bool] = lambda _: False
+        """Whether a path is that of a page; set by the table of routes."""
+
+
+class Ask:
+    """A request for a page."""
+
+    def __init__(self, site: Site, request: Asked, actor: Actor | None, form: Form) -> None:
+        self.site = site
+        self.ports = site.ports
+        self.request = request
+        self.signed_in = actor
+        self.form = form
+        self.query: Mapping[str, str] = dict(parse_qsl(request.scope["query_string"].decode("latin-1")))
+        wish = self.query.get("lang")
+        spoken = actor.user.language if actor is not None else pick_language(None, _accepted(request))
+        self.language: str = wish if wish is not None and wish in LANGUAGES else spoken
+        self.has_wish = wish in LANGUAGES
+        self.t = Texts(self.language)
+        self.cookies: list[Cookie] = []
+
+    @property
+    def actor(self) -> Actor:
+        """The signed-in person. Pages that need one are reached by nobody else."""
+        if self.signed_in is None:
+            raise Refusal("Unauthorized", "Sign in first")
+        return self.signed_in
+
+    @property
+    def caller(self) -> Caller:
+        return self.actor.caller
+
+    @property
+    def mode(self) -> Mode:
+        return self.actor.mode
+
+    def is_page(self, path: str) -> bool:
+        """Return whether a path, relative to the dashboard, is that of a page."""
+        return self.site.is_page(path)
+
+    def value(self, name: str) -> str:
+        """Return a field of the form, trimmed. Raises: Refusal VALIDATION_ERROR for a field that repeats."""
+        given = self.form.get(name, ())
+        if len(given) > 1:
+            raise Refusal("VALIDATION_ERROR", f"{name} was sent twice")
+        return given[0].strip() if given else ""
+
+    def secret(self, name: str) -> str:
+        """Return a field of the form as it was typed."""
+        given = self.form.get(name, ())
+        return given[0] if len(given) == 1 else ""
+
+    def path(self, name: str) -> str:
+        """Return a parameter of the address."""
+        return str(self.request.path_params.get(name, ""))
+
+    def to(self, path: str, **query: str | None) -> str:
+        """Return the address of a page, in the present language if it was wished for."""
+        given: dict[str, str] = {name: value for name, value in query.items() if value}
+        if self.has_wish:
+            given["lang"] = self.language
+        return f"{self.site.root}{path}{'?' + urlencode(given) if given else ''}"
+
+    def here(self, **changes: str | None) -> str:
+        """Return the present address with other query values; None removes one."""
+        query = {**self.query, **changes}
+        given = {name: value for name, value in query.items() if value is not None}
+        return f"{self.request.scope['path']}{'?' + urlencode(given) if given else ''}"
+
+    def acting(self, name: str, object_id: str | None = None) -> Ports:
+        """Return the ports by which the person does something."""
+        return by_person(self.ports, self.actor, name, object_id, self.value("reason")[:255])
+
+    def has(self, right: PersonRight) -> bool:
+        """Return whether the role has the right, for menus and buttons."""
+        return self.signed_in is not None and may(self.actor, right, confirmed=False)
+
+    def require_whole_account(self) -> None:
+        """Refuse a person who is limited to shops. Raises: Refusal PERSON_RIGHT_MISSING."""
+        if self.caller.shops is not None:
+            details = {"right": PersonRight.MONEY.value}
+            raise Refusal("PERSON_RIGHT_MISSING", "You are limited to shops, and this is about all", details=details)
+
+    @staticmethod
+    def missing(code: str) -> Refusal:
+        """Return the refusal for an object that does not exist for this person."""
+        return Refusal(code, "There is nothing of this id")
+
+    def at(self, moment: datetime | None) -> blocks.Moment | None:
+        return None if moment is None else blocks.moment(moment, MOSCOW, iso(moment))
+
+    def rub(self, amount: Rub | None) -> blocks.Money | None:
+        return blocks.rub(amount, self.language)
+
+    def usdt(self, amount: Usdt | None) -> blocks.Money | None:
+        return blocks.usdt(amount, self.language)
+
+    def number(self, value: int) -> str:
+        return blocks.grouped(str(value), self.language)
+
+    @property
+    def device(self) -> Device:
+        """The browser, as its person will recognise it."""
+        return Device(name=_browser(self.request.headers.get("user-agent", "")), network=self.address)
+
+    @property
+    def address(self) -> str:
+        return origin(self.request, self.site.trusted_proxies)
+
+    def cookie(self, name: bytes) -> str:
+        return read_cookie(self.request.scope["headers"], name)
+
+    def keep_session(self, token: str) -> None:
+        self.cookies += [set_cookie(SESSION, token), clear_cookie(HALF), clear_cookie(PRE_SESSION)]
+
+    def drop_session(self) -> None:
+        self.cookies += [clear_cookie(SESSION), clear_cookie(HALF)]
+
+    def keep_half(self, token: str) -> None:
+        self.cookies.append(set_cookie(HALF, token, seconds=_HALF_SECONDS))
+
+    def keep_device(self, token: str) -> None:
+        self.cookies.append(set_cookie(DEVICE, token, seconds=_DEVICE_SECONDS))
+
+    @property
+    def csrf(self) -> str:
+        """The value of the hidden field that every form carries: bound to the session, or to the browser before it."""
+        bound = self.signed_in.session.id if self.signed_in is not None else self._pre_session()
+        return _csrf_of(self.ports, bound)
+
+    def _pre_session(self) -> str:
+        token = self.cookie(PRE_SESSION)
+        if not token:
+            token = self.ports.ids.secret(_PRE_BYTES)
+            self.cookies.append(set_cookie(PRE_SESSION, token, seconds=_PRE_SECONDS))
+            # A page may have several forms; all of them belong to this browser.
+            self.request.scope["headers"] = [
+                *self.request.scope["headers"],
+                (b"cookie", PRE_SESSION + b"=" + token.encode()),
+            ]
+        return token
+
+    def check_form(self) -> None:
+        """Refuse a form that another site sent. Raises: Refusal FORM_REFUSED.
+
+        Two locks: the browser's own report must not name another site, and the hidden field must belong to this session
+        or browser.
+        """
+        headers = self.request.headers
+        site, sender = headers.get("sec-fetch-site"), headers.get("origin")
+        foreign = site not in (None, "same-origin") or (
+            site is None and sender is not None and sender.lower() != self.site.origin
+        )
+        bound = self.signed_in.session.id if self.signed_in is not None else self.cookie(PRE_SESSION)
+        fits = bool(bound) and hmac.compare_digest(self.value("csrf").encode(), _csrf_of(self.ports, bound).encode())
+        if foreign or not fits:
+            raise Refusal("FORM_REFUSED", "The form is not from this page: open the page again and repeat")
+
+
+def _csrf_of(ports: Ports, bound: str) -> str:
+    return ports.vault.fingerprint(f"{_CSRF}:{bound}").hex()[:40]
+
+
+def _accepted(request: Asked) -> str:
+    return str(request.headers.get("accept-language", ""))
+
+
+def _browser(agent: str) -> str:
+    """Return browser and system of a User-Agent, in the words of people."""
+    names = ("Edg/", "OPR/", "YaBrowser/", "Firefox/", "Chrome/", "Safari/")
+    shown = {"Edg/": "Edge", "OPR/": "Opera", "YaBrowser/": "Yandex Browser"}
+    found = next((name for name in names if name in agent), "")
+    browser = shown.get(found, found.rstrip("/")) or "Unknown browser"
+    systems = ("Windows", "Android", "iPhone", "iPad", "Mac OS", "Linux")
+    system = next((name for name in systems if name in agent), "")
+    return f"{browser}, {system}" if system else browser
+
+
+async def read_form(request: Asked) -> Form:
+    """Return the fields of a form, each with all its values. Raises: Refusal FORM_REFUSED for another content type."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refusal("FORM_REFUSED", "Only forms of the dashboard are accepted here")
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > _FORM:
+            raise Refusal("PAYLOAD_TOO_LARGE", "The form is too large")
+        parts.append(chunk)
+    try:
+        pairs = parse_qsl(b"".join(parts).decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS)
+    except (ValueError, UnicodeDecodeError):
+        raise Refusal("VALIDATION_ERROR", "The form cannot be read") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise Refusal("VALIDATION_ERROR", "The form contains characters that no field accepts")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def html(ask: Ask, body: str, status: int = 200) -> Response[str]:
+    """Return a page as an answer."""
+    headers = {**HEADERS, "Content-Language": ask.language}
+    return Response(body, status_code=status, media_type=HTML, headers=headers, cookies=ask.cookies)
+
+
+def see_other(ask: Ask, path: str, **query: str | None) -> Response[str]:
+    """Lead the browser to a page after a form."""
+    headers = {**HEADERS, "Location": ask.to(path, **query)}
+    return Response("", status_code=303, media_type=HTML, headers=headers, cookies=ask.cookies)
+
+
+async def audited(ask: Ask, name: str, object_id: str | None = None) -> None:
+    """Write the audit row of something that changes nothing, such as reading a payer's data."""
+    act = Act(operator=ask.actor.user.id, name=name, object_id=object_id)
+    await note(ask.ports, act, account_id=ask.actor.account.id)

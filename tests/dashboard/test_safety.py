@@ -1,0 +1,255 @@
+"""Attacks on the dashboard: forms of others, cookies, redirects, guesses (docs/dashboard.md "Safety")."""
+
+import base64
+import re
+from urllib.parse import urlsplit
+
+from cambist.core.domain.people.passwords import totp_code
+from cambist.core.domain.people.people import User
+from cambist.core.domain.people.roles import Role
+from cambist.core.usecases.people.invitations import invite
+from cambist.frontends.dashboard.app import ROWS
+from cambist.frontends.dashboard.cookies import SESSION, read_cookie
+from tests.dashboard.browser import BASE, Browser, in_test_mode, joined
+from tests.houses import TestHouse
+from tests.invariants import everything
+from tests.people_kit import PASSWORD
+from tests.tables import table
+
+
+@table(
+    ("cookies", "value"),
+    [
+        ([b"__Host-cambist=good"], "good"),
+        ([b"a=1; __Host-cambist=good; b=2"], "good"),
+        ([b"\xa0__Host-cambist=evil"], ""),
+        ([b"__Host-cambist=good; \xa0__Host-cambist=evil"], ""),
+        ([b"__Host-cambist=good; __Host-cambist=evil"], ""),
+        ([b"__Host-cambist=good", b"__Host-cambist=evil"], ""),
+        ([b"x__Host-cambist=evil"], ""),
+        ([b"__host-cambist=evil"], ""),
+        ([b"__Host-cambist=\xff"], ""),
+        ([b"__Host-cambist=" + b"a" * 600], ""),
+        ([b"__Host-cambist"], ""),
+        ([], ""),
+    ],
+)
+def test_look_alikes_and_repeated_cookies_are_no_session(cookies: list[bytes], value: str) -> None:
+    assert read_cookie([(b"cookie", each) for each in cookies], SESSION) == value
+
+
+FOREIGN = [
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "none"},
+    {"Sec-Fetch-Site": "", "Origin": "https://evil.example"},
+    {"Sec-Fetch-Site": "", "Origin": "null"},
+    {"Sec-Fetch-Site": "", "Origin": "http://pay.example"},
+    {"Sec-Fetch-Site": "", "Origin": "https://pay.example.evil.example"},
+]
+
+
+@table("headers", FOREIGN)
+async def test_form_of_another_site_is_refused(house: TestHouse, headers: dict[str, str]) -> None:
+    address = f"{abs(hash(str(headers)))}@shop.example"
+    owner = await in_test_mode(await joined(house, Role.OWNER, email=address))
+    await owner.open("/shops")
+    await owner.send("/shops", headers, name="Planted")
+    assert owner.answer.status_code == 403
+    await owner.open("/shops")
+    assert "Planted" not in owner.text
+
+
+async def test_form_without_its_field_or_with_anothers_is_refused(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    admin = await in_test_mode(await joined(house, Role.ADMIN))
+    await admin.open("/shops")
+    foreign = admin.page.forms[-1].values["csrf"][0]
+    for csrf in ("", "x", foreign):
+        await owner.post("/shops", {"csrf": csrf, "name": "Planted"})
+        assert owner.answer.status_code == 403
+        assert "not from this page" in owner.text
+
+
+async def test_program_without_browser_headers_may_send_forms(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    await owner.open("/shops")
+    await owner.send("/shops", {"Origin": "", "Sec-Fetch-Site": ""}, name="By a program")
+    owner.sees("By a program")
+
+
+async def test_get_of_an_unsafe_address_changes_nothing(house: TestHouse) -> None:
+    owner = await joined(house, Role.OWNER)
+    reading = {row.path for row in ROWS if row.method == "GET"}
+    for row in ROWS:
+        if row.method == "POST" and row.path not in reading and "{" not in row.path:
+            answer = await owner.http.get(row.path)
+            assert answer.status_code in (404, 405), row.path
+
+
+async def test_other_content_types_are_no_forms(house: TestHouse) -> None:
+    owner = await joined(house, Role.OWNER)
+    for kind in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
+        headers = {"Content-Type": kind, "Origin": BASE, "Sec-Fetch-Site": "same-origin"}
+        answer = await owner.http.post("/shops", content=b'{"name": "x"}', headers=headers)
+        assert answer.status_code == 403
+
+
+async def test_session_cookie_changes_at_sign_in_and_at_confirmation(house: TestHouse) -> None:
+    owner = await joined(house, Role.OWNER)
+    first = owner.http.cookies["__Host-cambist"]
+    await owner.open("/confirm")
+    await owner.send("/confirm", password=PASSWORD)
+    assert owner.http.cookies["__Host-cambist"] != first
+    thief = Browser(house)
+    thief.http.cookies.set("__Host-cambist", first, domain="pay.example", path="/")
+    assert (await thief.open("/home")).path == "/login"
+
+
+async def test_given_session_cookie_is_never_taken_over(house: TestHouse) -> None:
+    """Fixation: a cookie that an attacker planted before the sign-in is worth nothing after it."""
+    await joined(house, Role.OWNER)
+    victim = Browser(house)
+    victim.http.cookies.set("__Host-cambist", "planted", domain="pay.example", path="/")
+    await victim.open("/login")
+    await victim.send("/login", email="owner@shop.example", password=PASSWORD)
+    assert victim.path == "/home"
+    assert "planted" not in [cookie.value for cookie in victim.http.cookies.jar]
+
+
+async def test_signed_out_session_opens_nothing(house: TestHouse) -> None:
+    owner = await joined(house, Role.OWNER)
+    kept = owner.http.cookies["__Host-cambist"]
+    await owner.open("/profile")
+    await owner.send("/logout")
+    thief = Browser(house)
+    thief.http.cookies.set("__Host-cambist", kept, domain="pay.example", path="/")
+    assert (await thief.open("/home")).path == "/login"
+
+
+@table(
+    "following",
+    ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/%2f%2fevil.example",
+     "/payments@evil.example", "/unknown", "/\nevil", "///evil.example", "/api/v1/payments"],
+)  # fmt: skip
+async def test_sign_in_leads_to_our_pages_only(house: TestHouse, following: str) -> None:
+    if not await everything(house.ports, User):
+        await joined(house, Role.OWNER)
+    browser = Browser(house)
+    await browser.open("/login")
+    await browser.send("/login", email="owner@shop.example", password=PASSWORD, next=following)
+    assert urlsplit(str(browser.answer.url)).netloc == "pay.example"
+    assert browser.path == "/home"
+
+
+async def test_headers_forbid_framing_scripts_of_others_and_caching(house: TestHouse) -> None:
+    answer = (await Browser(house).open("/login")).answer
+    policy = answer.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "'unsafe" not in policy
+    assert (answer.headers["x-frame-options"], answer.headers["cache-control"]) == ("DENY", "no-store")
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["referrer-policy"] == "same-origin"
+
+
+async def test_cookies_are_secure_and_hidden_from_scripts(house: TestHouse) -> None:
+    await joined(house, Role.OWNER)
+    browser = Browser(house)
+    await browser.open("/login")
+    sent = {"Origin": BASE, "Sec-Fetch-Site": "same-origin"}
+    values = {**browser.page.forms[0].values, "email": "owner@shop.example", "password": PASSWORD}
+    answer = await browser.http.post("/login", data=values, headers=sent)
+    for cookie in answer.headers.get_list("set-cookie"):
+        assert cookie.startswith("__Host-cambist")
+        for word in ("Path=/", "Secure", "HttpOnly", "SameSite=lax"):
+            assert word.lower() in cookie.lower(), cookie
+        assert "domain" not in cookie.lower()
+
+
+async def test_second_factor_cannot_be_skipped(house: TestHouse) -> None:
+    owner = await joined(house, Role.OWNER)
+    await owner.open("/profile")
+    await owner.send("/profile/app")
+    found = re.search(r"[A-Z2-7]{32}", owner.text)
+    assert found is not None
+    secret = base64.b32decode(found[0])
+    code = totp_code(secret, int(house.clock.now().timestamp()) // 30)
+    await owner.send("/profile/app/confirm", code=code)
+    owner.sees("Recovery codes")
+    browser = Browser(house)
+    await browser.open("/login")
+    await browser.send("/login", email="owner@shop.example", password=PASSWORD)
+    assert browser.path == "/login/code"
+    for path in ("/home", "/payments", "/profile", "/developers/keys"):
+        assert (await browser.open(path)).path == "/login", path
+    await browser.open("/login/code")
+    await browser.send("/login/code", code=code)
+    assert browser.path == "/login/code", "the code was used already"
+    await house.clock.advance(60)
+    fresh = totp_code(secret, int(house.clock.now().timestamp()) // 30)
+    await browser.send("/login/code", code=fresh)
+    assert browser.path == "/home"
+
+
+async def test_confirmed_work_asks_for_the_password_after_ten_minutes(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    await house.clock.advance(601)
+    await owner.open("/shops")
+    await owner.send("/shops", name="Late")
+    assert owner.path == "/confirm"
+    await owner.send("/confirm", password=PASSWORD)
+    assert owner.path == "/shops"
+    await owner.send("/shops", name="Late")
+    owner.sees("Late")
+
+
+async def test_repeated_fields_and_planted_fields_are_refused_or_ignored(house: TestHouse) -> None:
+    admin = await in_test_mode(await joined(house, Role.ADMIN))
+    await admin.open("/people")
+    csrf = admin.page.forms[0].values["csrf"][0]
+    await admin.post("/people/invite", {"csrf": csrf, "email": ["a@shop.example", "b@shop.example"], "role": "viewer"})
+    assert admin.answer.status_code == 400
+    await admin.open("/people")
+    csrf = admin.page.forms[0].values["csrf"][0]
+    planted = {"csrf": csrf, "email": "c@shop.example", "role": "owner", "account_id": "acc_1", "live": "yes"}
+    await admin.post("/people/invite", planted)
+    assert admin.answer.status_code == 403
+
+
+async def test_invitation_of_another_person_is_not_attached(house: TestHouse) -> None:
+    viewer = await joined(house, Role.VIEWER)
+    made = await invite(house.ports, house.account.account_id, "owner2@shop.example", Role.OWNER, language="en")
+    await viewer.open(made.link.removeprefix(BASE))
+    viewer.sees("owner2@shop.example")
+    await viewer.send("/invite", password="a wholly new sentence")
+    await viewer.open("/profile")
+    viewer.sees("owner2@shop.example")
+
+
+@table(
+    "text",
+    ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(1)>", "=HYPERLINK(1)", "{{7*7}}"],
+)
+async def test_stored_texts_are_shown_as_text(house: TestHouse, text: str) -> None:
+    payment = await house.created({"external_id": text})
+    owner = await in_test_mode(await joined(house, Role.OWNER, email=f"o{abs(hash(text))}@shop.example"))
+    for path in ("/payments", f"/payments/{payment['id']}"):
+        await owner.open(path)
+        assert "<script>alert" not in owner.answer.text
+        assert "<img src=x" not in owner.answer.text
+    await owner.open("/payments/export")
+    if text.startswith("="):
+        assert f",'{text}," in owner.answer.text
+
+
+async def test_strange_forms_get_a_page_and_no_error(house: TestHouse) -> None:
+    browser = Browser(house)
+    await browser.open("/login")
+    base = {**browser.page.forms[0].values, "email": "owner@shop.example"}
+    for password in ("x" * 60_000, "\0", "\ud83d".encode("utf-16", "surrogatepass").decode("utf-16", "replace")):
+        await browser.post("/login", {**base, "password": password})
+        assert browser.answer.status_code in (400, 401), password[:10]
+    answer = await browser.http.post(
+        "/login", content=b"a=" + b"x" * 70_000, headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
+    assert answer.status_code == 413
