@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litestar import Response, route
+from litestar.exceptions import MethodNotAllowedException, NotFoundException
 from litestar.params import FromPath
 
 from ...core.domain.accounts.accounts import Mode
@@ -17,7 +18,7 @@ from ...core.usecases.people.sessions import find_actor, list_accounts_of, requi
 from ...core.usecases.test_clock import test_clock_of
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
-from ..http.door.routing import Router
+from ..http.door.routing import Application, Router
 from ..http.packed import Packed, asset
 from ..http.payer.page_limit import PageLimit
 from ..http.payer.pages import Asked
@@ -50,22 +51,31 @@ _READING = ("GET", "HEAD")
 _PARAMETER = re.compile(r"\{[^}]+\}")
 
 
-def dashboard_router(ports: Ports, trusted_proxies: Sequence[Network], limit: PageLimit) -> Router:
-    """Return the router of the dashboard, below the path of `app_url`."""
+def dashboard(ports: Ports, trusted_proxies: Sequence[Network], limit: PageLimit) -> Application:
+    """Build the dashboard as an application of its own, below the path of `app_url`."""
     pages = _Pages(ports, trusted_proxies)
 
     @route("/dashboard/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
         return asset(request, pages.assets.get(name))
 
+    def failed(request: Asked, error: Exception) -> Response[Any]:
+        return pages.failed(request, error)
+
     by_path: dict[str, list[Row]] = {}
     for row in ROWS:
         by_path.setdefault(row.path, []).append(row)
-    handlers = [_handler(pages, path, rows) for path, rows in by_path.items()]
-    return Router(
+    router = Router(
         pages.site.root or "/",
-        route_handlers=[file, *handlers],
+        route_handlers=[file, *(_handler(pages, path, rows) for path, rows in by_path.items())],
         before_request=limit.before(pages.busy, lambda _: True),
+    )
+    return Application(
+        route_handlers=[router],
+        exception_handlers={Exception: failed},
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=None,
     )
 
 
@@ -192,6 +202,18 @@ class _Pages:
             done=ask.t.of("done", done) if f"done.{done}" in _DONE else "",
             languages=[(code, name, ask.here(lang=code)) for code, name in LANGUAGES.items()],
         )
+
+    def failed(self, request: Asked, error: Exception) -> Response[str]:
+        """Answer a request that reached no page: an unknown address or method, or a fault before the page."""
+        ask = Ask(self.site, request, None, {})
+        if isinstance(error, NotFoundException | MethodNotAllowedException):
+            link = Link(ask.t("to_home"), ask.to("/home"))
+            page = Page(ask.t("error.404"), [Note(ask.t("error.404.text"), "plain", link)], status=404)
+        else:
+            log.error("unhandled error before a page of the dashboard", exc_info=error)
+            told = ask.t("error.500.text", request=request.scope.get("request_id", "-"))
+            page = Page(ask.t("error.title"), [Note(told, "bad")], status=500)
+        return html(ask, self._draw(ask, page, (), None), page.status)
 
     def busy(self, request: Asked, wait: int) -> Response[str]:
         """Answer a request over the limit of its address."""

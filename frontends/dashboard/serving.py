@@ -1,12 +1,18 @@
-"""Whether and where the dashboard is served, without importing its pages."""
+"""Which requests belong to the dashboard. Its pages are imported when the first of them is opened."""
 
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from ...core.domain.accounts.quota import Network
-from ...ports.bundle import Ports
-from ..http.door.routing import Router
-from ..http.payer.page_limit import PageLimit
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+SECTIONS = frozenset(
+    (
+        *("login", "logout", "invite", "reset", "confirm", "accounts", "switch", "home", "payments", "refunds"),
+        *("subscriptions", "exchanges", "balance", "payouts", "settlements", "developers", "shops", "settings"),
+        *("audit", "people", "profile", "dashboard"),
+    )
+)
+"""First parts of the paths of its pages, below the path of `app_url`."""
 
 
 def is_servable(app_url: str) -> bool:
@@ -15,10 +21,16 @@ def is_servable(app_url: str) -> bool:
     return parts.scheme == "https" or parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
-def dashboard_routers(ports: Ports, trusted_proxies: Sequence[Network], limit: PageLimit) -> list[Router]:
-    """Return the router of the dashboard; none if its address does not suit browsers."""
-    if not is_servable(ports.urls.app_url):
-        return []
-    from .app import dashboard_router
+class WithDashboard:
+    """ASGI application that answers requests for the dashboard, and passes all others to the next one."""
 
-    return [dashboard_router(ports, trusted_proxies, limit)]
+    def __init__(self, app: ASGIApp, dashboard: ASGIApp, app_url: str) -> None:
+        self._app = app
+        self._dashboard = dashboard
+        self._root = urlsplit(app_url).path.rstrip("/") + "/"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        path = scope["path"] if scope["type"] == ScopeType.HTTP else ""
+        below = path.startswith(self._root) and path.removeprefix(self._root).partition("/")[0] in SECTIONS
+        await (self._dashboard if below else self._app)(scope, receive, send)

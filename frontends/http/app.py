@@ -8,6 +8,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from ...core.domain.accounts.quota import Network
 from ...core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
 from ...ports.bundle import Ports
+from ..dashboard.serving import WithDashboard, is_servable
 from ..telemetry.requests import RequestWatch
 from .api import Api
 from .door.edge import Edge
@@ -16,6 +17,7 @@ from .door.operation import AppContext
 from .door.streams import WindowStreams
 from .health import Doctor, probes
 from .operations import OPERATIONS
+from .payer.page_limit import PageLimit
 
 
 def create_app(
@@ -56,8 +58,17 @@ def create_app(
             has_front=has_front,
         )
 
+    pages: ASGIApp = _Late(make_framework)
+    if is_servable(ports.urls.app_url):
+
+        def make_dashboard() -> ASGIApp:
+            from ..dashboard.app import dashboard
+
+            return dashboard(ports, trusted_proxies, PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits))
+
+        pages = WithDashboard(pages, _Late(make_dashboard), ports.urls.app_url)
     operations = (*OPERATIONS, *probes(doctor, is_leaving))
-    return Edge(Api(_Late(make_framework), ports, context, operations), ports, trusted_proxies, watch)
+    return Edge(Api(pages, ports, context, operations), ports, trusted_proxies, watch)
 
 
 class _Late:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from ...core.domain.accounts.quota import Network
 from ...ports.bundle import Ports
-from ..dashboard.serving import dashboard_routers
 from ..telemetry.requests import RequestWatch
 from .door.errors import on_error
 from .door.routing import Application
@@ -41,7 +40,6 @@ def framework(
             openapi_handler(ports),
             docs_router(ports),
             *([front_router(ports, limit)] if has_front else []),
-            *dashboard_routers(ports, trusted_proxies, limit),
         ],
         exception_handlers={Exception: on_error},
         openapi_config=None,

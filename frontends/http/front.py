@@ -65,6 +65,7 @@ class _Front:
             "front.html",
             base_url=self._ports.urls.base_url,
             root=self._root,
+            login=f"{self._ports.urls.app_url}/login",
             modes={mode.value: self._state(mode) for mode in (Mode.TEST, Mode.LIVE)},
             wait=wait,
         )

@@ -12,6 +12,7 @@ from cambist.core.usecases.accounts.shops import create_shop
 from cambist.frontends.dashboard.app import ROWS
 from cambist.frontends.dashboard.assets import FOLDER
 from cambist.frontends.dashboard.rows import Row
+from cambist.frontends.dashboard.serving import SECTIONS
 from cambist.frontends.dashboard.texts import PAIRS
 from tests.dashboard.browser import Browser, Html, in_test_mode, joined
 from tests.houses import TestHouse
@@ -76,6 +77,17 @@ async def test_role_opens_the_pages_of_its_rights_and_no_other(house: TestHouse,
         assert person.answer.status_code < 500, f"{row.path}: {person.text[:300]}"
         await person.open("/profile")
         csrf = person.page.forms[0].values["csrf"][0]
+
+
+def test_sections_are_those_of_the_routes() -> None:
+    assert {row.path.split("/")[1] for row in ROWS} | {"dashboard"} == SECTIONS
+
+
+async def test_unknown_page_says_so(house: TestHouse) -> None:
+    browser = await Browser(house).open("/payments/a/b/c")
+    assert (browser.answer.status_code, browser.page.headings) == (404, ["Page not found"])
+    answer = await browser.http.delete("/payments")
+    assert answer.status_code == 404
 
 
 async def test_nobody_is_led_to_the_sign_in(house: TestHouse) -> None:
