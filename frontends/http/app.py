@@ -17,7 +17,6 @@ from .door.operation import AppContext
 from .door.streams import WindowStreams
 from .health import Doctor, probes
 from .operations import OPERATIONS
-from .payer.page_limit import PageLimit
 
 
 def create_app(
@@ -63,6 +62,7 @@ def create_app(
 
         def make_dashboard() -> ASGIApp:
             from ..dashboard.app import dashboard
+            from .payer.page_limit import PageLimit
 
             return dashboard(ports, trusted_proxies, PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits))
 
