@@ -38,7 +38,7 @@ _PACKAGES = {
     ("Darwin", "arm64"): "anvil-darwin-arm64",
 }
 _HASHES = {"anvil-linux-amd64": "5727dd8f08f3bf6dde4ec1d9832e87c43f9315ef824bff1ab18486bf51bc7af3"}
-"""Of packages, as far as somebody looked at one; npm checks all of them against what its registry says."""
+"""Hashes of the packages that somebody has inspected. npm checks every package against its registry's hash."""
 
 
 @cache
@@ -93,7 +93,7 @@ class Anvil:
     """A node on a port of its own. It makes blocks when it is told to, and calls one final that has two upon it."""
 
     def __init__(self, chain_id: int, folder: Path, start: int) -> None:
-        """`folder`: for what it keeps over a restart. `start`: seconds of the first block."""
+        """Prepare a node. `folder` keeps its state over a restart; `start` is the first block's time in seconds."""
         self.port = _free_port()
         self._program = anvil_program()
         self._state = folder / f"anvil-{self.port}.json"

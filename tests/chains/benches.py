@@ -19,7 +19,7 @@ from tests.chains.fronts import Front
 from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
 
 XPUB = "xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr"
-"""Of the words that all test wallets have: "test" eleven times, and "junk"."""
+"""Derived from the words that all test wallets have: "test" eleven times, and "junk"."""
 KEY = "nodes-secret-key"
 
 _WALLETS = count()

@@ -1,4 +1,4 @@
-"""Contracts of the test chains, in the EVM's own words: a token, and one that makes several transfers at once."""
+"""Contracts of the test chains, in EVM bytecode: a token, and a contract that makes several transfers at once."""
 
 import re
 
@@ -45,7 +45,7 @@ TOKEN = assembled(f"""
     balance:
         0x04 CALLDATALOAD SLOAD 0x00 MSTORE 0x20 0x00 RETURN
 """)
-"""An ERC20 as far as transfers go: `transfer` and `balanceOf`. What an address has lies in the slot of its number."""
+"""The transfer half of an ERC20: `transfer` and `balanceOf`. An address's balance lies in the slot of its number."""
 
 PAYER = assembled("""
     0x00                                    ; where the next transfer stands in the data

@@ -1,4 +1,4 @@
-"""Wallets on real nodes of Ethereum and BNB Smart Chain, for the contract of the port and what is theirs alone."""
+"""Wallets on real nodes of Ethereum and BNB Smart Chain, for the contract of the port and for their own tests."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -35,7 +35,7 @@ _KEYS = count()
 
 
 def new_key() -> str:
-    """Of a wallet that never sent anything: the nodes are shared, and forget nothing."""
+    """Return the key of a fresh wallet: the nodes are shared and forget nothing."""
     return sha256(f"wallet {next(_KEYS)}".encode()).hexdigest()
 
 
@@ -109,7 +109,7 @@ class EvmBench(PayoutsBench):
 
     async def begin(self) -> "EvmBench":
         """The wallet has been at work before: its book says from where on it is whole."""
-        await self.world.mine(2)  # past where the chain began anew: of what was before it a node has no state
+        await self.world.mine(2)  # mine past the chain's restart: the node has no state from before it
         await self.wallet.find("wd_before")
         self._before = await self._notes()
         return self
@@ -129,7 +129,7 @@ class EvmBench(PayoutsBench):
             return list(await unit[ProviderNote].find(provider="evm"))
 
     def raw(self, nonce: int, *, to: bytes | None = None, data: bytes = b"", price: int = 20 * GWEI) -> Transaction:
-        """What somebody else who has the key might sign."""
+        """Build a transaction that another holder of the key might sign."""
         return Transaction(
             chain_id=self.chain.chain_id,
             nonce=nonce,
@@ -163,7 +163,7 @@ class EvmBench(PayoutsBench):
             self.node.ask("anvil_dropTransaction", f"0x{each}")
 
     async def settle(self) -> None:
-        """What is in a block is final, and so deep that nothing of it is in doubt."""
+        """Mine until the transfers in blocks are final and deep enough to be beyond doubt."""
         await self.world.mine()
         await self.world.mine(self.chain.reread + 3)
 
@@ -197,7 +197,7 @@ class EvmBench(PayoutsBench):
         await self.world.clock.advance(10)
 
     async def close(self) -> None:
-        # The nodes are shared: what waits there would stand in the next test's blocks.
+        # The nodes are shared: a pending transaction would enter the next test's blocks.
         self.drop(self.in_pool())
         for wallet in self.wallets:
             await wallet.close()

@@ -1,5 +1,5 @@
-"""What stands before a test's node, as a provider of nodes does: it counts, refuses, lags and lies as it is told to;
-and TRON's, which has rules of its own."""
+"""A front before a test's node, as a provider of nodes runs one. It counts calls, and refuses, lags and lies on
+request. TRON's front has rules of its own."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 from tests.chains.anvil import Anvil
 
 Rule = Callable[[str, list[Any]], tuple[int, str] | None]
-"""Of method and parameters: code and words of a refusal, or None."""
+"""Maps a method and its parameters to the code and text of a refusal, or to None."""
 Lie = Callable[[str, list[Any], Any], Any]
-"""Of method, parameters and true result: what is said."""
+"""Maps a method, its parameters and the true result to the result that the front answers."""
 
 _QUANTITY = re.compile(r"0x(0|[1-9a-f][0-9a-f]*)\Z")
 _DATA = re.compile(r"(0x)?([0-9a-fA-F]{2})*\Z")
@@ -40,7 +40,7 @@ class Front(FakeProvider):
         return f"{self.url.replace('://', f'://{before}')}/jsonrpc"
 
     def rule(self, method: str, params: list[Any]) -> tuple[int, str] | None:
-        """What the network itself refuses."""
+        """Return the network's own refusal of a call, if any."""
         return None
 
     def is_let_in(self, request: ProviderRequest) -> bool:
@@ -75,8 +75,8 @@ class Front(FakeProvider):
 
 
 class TronFront(Front):
-    """TRON's own JSON-RPC: which methods there are, which tags, how many blocks and addresses one question may have, in
-    the words and codes of its node (java-tron)."""
+    """TRON's own JSON-RPC: its methods, its tags, and its limits on blocks and addresses per call, with the texts and
+    codes of its node (java-tron)."""
 
     _METHODS = ("eth_chainId", "eth_getBlockByNumber", "eth_getTransactionReceipt", "eth_getLogs", "eth_call")
     _SPAN = 5000

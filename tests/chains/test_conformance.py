@@ -1,4 +1,4 @@
-"""The watchers by nodes keep the contracts that we ship, over real nodes: of TRON behind its own rules."""
+"""The watchers that read nodes keep the contracts that we ship, over real nodes. TRON's stand behind its own rules."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,5 +1,5 @@
-"""Deposits by nodes: all that came is found, once and under one name, whatever happens to blocks, nodes and processes;
-and it costs few calls (docs/providers/chains.md "Deposits")."""
+"""Deposits read from nodes. Every deposit is found once and under one name, despite trouble with blocks, nodes and
+processes, and few calls are needed (docs/providers/chains.md "Deposits")."""
 
 import asyncio
 import contextlib
@@ -93,7 +93,7 @@ class TestNames:
         assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
 
     async def test_the_moment_is_the_blocks(self, bench: NodesDepositsBench) -> None:
-        """By it a deposit is in time or late, and not by when it was seen."""
+        """The block's time decides whether a deposit is late. The time when we saw it does not."""
         address = await bench.watcher.address("exch_1")
         await bench.send(address, 5_00, final=False)
         made_at = bench.world.clock.now()
@@ -104,7 +104,7 @@ class TestNames:
 
 class TestReading:
     async def test_many_addresses_are_one_question(self, bench: NodesDepositsBench, front: Front) -> None:
-        """Also those that came to be asked about one after the other."""
+        """The same holds for addresses that are asked for one after the other."""
         addresses = await given(bench, 40)
         for address in addresses[:20]:
             await bench.watcher.deposits(address)
@@ -307,7 +307,7 @@ class TestLies:
 
 class TestWallet:
     async def test_an_address_that_held_usdt_is_given_to_nobody(self, bench: NodesDepositsBench) -> None:
-        """A restored database counts from where it was: what came there since belongs to another exchange."""
+        """A restored database counts from its old state: deposits since then belong to another exchange."""
         first, second, third = [each.address for each in await bench.wallet.addresses(0, 3)]
         await bench.send(first, 5_00)
         await bench.send(second, 5_00)
@@ -351,7 +351,7 @@ class TestWallet:
 
 
 class TestPages:
-    """What is kept of an address, as a process finds it that starts."""
+    """The stored page of an address, as a newly started process finds it."""
 
     async def test_what_is_kept_is_asked_for_once_more(self, bench: NodesDepositsBench, front: Front) -> None:
         address = await bench.watcher.address("exch_1")
@@ -367,7 +367,7 @@ class TestPages:
     async def test_a_page_that_somebody_wrote_makes_no_money(
         self, bench: NodesDepositsBench, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Who can write to the database could have RUB paid for nothing."""
+        """Otherwise a writer to the database could have RUB paid for nothing."""
         address = await bench.watcher.address("exch_1")
         other = await bench.watcher.address("exch_2")
         elsewhere = await bench.send(other, 9_00)
@@ -383,7 +383,7 @@ class TestPages:
 
 
 async def test_two_processes_keep_one_page(bench: NodesDepositsBench) -> None:
-    """What one found the other does not take away."""
+    """Neither process removes deposits that the other found."""
     address = await bench.watcher.address("exch_1")
     one, other = bench.restarted(), bench.restarted()
     await one.deposits(address)

@@ -1,4 +1,4 @@
-"""Addresses from an account's extended public key: what wallets derive, and nothing else is taken for a key."""
+"""Addresses from an account's extended public key: they match those of wallets, and no other text passes for a key."""
 
 import hashlib
 import random
@@ -54,10 +54,10 @@ class TestAccountKey:
             (XPUB[:-1] + "s", "checksum"),
             ("0x" + "ab" * 20, "checksum"),
             (remade(version="0488ade4"), "private key"),
-            (remade(version="043587cf"), "no xpub"),  # of a test network
+            (remade(version="043587cf"), "no xpub"),  # a test network's key
             (remade(depth=4), "depth is 4"),
             (remade(depth=0), "depth is 0"),
-            (remade(child=0), "depth is 3"),  # not hardened: of no account
+            (remade(child=0), "depth is 3"),  # not hardened: the key belongs to no account
             (remade(key=b"\2" + b"\xff" * 32), "no point"),
             ("x" * 100_000, "checksum"),
         ],

@@ -1,4 +1,4 @@
-"""A payout on a network of the EVM is paid once, whoever dies when, and whatever the network does with an answer
+"""A payout on an EVM network is paid once, despite crashes at any point and lost or wrong answers of the network
 (docs/providers/chains.md "Paying out")."""
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from tests.payout_kit import CREDIT, Payouts, open_payouts
 from tests.planting import beneath
 
 COMMITS = 8
-"""The payout, how far the book is whole, its number, what is signed, `processing`, `handed`, `sent`, the end."""
+"""The payout, the book's completeness, its number, the signed transfer, `processing`, `handed`, `sent`, the end."""
 ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
 
 
@@ -94,7 +94,7 @@ async def test_a_crash_at_any_commit_pays_once(
 
 
 async def test_a_database_that_was_restored_pays_nobody_twice(made_world: ChainWorld) -> None:
-    """Of a backup that is older than the signature: payout and book have forgotten it, the network has not."""
+    """The backup is older than the signature: payout and book have forgotten it, the network has not."""
     world = made_world
     async with open_payouts() as payouts, Front(world.nodes[Network.BSC]) as front:
         await payouts.house.clock.advance_to(max(payouts.house.clock.now(), world.clock.now()))

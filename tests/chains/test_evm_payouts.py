@@ -1,5 +1,5 @@
-"""USDT paid out on Ethereum and BNB Smart Chain, on real nodes: the shipped contract, and what the network does that a
-wallet must not misread (docs/providers/chains.md "Paying out")."""
+"""USDT paid out on Ethereum and BNB Smart Chain, on real nodes: the shipped contract, and behaviour of the network
+that a wallet must not misread (docs/providers/chains.md "Paying out")."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ class TestTheContract:
     class TestEnds(of_payouts.TestEnds): ...
 
     class TestMemory(of_payouts.TestMemory):
-        """Of what stands in blocks: while something waits for one, and the book lacks it, nothing is signed."""
+        """Transfers in blocks. While a transfer waits for a block and the book lacks it, the wallet signs nothing."""
 
         @pytest.fixture
         async def payouts_bench(self, networks: ChainWorld) -> AsyncIterator[PayoutsBench]:
@@ -80,7 +80,7 @@ class TestTheContract:
     class TestFailures(payout_faults.TestFailures): ...
 
     class TestPayoutsAtFaults(payout_faults.TestPayoutsAtFaults):
-        """On one network: what no answer means, or a bad one, is told by what both have in common."""
+        """One network is enough: both share the code that interprets missing and bad answers."""
 
         @pytest.fixture
         async def payouts_bench(self, networks: ChainWorld) -> AsyncIterator[PayoutsBench]:
@@ -118,7 +118,7 @@ def nonce_of(made: SignedTransfer) -> int:
 
 
 class TestNumbers:
-    """Each transfer has a number of the wallet, which the network takes once: one writer gives them, whoever asks."""
+    """Each transfer has a number of the wallet, which the network takes once. A single writer assigns the numbers."""
 
     async def test_many_at_once_by_two_processes_have_each_its_own(self, bench: EvmBench) -> None:
         wallets = bench.wallet, bench.restarted()
@@ -159,7 +159,7 @@ class TestNumbers:
         await sent(bench, "wd_3")
 
     async def test_a_number_that_was_never_handed_over_is_used_up_by_nothing(self, bench: EvmBench) -> None:
-        """Its payout was called off. What comes behind it waits ten minutes, and then no more."""
+        """The payout was called off. The transfer behind it waits ten minutes, and then goes out."""
         called_off = await bench.wallet.sign("wd_off", bench.address, UNITS)
         behind = await sent(bench, "wd_2")
         for _ in range(3):
@@ -181,7 +181,7 @@ class TestNumbers:
         assert await bench.moved() == 2 * UNITS
 
     async def test_what_was_handed_over_is_never_given_up(self, bench: EvmBench) -> None:
-        """A node that forgot it is handed it again, by whoever waits behind it."""
+        """When a node forgot a transfer, the next transfer in line hands it over again."""
         first, behind = await sent(bench), await sent(bench, "wd_2")
         bench.drop([first.tx_hash])
         for _ in range(5):
@@ -207,7 +207,7 @@ class TestNumbers:
         assert nonce_of(await sent(bench)) == 1
 
     async def test_a_long_way_back_that_is_cut_off_is_gone_on_with(self, bench: EvmBench, monkeypatch: Patch) -> None:
-        """A call ends after 20 s, whoever asks: what was read until then need not be read again."""
+        """A call ends after 20 s. The next call continues where it stopped and reads nothing twice."""
         monkeypatch.setattr(sightings, "LogSearch", partial(LogSearch, span=5))
         monkeypatch.setattr(book, "_AGE", 0)
         for each in ("wd_1", "wd_2"):
@@ -237,7 +237,8 @@ class TestNumbers:
 
 
 class TestFees:
-    """What is offered too little for is offered more for, in the same place: one of both moves the USDT."""
+    """A transfer whose fee is too low is replaced at the same number with a higher fee. Only one of them moves the
+    USDT."""
 
     async def _passed_over(self, bench: EvmBench, raw: bytes, seconds: float) -> None:
         """Blocks are made, and it is in none of them, but waits on."""
@@ -323,7 +324,7 @@ class TestFees:
 
 
 class TestMeans:
-    """What a network charges for a transfer that fails is lost: none is signed that could not go. It waits."""
+    """The network keeps the fee of a failed transfer, so the wallet signs none that could fail. The payout waits."""
 
     async def _lacks(self, bench: EvmBench, match: str, wallet: EvmSender | None = None) -> None:
         with pytest.raises(Unavailable, match=match):
@@ -354,7 +355,8 @@ class TestMeans:
 
 
 class TestProof:
-    """FAILED gives the money back: it is told by what is final in the place, and by all nodes."""
+    """FAILED gives the money back. The proof is another final transaction with the same number, confirmed by all
+    nodes."""
 
     async def test_another_in_its_place_proves_nothing_before_it_is_deep(self, bench: EvmBench) -> None:
         made = await bench.wallet.sign("wd_1", bench.address, UNITS)

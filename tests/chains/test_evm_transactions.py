@@ -1,4 +1,4 @@
-"""Transactions of the EVM, byte by byte: the vectors that others publish, and what is no transaction of ours."""
+"""EVM transactions, byte by byte: published vectors, and bytes that are no transaction of ours."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ WEB3 = (
     "f86a8086d55698372431831e848094f0109fc8df283027b6285cc889f5aa624eac1f55843b9aca008025a009ebb6ca057a0535d6186462bc0b46"
     "5b561c94a295bdb0621fc19208ab149a9ca0440ffd775ce91a833ab410777204d5341a6f9fa91216a6f3ee2c051fea6a0428"
 )
-"""Of the documentation of Python's web3."""
+"""From the documentation of Python's web3."""
 AAAA = bytes.fromhex("000000000000000000000000000000000000aaaa")
 BESU_KEY = "8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"
 BESU = (

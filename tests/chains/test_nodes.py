@@ -1,5 +1,5 @@
-"""Several nodes of a network are held against one another: one that is away, lags, lies or counts is found out, and
-what it said moves nothing (docs/providers/chains.md "Nodes")."""
+"""Several nodes of a network are compared. A node that is away, lags, lies or limits calls is detected, and its
+answers move nothing (docs/providers/chains.md "Nodes")."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ async def two(networks: ChainWorld) -> AsyncIterator[Two]:
 
 
 def wrong_hash(method: str, params: list[Any], result: Any) -> Any:
-    """Of the blocks that are final."""
+    """Answer a wrong hash for final blocks."""
     if method == "eth_getBlockByNumber" and params[0] != "latest":
         return {**result, "hash": f"0x{'66' * 32}"}
     return result
@@ -115,7 +115,7 @@ class TestSeveral:
             await two.watcher.lookup(BSC, tx_hash)
 
     async def test_final_is_what_the_last_of_them_calls_final(self, two: Two) -> None:
-        """One that calls every block final takes a block for final that may be taken back."""
+        """A node that calls every block final would pass off a block that may still be taken back."""
 
         def hasty(method: str, params: list[Any], result: Any) -> Any:
             if method == "eth_getBlockByNumber" and params[0] == "finalized":
@@ -151,7 +151,7 @@ class TestSeveral:
             await two.watcher.lookup(BSC, HASH)
 
     async def test_a_block_of_the_future_leaves_a_node_out(self, two: Two) -> None:
-        """By it the honest ones would seem to lag."""
+        """Beside such a block the honest nodes would seem to lag."""
 
         def early(method: str, params: list[Any], result: Any) -> Any:
             if method == "eth_getBlockByNumber" and params[0] == "latest":
@@ -212,7 +212,7 @@ class TestFinality:
 
     @pytest.mark.parametrize("refusal", [(-32000, "header not found"), (-39001, "finalized block not found")])
     async def test_a_passing_refusal_lowers_nothing(self, two: Two, refusal: tuple[int, str]) -> None:
-        """Else a node that starts would have us count."""
+        """Otherwise a starting node would make us count confirmations."""
         two.one.refuse = two.other.refuse = lambda method, params: refusal if "finalized" in params else None
         with pytest.raises(Unavailable):
             await two.nodes.view()
@@ -223,7 +223,7 @@ class TestFinality:
 
 
 class TestNode:
-    """One node: what is an answer, what is a no, and what is neither."""
+    """One node: its answers, its refusals, and everything else."""
 
     @pytest.fixture
     async def front(self, networks: ChainWorld) -> AsyncIterator[Front]:

@@ -36,7 +36,7 @@ USDT = 10**8
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[ChainWorld]:
-    """Of the time of houses."""
+    """Build a chain that starts at the app's time."""
     with chain_world(tmp_path, [TRON], VirtualClock().now()) as made:
         yield made
 
@@ -65,7 +65,7 @@ class Exchanging:
         return self.world.pay(TRON, (payload, usdt * USDT))
 
     async def work(self, seconds: int, *, mining: bool = True) -> None:
-        """Time passes, blocks are made, and what is due is done."""
+        """Let time pass, make blocks, and run the due work."""
         for _ in range(seconds // 6):
             await self.world.mine() if mining else await self.house.clock.advance(6)
             await run_due(self.house.ports)

@@ -1,4 +1,4 @@
-"""A payout on TRON is paid once, whoever dies when, and whatever the network does with an answer
+"""A payout on TRON is paid once, despite crashes at any point and lost or wrong answers of the network
 (docs/providers/chains.md "Paying out")."""
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tests.crash_points import CrashPoint, Killed, fused
 from tests.payout_kit import PAID, Payouts, open_payouts
 
 COMMITS = 6
-"""The payout, its signed transfer, `sent`, and looks; those that follow are alike, until it is final."""
+"""The payout, its signed transfer, `sent`, and polls. The later polls are alike until the transfer is final."""
 ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
 
 

@@ -1,4 +1,4 @@
-"""USDT paid out on TRON: the shipped contract, and what the network does that a wallet must not misread
+"""USDT paid out on TRON: the shipped contract, and behaviour of the network that a wallet must not misread
 (docs/providers/chains.md "Paying out")."""
 
 import json
@@ -143,7 +143,7 @@ class TestTheContract:
     class TestEnds(of_payouts.TestEnds): ...
 
     class TestMemory(of_payouts.TestMemory):
-        """Of what stands in blocks: so one is made upon each broadcast."""
+        """The suite reads transfers in blocks, so each broadcast makes a block."""
 
         @pytest.fixture
         async def payouts_bench(self) -> AsyncIterator[PayoutsBench]:
@@ -156,7 +156,7 @@ class TestTheContract:
 
 
 def transfer(**changes: object) -> Transfer:
-    """Of the page on triggersmartcontract in TRON's documentation, whose id is published."""
+    """Return the transfer from the page on triggersmartcontract in TRON's documentation, which publishes its id."""
     published = Transfer(
         owner=bytes.fromhex("dd791d6b49e190062d650e6a23c575510d35f2f9"),
         token=bytes.fromhex("eca9bc828a3005b9a3b909f2cc5c2a54794de05f"),
@@ -171,13 +171,13 @@ def transfer(**changes: object) -> Transfer:
 
 
 class TestBytes:
-    """What is signed is built here, and is what the network would have built."""
+    """The wallet builds the same bytes that the network would have built."""
 
     def test_a_transaction_has_the_published_id(self) -> None:
         assert tx_id(transfer().raw).hex() == "8c621a0dc9bd4d405b20d0a43143955b9f546f98bbfde1aec295a65b0f925629"
 
     async def test_a_key_makes_the_published_signature(self) -> None:
-        """Of key 1: coincurve and tronpy give the same."""
+        """The key is 1: coincurve and tronpy give the same signature."""
         signer, digest = KeySigner("0x" + "1".rjust(64, "0")), tx_id(transfer().raw)
         assert TRON.write(signer.payload) == "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC"
         signature = await signer.sign(digest)
@@ -235,7 +235,7 @@ class TestBytes:
 
 
 class TestMeans:
-    """What a network charges for a transfer that fails is lost: none is signed that could not go."""
+    """The network keeps the fee of a failed transfer, so the wallet signs none that could fail."""
 
     async def _lacks(self, bench: TronBench, match: str) -> None:
         with pytest.raises(Unavailable, match=match):
@@ -544,7 +544,7 @@ class TestWhatWasSent:
         return wallet
 
     async def test_a_long_way_that_is_cut_off_is_gone_on_with(self, bench: TronBench) -> None:
-        """A call ends after 20 s, whoever asks: what was read until then need not be read again."""
+        """A call ends after 20 s. The next call continues where it stopped and reads nothing twice."""
         await bench.wallet.find("wd_1")
         await self.sends(bench, "wd_1")
         bench.network.mine(60)
@@ -568,7 +568,7 @@ class TestWhatWasSent:
     async def test_a_listing_reads_back_what_was_sent_before_the_first_look(
         self, bench: TronBench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """By a copy of before the first payout: a look for an operation alone reads a day."""
+        """The copy predates the first payout: a search for one operation reads only a day."""
         for name, blocks in (("DAY", 10), ("SPAN", 20)):
             monkeypatch.setattr(sent, name, blocks)
         since = bench.network.clock.now()
@@ -644,7 +644,7 @@ def test_it_ends_within_what_the_network_takes() -> None:
 
 
 class TestSettings:
-    """By the settings that docs/providers/chains.md tells."""
+    """Settings as docs/providers/chains.md describes them."""
 
     async def check(self, network: TronNetwork, **more: object) -> None:
         given = {"tron_nodes": (network.node,), "tron_key": KEY, **more}

@@ -42,7 +42,7 @@ class Foreign:
         self.key = keys.PrivateKey(bytes.fromhex(KEY))
         self.address = self.key.public_key.to_base58check_address()
         provider = providers.HTTPProvider(bench.network.url)
-        # By itself it gives its key to TronGrid's own address alone.
+        # tronpy sends its key only to TronGrid's own address.
         provider.sess.headers["Tron-Pro-Api-Key"] = API_KEY
         self.client = tronpy.Tron(provider)
         self.usdt = tronpy.contract.Contract(addr=TRON.write(USDT), abi=ABI, client=self.client)

@@ -372,7 +372,7 @@ class TestOddLogs:
 
 
 class TestTwoScanners:
-    """One of two nodes may lack a deposit, or hide it. The word of the other is enough to look at it."""
+    """One of two nodes may lack or hide a deposit. The other's report is enough to examine it."""
 
     @pytest.fixture
     async def bench(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsBench]:

@@ -1,5 +1,6 @@
-"""TRON as one node shows it, for wallets: blocks, a pool, finality, USDT, what a transfer costs; by JSON-RPC and by the
-node's own HTTP interface, as strict as that is. Transactions are read by the protobuf library, not by our own code."""
+"""TRON as one node shows it to wallets: blocks, a pool, finality, USDT and the cost of a transfer. It speaks JSON-RPC
+and the node's own HTTP interface, and is as strict as the real one. The protobuf library reads transactions, not
+our own code."""
 
 import json
 from collections.abc import Callable
@@ -70,7 +71,7 @@ _MESSAGES = _messages()
 
 
 def _raw_of(said: dict[str, Any]) -> Any:
-    """What a transaction says, of the JSON of it. Addresses are hex."""
+    """Build a transaction's message from its JSON. Addresses are hex."""
     [contract] = said["contract"]
     value = contract["parameter"]["value"]
     assert (contract["type"], contract["parameter"]["type_url"].encode()) == ("TriggerSmartContract", _TYPE.encode())
@@ -94,7 +95,7 @@ def _raw_of(said: dict[str, Any]) -> Any:
 
 
 def _bandwidth(raw: Any) -> int:
-    """Of a transaction with one signature: its bytes, and what is counted for its result."""
+    """Return the size of a transaction with one signature, plus the bytes charged for its result."""
     made = _MESSAGES["Transaction"](signature=[bytes(65)])
     made.raw_data.CopyFrom(raw)
     return len(made.SerializeToString()) + 64
@@ -105,7 +106,7 @@ class Refusal(Exception):
 
 
 class TronNetwork(FakeProvider):
-    """One network behind one node. `key`: what the header TRON-PRO-API-KEY must say."""
+    """One network behind one node. `key` is the required value of the header TRON-PRO-API-KEY."""
 
     def __init__(self, clock: VirtualClock, key: str | None = None) -> None:
         super().__init__()
@@ -121,7 +122,7 @@ class TronNetwork(FakeProvider):
         self.signed: dict[str, Any] = {}
         self.receipts: dict[str, dict[str, Any]] = {}
         self.code: str | None = None
-        """What the next broadcasts are answered instead of being looked at."""
+        """Code that the next broadcasts answer without examining the transaction."""
         self.hides: set[str] = set()
         """Transactions that JSON-RPC does not know, although they are in a block."""
         self.blacklisted: set[bytes] = set()
@@ -215,7 +216,7 @@ class TronNetwork(FakeProvider):
         return said
 
     def _weighed(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Of an account with one key."""
+        """Answer for an account with one key."""
         tx = sha256(_raw_of(body["raw_data"]).SerializeToString()).hexdigest()
         return {"result": {"code": "NOT_ENOUGH_PERMISSION"}, "transaction": {"transaction": {"txID": tx}}}
 
@@ -271,7 +272,7 @@ class TronNetwork(FakeProvider):
         }
 
     def transfer_of(self, data: Any) -> tuple[bytes, bytes]:
-        """Whose call a transaction is, and what the contract is told."""
+        """Return the caller of a transaction and the data of its contract call."""
         call = _MESSAGES["Trigger"].FromString(data.contract[0].parameter.value)
         return call.owner_address[1:], call.data
 
@@ -285,7 +286,7 @@ class TronNetwork(FakeProvider):
         return {"id": body["value"]} if body["value"] in self.receipts else {}
 
     def _known(self, body: dict[str, Any]) -> dict[str, Any]:
-        """What is in a block; `raw_data` itself, as JSON, is left out here."""
+        """Return a transaction that is in a block. `raw_data` as JSON is left out here."""
         made = self.signed.get(body["value"])
         if made is None or "id" not in self._info(body):
             return {}
@@ -343,7 +344,7 @@ class TronNetwork(FakeProvider):
         return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
 
     def _logs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-        """Of the token, by who sent it."""
+        """Return the token's logs by sender."""
         first, last = int(wanted["fromBlock"], 16), int(wanted["toBlock"], 16)
         assert (wanted["address"], wanted["topics"][0], last - first < 5000) == (f"0x{USDT.hex()}", TRANSFER, True)
         [_, sender] = wanted["topics"]

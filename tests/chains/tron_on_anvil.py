@@ -14,7 +14,7 @@ _TOKEN = CHAINS[Network.TRON].usdt
 
 
 class _Blocks(list[tuple[str, int, list[str]]]):
-    """Those of the node, as the fake keeps them: id, milliseconds, and nothing of what is in them."""
+    """Blocks of the node in the fake's form: id, milliseconds, and no transactions."""
 
     def __init__(self, node: Anvil) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _Blocks(list[tuple[str, int, list[str]]]):
 
 
 class _Balances(dict[bytes, int]):
-    """Of USDT, as the contract has them."""
+    """USDT balances, read from the contract."""
 
     def __init__(self, node: Anvil) -> None:
         super().__init__()
@@ -54,17 +54,17 @@ class TronOnAnvil(TronNetwork):
         self.blocks = _Blocks(self.node_below)
         self.usdt = _Balances(self.node_below)
         self.true: dict[str, str] = {}
-        """By TRON's hash of a transaction, the one below."""
+        """The node's hash of a transaction, by TRON's hash."""
         self.calls: dict[str, dict[str, str]] = {}
-        """By the same: what it does."""
+        """The call of a transaction, by TRON's hash."""
         self.holds = False
-        """What it is handed from now on waits here, until `remind`."""
+        """Whether new transactions wait here until `remind`."""
 
     def mine(self, blocks: int = 1) -> None:
         """The world does."""
 
     def remind(self) -> None:
-        """What stands in no block, because it was held, or its block was taken back, waits for one (again)."""
+        """Hand over again each transaction without a block: it was held back, or its block was taken back."""
         self.holds = False
         for tx, call in self.calls.items():
             if tx not in self.true or self._ask("eth_getTransactionByHash", f"0x{self.true[tx]}") is None:

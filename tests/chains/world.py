@@ -23,7 +23,7 @@ _PACE = 6
 SOMEBODY = bytes.fromhex("00112233445566778899aabbccddeeff00112233")
 
 Move = tuple[bytes, int]
-"""To whom, and how many units of the port."""
+"""Recipient, and units of the port."""
 
 
 class ChainWorld:
@@ -41,8 +41,8 @@ class ChainWorld:
         self.clock = clock
 
     def renewed(self) -> "ChainWorld":
-        """The same for another test: the chains and the clock as they began, at nodes that did not start again. Of a
-        chain that goes on from test to test a block costs the more, the longer it is."""
+        """Return the same world for another test: chains and clock start over, but the nodes do not restart. A chain
+        that grew from test to test would make each block slower."""
         self.clock = VirtualClock(self._start)
         for network, node in self.nodes.items():
             node.ask("anvil_dropAllTransactions")
@@ -63,11 +63,11 @@ class ChainWorld:
         self._mine(max(1, min(missing, 30)))
 
     async def finalise(self) -> None:
-        """What is in a block now becomes final."""
+        """Make the transactions in blocks final."""
         await self.mine(3)
 
     def height(self, network: Network) -> int:
-        """Of the newest block."""
+        """Return the number of the newest block."""
         return int(self.nodes[network].ask("eth_blockNumber"), 16)
 
     def pay(self, network: Network, *moves: Move, token: str | None = None) -> str:

@@ -1,5 +1,5 @@
-"""A house whose live bank is one of the shipped ones, by settings as an operator gives them, over its fake; and what
-the bank posts, by the house's own HTTP face. Each bank's `house.py` says what is its own."""
+"""An app whose live bank is a shipped one, over that bank's fake and with settings as an operator gives them. The bank
+posts to the app's own HTTP interface. Each bank's `house.py` holds the details of that bank."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -21,7 +21,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 class Cabinet:
-    """What an operator has entered at the bank: where it posts, from an address of its own (`peer`)."""
+    """The address that an operator registers at the bank. The bank posts to it from its own address (`peer`)."""
 
     def __init__(self, house: TestHouse, address: str, peer: str) -> None:
         self.house = house
@@ -50,7 +50,7 @@ class _LaterClock(VirtualClock):
 
 
 def read_settings(adapter: str, told: Mapping[str, str]) -> dict[str, Any]:
-    """What an operator sets, read as it is read."""
+    """Read an operator's settings as the app reads them."""
     return {f"{adapter}_{name}": PROVIDER_OPTIONS[f"{adapter}_{name}"].read(value) for name, value in told.items()}
 
 

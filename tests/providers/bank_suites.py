@@ -1,4 +1,5 @@
-"""Which shipped suites the adapters of banks keep, told once: the tests of each name what it can do."""
+"""The shipped suites that the adapters of banks keep, listed once. The tests of each bank name the bank's
+capabilities."""
 
 from collections.abc import Mapping
 from types import ModuleType
@@ -21,7 +22,7 @@ _SUITES: Mapping[str, tuple[ModuleType, str]] = {
 }
 _ALL_OF = ("invoices at faults",)
 _ONCE = ("test_no_credential_shows_in_faults_and_logs", "test_no_credential_shows_in_faults_and_logs_of_reads")
-"""What an adapter's one HTTP client says of faults is the same whatever is asked: tried with invoices alone."""
+"""An adapter has one HTTP client, and it reports faults alike for every call: invoices alone are tried."""
 
 
 def suites(*wanted: str) -> dict[str, type]:

@@ -39,7 +39,7 @@ class MoneyHistory(ABC):
         self.random = random
         self.faults = faults
         self.unsure: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        """What a merchant has heard no good end of, by its key: repeated until there is one."""
+        """Requests of the merchant without a clear answer, by idempotency key. They are repeated until there is one."""
         self.open: list[str] = []
         """Ids of payments there that wait for their payers."""
         self.paid: list[str] = []
@@ -63,8 +63,8 @@ class MoneyHistory(ABC):
         self.fake.next(trouble, matching=lambda _: self.random.random() < chance, always=True)
 
     async def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> Any:
-        """As a merchant does: without a clear answer the same key again, later; and what a bank gave no clear answer to
-        is over for its key."""
+        """Post as a merchant does: without a clear answer, repeat the request later with the same key. When the bank
+        gave no clear answer, the key is used up."""
         if key is None:
             self._keys += 1
             key = str(UUID(int=self.random.getrandbits(64) << 64 | self._keys))
@@ -101,7 +101,7 @@ class MoneyHistory(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """What is new at the provider waits for its payer: `open`."""
+        """Hand the provider's new invoices to their payers (`open`)."""
 
     @abstractmethod
     async def pay(self, there: str) -> str | None:
@@ -109,7 +109,7 @@ class MoneyHistory(ABC):
 
     @abstractmethod
     def kopecks_of(self, payment_id: str) -> int:
-        """What was asked for a payment of ours that is paid."""
+        """Return the amount of a paid payment, in kopecks."""
 
     @abstractmethod
     def send_back(self) -> None:
@@ -125,14 +125,14 @@ class MoneyHistory(ABC):
 
     @abstractmethod
     def came(self) -> Counter[str]:
-        """By our operation: what payers paid there."""
+        """Return the sums that payers paid at the provider, by our operation."""
 
     @abstractmethod
     def sent_back(self, refunds: Sequence[Refund]) -> Counter[str]:
-        """By our operation: what left the provider, or is about to."""
+        """Return the sums that left the provider or are about to, by our operation."""
 
     async def refund(self) -> None:
-        """A part of what was paid, or all of it; which may be more than is left."""
+        """Refund a paid payment in part or in full. The amount may exceed the remainder."""
         if not self.paid:
             return
         payment_id = self.random.choice(self.paid)
@@ -238,7 +238,7 @@ class MoneyHistory(ABC):
 
 
 class Told(NamedTuple):
-    """What the merchant's receiver has of a payment or a refund."""
+    """The merchant's receiver's copy of a payment's or refund's state."""
 
     sequence: int
     status: str
@@ -252,7 +252,7 @@ def _last_told(house: TestHouse) -> dict[str, Told]:
         body = msgspec.json.decode(webhook.body)
         whose = body.get("refund_id") or body.get("payment_id")
         if whose is None:
-            continue  # of a gateway
+            continue  # the webhook is a gateway's
         amount = body["amount_rub"] if "refund_id" in body else body["actual_amount_rub"]
         told = Told(int(webhook.headers["X-Webhook-Sequence"]), body["status"], amount)
         last[whose] = max(last.get(whose, told), told, key=lambda each: each.sequence)

@@ -275,7 +275,7 @@ FIELDS: list[tuple[tuple[str, str], Any, tuple[Any, ...]]] = [
     (("rates", "quote"), lambda value: changed(QUOTE, rate=Decimal(value)), ("1e31", "-1e400", "1e-40")),
     (("rates", "quote"), lambda value: changed(QUOTE, at=value), MOMENTS),
 ]  # fmt: skip
-"""Of each operation: a sound answer with one field as it is given, and what it is not to be."""
+"""For each operation: a sound answer, one field with a given value, and a class that the answer must not have."""
 
 CASES = [
     pytest.param(*asked, build, value, id=f"{asked[1]}-{number}-{place}")
@@ -322,7 +322,7 @@ ODD = [
     (5, None),
     (b"Ivan", None),
 ]
-"""What a provider says in a text that is only shown, and what is kept of it."""
+"""Texts from a provider that we only show, and the part that we keep."""
 
 NULLABLE: list[tuple[tuple[str, str], Any, Any]] = [
     (("bank", "invoice_state"), lambda value: in_money(payer_name=value), lambda said: said.transfers[1].payer_name),
@@ -436,7 +436,7 @@ async def test_the_caller_is_told_what_is_known_then(
 
 
 class TestDrawing:
-    """An invoice that was drawn cannot have happened anywhere: one that cannot be is none."""
+    """A drawn invoice must be possible; an impossible one is ignored."""
 
     @pytest.mark.parametrize("drawn", [INVOICE, None])
     def test_what_is_sound_passes(self, drawn: Any) -> None:
@@ -453,7 +453,7 @@ class TestDrawing:
 
 
 class TestPayment:
-    """Nonsense moves no payment, and what is said soundly later does."""
+    """An invalid answer moves no payment, and a later valid one does."""
 
     SAID: tuple[list[Transfer], ...] = (
         [changed(MONEY, amount_kopecks=value) for value in (-5, 0, 10**30)],

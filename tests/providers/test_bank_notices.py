@@ -1,5 +1,5 @@
-"""What a bank posts is a hint, however genuine it is: money counts as the bank's own answer has it, and once
-(docs/adapters.md "Notices"). The same story at each shipped bank."""
+"""A bank's notification is only a hint, even a genuine one: money counts once, and as the bank's own answer gives it
+(docs/adapters.md "Notices"). Each shipped bank runs the same scenario."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -117,7 +117,7 @@ def _yookassa_sends(fake: YooKassaFake) -> None:
 async def test_a_refund_that_fails_after_it_was_done_is_an_operators(
     name: str, sends: Callable[[Any], None], fails: Callable[[Any], None]
 ) -> None:
-    """T-Bank has no word for it: what went shows in the sums of the payment alone."""
+    """T-Bank has no status for this: only the payment's sums show the refunded money."""
     bank = BANKS[name]
     async with bank.opened() as (house, fake, cabinet):
 

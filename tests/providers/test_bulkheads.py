@@ -73,7 +73,7 @@ class Asking:
         await at_rest()
 
     def ends(self) -> Counter[str]:
-        """How those that have ended did, and how many have not; they are forgotten then."""
+        """Count the ended calls by outcome and the calls still open, then forget the ended ones."""
         found = Counter(map(how_ended, self.tasks))
         self.tasks = [task for task in self.tasks if not task.done()]
         return found
@@ -153,7 +153,7 @@ async def test_another_provider_has_all_its_permits(asking: Asking) -> None:
 
 
 class TestWaitingForATurn:
-    """While calls come to an end, what is more than there is room for waits a moment."""
+    """While calls end, the calls above the limit wait a moment."""
 
     async def test_all_get_their_turn_in_order(self, asking: Asking) -> None:
         asking.bank.takes = 0.5

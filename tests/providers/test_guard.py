@@ -141,7 +141,7 @@ async def test_an_adapter_that_cancels_itself_does_not_cancel_who_asked(guard: G
 
 
 class TestOneThatCannotBeCancelled:
-    """It holds nobody: it is left alone, and what it says later is dropped."""
+    """The guard does not wait for such a call: it abandons the call and drops its later answer."""
 
     @staticmethod
     def stubborn(let_go: asyncio.Event, result: Any) -> Acts:
@@ -210,7 +210,7 @@ async def test_closing_ends_what_is_under_way(clock: VirtualClock) -> None:
 
 
 class TestInTheHouse:
-    """What a merchant's payment sees of a bank that hangs."""
+    """The effect of a hanging bank on a merchant's payment."""
 
     async def test_a_creation_is_answered_502_at_the_limit_and_goes_on_as_unknown(self) -> None:
         async with open_test_house(test_banks=("simulator-asked",)) as house:

@@ -72,7 +72,7 @@ class Server:
         return self.says.get("DATA", "250 OK")
 
     def authenticate(self, *given: Any) -> AuthResult:
-        """Who logs in."""
+        """Record the login and check the credentials."""
         credentials: LoginPassword = given[-1]
         self.logins.append(credentials.login)
         return AuthResult(success=credentials == LoginPassword(USER.encode(), PASSWORD.encode()), handled=False)

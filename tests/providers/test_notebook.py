@@ -1,4 +1,4 @@
-"""What adapters remember, and count (docs/adapters.md "What an adapter remembers")."""
+"""Adapters remember pages and count them (docs/adapters.md "What an adapter remembers")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tests.houses import TestHouse, open_test_house
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What is remembered here."""
+    """The record that these tests keep."""
 
     qr: str
     looks: int = 0

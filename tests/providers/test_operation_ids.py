@@ -44,7 +44,7 @@ def test_no_two_operations_share_one_whatever_their_ids_have_in_common(operation
 
 
 def test_of_many_no_two_are_the_same() -> None:
-    """And every character takes part: of 100 bits none stands still."""
+    """Every character varies: none of the 100 bits is constant."""
     many = [tiny_operation(operation_id("pay", number)) for number in range(20_000)]
     assert len(set(many)) == len(many)
     assert all(len({each[place] for each in many}) == 32 for place in range(20))
@@ -60,7 +60,7 @@ def test_they_stay_for_ever() -> None:
 
 
 def test_the_suites_send_every_kind_at_its_full_length() -> None:
-    """Those of UUIDs, and those with a number, are as long as any that the house makes."""
+    """Ids from UUIDs and ids with a number are as long as the longest that the app makes."""
     ids = [
         operation_id("pay"),
         exchange_invoice_id(),

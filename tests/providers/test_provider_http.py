@@ -1,4 +1,5 @@
-"""HTTP to providers: which end an exchange has, and what never shows (docs/adapters.md "A bank: three ends")."""
+"""HTTP to providers: the outcome of an exchange, and the secrets that never show (docs/adapters.md "A bank: three
+ends")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -58,7 +59,7 @@ class TestARequest:
 
 class TestAnAnswer:
     async def test_is_whole_whatever_its_status(self, provider: FakeProvider, http: ProviderHttp) -> None:
-        """What a status means is the adapter's to say: some providers refuse by 200, others by 400."""
+        """The adapter interprets the status: some providers refuse with 200, others with 400."""
         for fault, status in ((ProviderFault.REDIRECT, 302), (ProviderFault.SERVER_ERROR, 500)):
             provider.next(fault)
             assert (await write(http)).status == status

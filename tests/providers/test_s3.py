@@ -1,5 +1,4 @@
-"""Documents in a bucket: addresses that are signed here, and what counts of what was put there
-(docs/providers/s3.md)."""
+"""Documents in a bucket: addresses signed by us, and the uploads that count (docs/providers/s3.md)."""
 
 import asyncio
 import http.client
@@ -289,7 +288,7 @@ class TestCheck:
         assert SECRET not in str(caught.value)
 
     async def test_a_key_that_may_not_list_is_told(self, make: Make, bucket: FakeS3) -> None:
-        """Else a file that is not there would be 403, and no registration would say so."""
+        """Without the right to list, a missing file would answer 403, and no registration would report it."""
         bucket.may_list = False
         with pytest.raises(NotConfigured, match="s3:ListBucket"):
             await make().check()

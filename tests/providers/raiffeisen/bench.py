@@ -45,7 +45,7 @@ def adapter(tools: cambist.Tools, books: Raiffeisen, register: Register = REGIST
 
 
 def arrived(posted: tuple[bytes, dict[str, str]]) -> InboundNotice:
-    """What was posted, as it reaches the adapter."""
+    """Build the notification that the adapter receives from a posted request."""
     body, headers = posted
     lower = {name.lower(): value for name, value in headers.items()}
     return InboundNotice(headers=lower, body=body, query={}, address="193.28.44.23")

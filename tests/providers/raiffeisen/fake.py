@@ -91,7 +91,8 @@ class Raiffeisen(FakeReceipts):
         subscription["status"] = "SUBSCRIBED"
 
     def notice(self, order: str, amount: str | None = None) -> tuple[bytes, dict[str, str]]:
-        """Body and headers of what it posts about the payment of this order; `amount`: as it is spelt."""
+        """Return body and headers of the bank's notification about this order's payment. `amount` is the amount as it
+        is spelt."""
         qr = next((each for each in self.qrs.values() if each["order"] == order), {})
         spelt = amount or str(qr.get("amount", "1.00"))
         at, status = qr.get("at") or self._moment(), qr.get("payment", "SUCCESS")
@@ -112,7 +113,7 @@ class Raiffeisen(FakeReceipts):
         return posted(body, spelt, signed, self.merchants[MERCHANT])
 
     def payout_notice(self, number: str, amount: str = "0.01") -> tuple[bytes, dict[str, str]]:
-        """Body and headers of what it posts about this payout, which is done."""
+        """Return body and headers of the bank's notification about this completed payout."""
         at = self._moment()
         payout = {
             "id": number,
@@ -127,7 +128,7 @@ class Raiffeisen(FakeReceipts):
         return posted({"event": "payout", "payout": payout}, amount, signed, PAYOUT_SECRET)
 
     def subscription_notice(self, number: str) -> tuple[bytes, dict[str, str]]:
-        """What it posts about this subscription: nothing signs it."""
+        """Return the bank's notification about this subscription. It is not signed."""
         told = {"event": "subscription", "subscription": self.subscriptions[number]}
         return json.dumps(told).encode(), {"Content-Type": "application/json"}
 
@@ -139,7 +140,8 @@ class Raiffeisen(FakeReceipts):
     def _endpoint(
         self, method: str, path: str, who: Callable[[ProviderRequest], None], handler: Any, *, coded: bool = False
     ) -> None:
-        """`coded`: of the first version, whose answers have a code, and status 200 when it says no."""
+        """Serve an endpoint. `coded`: it belongs to the first API version, which answers status 200 with an error
+        code."""
 
         def answer(request: ProviderRequest) -> ProviderAnswer:
             self.calls[f"{method} {path}"] += 1
@@ -159,7 +161,7 @@ class Raiffeisen(FakeReceipts):
         self.on(method, f"/api{path}", answer)
 
     def _anybody(self, request: ProviderRequest) -> None:
-        """Registering needs no key; one that is shown has to be right."""
+        """Let registrations in without a key. A key that is sent has to be right."""
         if "authorization" in request.headers:
             self._shop(request)
 

@@ -25,7 +25,7 @@ _PAYOUT_ID = re.compile(r"[A-Za-z0-9_-]{1,20}\Z")
 
 
 class FakeBooks(FakeProvider):
-    """What both halves of the fake keep."""
+    """State that both halves of the fake share."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class FakeBooks(FakeProvider):
         self.charges: dict[str, dict[str, Any]] = {}
         self.payouts: dict[str, dict[str, Any]] = {}
         self.receipts: dict[tuple[str, str], dict[str, Any]] = {}
-        """By side, `sell` or `refund`, and number."""
+        """Receipts by side (`sell` or `refund`) and number."""
         self.next_refund = self.next_charge = self.next_payout = ""
         """How the next one ends, where not well."""
         self.is_swift = False

@@ -25,7 +25,7 @@ class FakeReceipts(FakePeople):
     """How the next receipt that is registered ends, where not well."""
 
     def receipts_of(self, operation: str) -> list[dict[str, Any]]:
-        """Those of this number that went to the tax office."""
+        """Return the receipts with this number that reached the tax office."""
         return [each for each in self.receipts.values() if each["receiptNumber"] == operation and each["registered"]]
 
     def _save_receipt(self, side: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What Raiffeisenbank's fake asks of a request, field by field, and how its answers are spelt."""
+"""Field rules of Raiffeisenbank's fake, and the spelling of its answers."""
 
 import hashlib
 import hmac

@@ -19,11 +19,11 @@ TERMS = {
     "receipt_mode": "full_payment",
     "receipt_email": "shop@shop.example",
 }
-"""Of an account whose receipts it writes."""
+"""Settings of an account whose receipts the app writes."""
 
 
 def settings_of(bank: Raiffeisen, **more: str) -> dict[str, Any]:
-    """What an operator sets, read as it is read."""
+    """Read an operator's settings as the app reads them."""
     own = {"merchant_id": MERCHANT, "secret_key": SECRET}
     return read_settings("raiffeisen", {**own, "subscriptions": "true", "url": f"{bank.url}/api", **more})
 

@@ -1,5 +1,5 @@
-"""What Raiffeisenbank's adapter does beyond the contracts: what it sends and how often, what the bank says of declined
-payments, subscriptions and payouts, and credentials of several merchants."""
+"""Raiffeisenbank's adapter beyond the contracts: its requests and their number, declined payments, subscriptions and
+payouts, and the credentials of several merchants."""
 
 import json
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ PART = "exch_0198c3f2-7d1a-7e4b-9f60-000000000001/1"
 
 @pytest.fixture
 async def bench() -> AsyncIterator[RaiffeisenBench]:
-    """By a clock that stands, at both ends."""
+    """Open a bench whose adapter and fake share a clock that stands still."""
     clock = VirtualClock(START)
     async with Raiffeisen(clock.now) as books:
         made = RaiffeisenBench(new_tools(clock), books)
@@ -79,13 +79,13 @@ def qr_of(invoice: Invoice) -> str:
 
 
 def sent(bench: RaiffeisenBench) -> Any:
-    """What stood in the last request."""
+    """Return the body of the last request."""
     return json.loads(bench.books.requests[-1].body, parse_float=Decimal)
 
 
 class TestInvoices:
     async def test_a_payment_is_two_calls(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
-        """One that makes it, and one that finds it paid once the notice came."""
+        """One call makes the QR, and one finds it paid after the notification."""
         invoice = await created(bench, bank)
         bench.books.pay(qr_of(invoice))
         assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
@@ -436,7 +436,7 @@ def test_no_secret_shows() -> None:
 
 
 class TestSettings:
-    """What an operator says makes the adapter, or stops the start with the name of what is wrong."""
+    """An operator's settings make the adapter, or stop the start with the name of the wrong setting."""
 
     OWN: ClassVar = {"merchant_id": MERCHANT, "secret_key": SECRET}
 

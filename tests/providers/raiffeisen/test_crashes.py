@@ -1,5 +1,5 @@
-"""The process dies at each commit of the adapter's own, just before or just after it: whoever repeats the operation
-comes to one QR, one charge, one payout."""
+"""The process dies just before or after each commit of the adapter. The repeated operation still makes one QR, one
+charge and one payout."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress

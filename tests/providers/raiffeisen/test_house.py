@@ -1,5 +1,5 @@
-"""A whole house in live mode whose bank is Raiffeisenbank, named by settings, under a virtual clock: what merchants are
-told, what is charged a month later, and what becomes of a QR that nobody pays."""
+"""A whole app in live mode, under a virtual clock, whose settings name Raiffeisenbank as its bank: webhooks to
+merchants, the charge a month later, and a QR that nobody pays."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

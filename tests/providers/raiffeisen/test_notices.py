@@ -1,4 +1,4 @@
-"""What Raiffeisenbank posts is proved by an HMAC over values as they are spelt in the JSON."""
+"""Raiffeisenbank signs its notifications with an HMAC over values as the JSON spells them."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ from tests.providers.raiffeisen.bench import RaiffeisenBench, arrived, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import MERCHANT, posted
 
-# Of the bank's own SDK for Java, whose tests have it (docs/providers/raiffeisen.md "Where the wire facts are from").
+# From the tests of the bank's own SDK for Java (docs/providers/raiffeisen.md "Where the wire facts are from").
 SDK_KEY = (
     "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJNQTAwMDAwMDA1NTIiLCJqdGkiOiIwZTRhODI2ZC0zMTk3LTQ5YWUtYjRlYS0zZDll"
     "OGRkODIyOGEifQ.Q-AVaDBzvfkz6I8ZCVgvGIWpWTUgotRDmTcs4ysR0Qc"
@@ -98,7 +98,7 @@ class TestPayments:
             await bench.banks[0].hear(arrived((body.replace(MERCHANT.encode(), b"MA0000000553"), headers)))
 
     async def test_a_long_id_comes_back_from_its_digest(self, bench: RaiffeisenBench) -> None:
-        """What the bank does not take as it is: exchanges and bindings."""
+        """The bank does not accept the ids of exchanges and bindings as they are."""
         operation = "exch_0198c3f2-7d1a-7e4b-9f60-000000000001"
         await bench.bank.create_invoice(bench.request(operation))
         heard = await bench.banks[0].hear(await bench.notice(operation))

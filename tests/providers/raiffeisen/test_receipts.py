@@ -1,5 +1,5 @@
-"""Receipts at Raiffeisenbank's cash register: however its calls go wrong and whoever repeats them, of a payment and of
-a refund one receipt each goes to the tax office (docs/providers/raiffeisen.md "Receipts")."""
+"""Receipts at Raiffeisenbank's cash register. One receipt for each payment and each refund reaches the tax office,
+despite failed and repeated calls (docs/providers/raiffeisen.md "Receipts")."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -194,7 +194,7 @@ async def paid(shop: Shop) -> str:
 
 
 async def receipts_that_wait(shop: Shop) -> list[ActionItem]:
-    """What operators are shown of them, and are told by their alarms."""
+    """Return the receipts that operators see in their action items and alarms."""
     return [each for each in (await read_action_items(shop.house.ports)).found if each.kind == "receipt"]
 
 

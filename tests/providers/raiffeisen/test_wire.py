@@ -1,4 +1,4 @@
-"""What goes over the wire to Raiffeisenbank: amounts, texts and numbers as it wants them, and what its words mean."""
+"""Raiffeisenbank's wire format: amounts, texts and numbers as the bank wants them, and the meaning of its words."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -41,7 +41,7 @@ class TestAmounts:
 
 
 class TestTexts:
-    """ASCII, Russian letters without Ё, and №; of 140 or 185 characters."""
+    """The bank takes ASCII, Russian letters without Ё, and №, up to 140 or 185 characters."""
 
     @pytest.mark.parametrize(
         ("text", "spelt"),
@@ -119,7 +119,7 @@ def test_a_moment_is_read_however_it_is_spelt(said: str) -> None:
     ],
 )
 def test_payment_and_qr_say_how_an_invoice_stands(payment: str, qr: str, status: InvoiceStatus) -> None:
-    """A QR whose payer was declined can be paid again until it ends; what is not known is under way."""
+    """After a declined attempt a QR can be paid again until it expires. An unknown status counts as under way."""
     assert (wire.settled_by_payment(payment) or wire.settled_by_qr(payment, qr)) is status
 
 

@@ -35,7 +35,8 @@ Work = Callable[[ProviderRequest], Any]
 
 
 class FakeSumsub(FakeProvider):
-    """A sandbox, or with a `prd:` token what is in earnest. `now` is its clock: by it time stamps and limits count."""
+    """Sumsub's fake: a sandbox, or the live service if the token starts with `prd:`. Time stamps and rate limits
+    follow its clock `now`."""
 
     def __init__(
         self, now: Callable[[], datetime], *, token: str = TOKEN, secret: str = SECRET, levels: Sequence[Level] = LEVELS
@@ -166,7 +167,7 @@ class FakeSumsub(FakeProvider):
         self.world.complete(self.world.named(external).id, result, red_steps)
 
     def fill_in(self, external: str) -> None:
-        """The person fills in the form: all that the level asks for, and sends it."""
+        """Fill in the form with everything that the level requires, and send it, as the person does."""
         applicant = self.world.named(external)
         applicant.status = "init"
         kinds = {"IDENTITY": "PASSPORT", "SELFIE": "SELFIE", "PROOF_OF_RESIDENCE": "UTILITY_BILL"}

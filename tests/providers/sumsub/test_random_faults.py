@@ -15,7 +15,7 @@ PATIENCE = 200
 
 
 NOTHING_SAID = (Unavailable, NotConfigured)
-"""What a look may end in beside an answer: never in an unknown outcome, or in a refusal."""
+"""Faults that may end a poll. A poll never ends in an unknown outcome or a refusal."""
 
 
 async def carried(bench: SumsubBench, request: CheckRequest) -> Check:

@@ -1,5 +1,5 @@
-"""A registration of several calls: what is lost, refused, there already, or done by another at once
-(docs/providers/sumsub.md "How a check goes")."""
+"""Registrations of several calls: a call is lost or refused, its object exists already, or another process did it at
+the same time (docs/providers/sumsub.md "How a check goes")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -77,7 +77,7 @@ async def test_what_sumsub_does_not_take_is_refused_and_begins_nothing(bench: Su
 
 
 async def test_a_proof_of_address_that_the_level_does_not_ask_for_is_left_out(bench: SumsubBench) -> None:
-    """Merchants' pages offer it to every client; which level there is, is the operator's to say."""
+    """Merchants' pages offer the document to every client, but the operator chooses the level."""
     begun = await bench.verifier.register(bench.request(documents=(ADDRESS, *bench.documents)))
     assert begun.status is S.PROCESSING
     assert [image.kind for image in bench.fake.world.named(OPERATION).images] == ["SELFIE", "PASSPORT"]
@@ -151,7 +151,7 @@ async def test_a_limit_before_the_applicant_is_made_began_nothing_for_certain(be
 async def test_an_applicant_that_is_taken_away_while_documents_are_handed_in_failed(
     bench: SumsubBench, call: str
 ) -> None:
-    """By somebody in the cabinet. What is repeated finds it gone, so the client registers anew."""
+    """Somebody deletes the applicant in the cabinet. The repeated call finds it gone, so the client registers anew."""
 
     def gone(request: ProviderRequest) -> bool:
         if not request.path.endswith(call):

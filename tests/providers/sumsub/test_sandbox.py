@@ -1,4 +1,4 @@
-"""A pair of Sumsub's sandbox in live mode: whoever has it decides who is verified
+"""A pair of keys of Sumsub's sandbox in live mode. Its owner could decide which clients count as verified
 (docs/providers/sumsub.md "From the contract to the first verified client")."""
 
 from pathlib import Path

@@ -32,7 +32,7 @@ class YooKassaBench(BankBench):
     asks_to_revoke = False
 
     def __init__(self, tools: Tools, clock: VirtualClock, fake: YooKassaFake, **more: object) -> None:
-        """`more`: of the adapter."""
+        """Build the bench. `more` holds further arguments of the adapter."""
         self.more = more
         self.tools = tools
         self.clock = clock

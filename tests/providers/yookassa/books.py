@@ -42,7 +42,7 @@ class Shelf:
 
 
 class Books:
-    """Of all shops and gateways. `notify` is called with what it would post."""
+    """Records of all shops and gateways. `notify` is called with every event that YooKassa would post."""
 
     def __init__(self, now: Callable[[], datetime], notify: Callable[[str, Thing], None]) -> None:
         self.now = now
@@ -98,7 +98,7 @@ class Books:
         return {name: value for name, value in thing.items() if not name.startswith("_")}
 
     def _grow_old(self, thing: Thing) -> None:
-        """Nobody confirmed within the hour."""
+        """Cancel a payment that nobody confirmed within the hour."""
         is_waiting = thing["status"] == "pending" and "confirmation" in thing
         if is_waiting and self.now() >= datetime.fromisoformat(thing["created_at"]) + LIFETIME:
             self.cancel(thing["id"], "expired_on_confirmation")
@@ -296,11 +296,11 @@ class Books:
             self._notify("payout.succeeded", payout)
 
     def since(self, count: int) -> list[Thing]:
-        """All that was made after so many."""
+        """Return everything made after the first `count` objects."""
         return self._made[count:]
 
     def pending_refunds(self) -> list[Thing]:
-        """Those that are in processing."""
+        """Return the refunds in processing."""
         return [self.things[refund_id] for refund_id in self._pending]
 
     def of_kind(self, kind: str) -> list[Thing]:

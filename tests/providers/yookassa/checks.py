@@ -1,5 +1,5 @@
-"""What YooKassa's API takes, field by field, as its OpenAPI file and its SDK have it: what does not fit is refused with
-the name of the parameter."""
+"""Field rules of YooKassa's API, from its OpenAPI file and its SDK. An invalid field is refused with the parameter's
+name."""
 
 import re
 from collections.abc import Mapping

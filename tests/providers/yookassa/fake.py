@@ -1,8 +1,6 @@
-"""YooKassa's API v3 as a fake on a port of this machine: as strict as the real one about who asks, with which key, and
-what; its own clock, which may be askew; and keys that it forgets after a day of that clock.
-
-`test_sdk.py` has YooKassa's own SDK speak to it. What goes wrong on the wire is the FakeProvider's.
-"""
+"""A fake of YooKassa's API v3 on a local port. It is as strict as the real one about credentials, keys and fields, has
+its own clock, which may be wrong, and forgets keys after a day of that clock. `test_sdk.py` has YooKassa's own SDK
+speak to it. FakeProvider supplies the faults of the wire."""
 
 import json
 from base64 import b64encode
@@ -78,7 +76,7 @@ class YooKassaFake(FakeProvider):
         return _error(Wrong(None, "no access", status=401, code="invalid_credentials"))
 
     def notice(self, event: str, thing: Thing) -> dict[str, Any]:
-        """What it posts of a thing as it stands now."""
+        """Return the notification about an object in its present state."""
         return {"type": "notification", "event": event, "object": json.loads(json.dumps(self.books.shown(thing)))}
 
     def _routes_on(self) -> None:
@@ -96,7 +94,7 @@ class YooKassaFake(FakeProvider):
     def _route(
         self, method: str, path: str, allowed: Mapping[str, str], act: Callable[[str, ProviderRequest], Thing]
     ) -> None:
-        """Who asks is looked at before anything else."""
+        """Check the caller's credentials before anything else."""
 
         def handle(request: ProviderRequest) -> ProviderAnswer:
             self.calls[f"{method} {path}"] = self.calls.get(f"{method} {path}", 0) + 1

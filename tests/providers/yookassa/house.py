@@ -9,11 +9,11 @@ from tests.providers.bank_house import Cabinet, open_bank_house, read_settings
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
 
 PEER = "185.71.76.1"
-"""One of YooKassa's addresses."""
+"""An address of YooKassa."""
 
 
 def settings_of(fake: YooKassaFake, **more: str) -> dict[str, Any]:
-    """What an operator sets, read as it is read."""
+    """Read an operator's settings as the app reads them."""
     own = {"shop_id": SHOP, "secret_key": KEY, "payout_id": GATEWAY, "payout_key": PAYOUT_KEY}
     return read_settings("yookassa", {**own, "mandates": "true", "url": fake.api, **more})
 

@@ -1,5 +1,5 @@
-"""What is YooKassa's own, beyond the contracts of all banks: its windows, its lists, its payouts that are cancelled for
-want of our money, and merchants' own shops."""
+"""YooKassa's adapter beyond the contracts of all banks: its windows, its lists, payouts cancelled because our balance
+is too low, and merchants' own shops."""
 
 import json
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ class TestPayments:
     async def test_of_a_long_day_the_likely_minutes_are_searched_first(
         self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
-        """What was made when it was sent is found without reading what came since."""
+        """An invoice from the moment of sending is found without reading later ones."""
         fake.page = 100
         await bench.bank.create_invoice(bench.request(PAY))
         await clock.advance(3600)
@@ -419,7 +419,7 @@ class TestNotices:
     async def test_what_is_not_ours_is_taken_and_names_nothing(
         self, bench: YooKassaBench, body: dict[str, Any]
     ) -> None:
-        """Else it would be posted for a day."""
+        """Any other answer would make YooKassa repeat the notification for a day."""
         heard = await bench.banks[0].hear(_inbound(body))
         assert (heard.notices, heard.status) == ((), 200)
 
@@ -431,7 +431,7 @@ class TestNotices:
 
 
 async def test_what_is_lost_before_or_after_is_told_apart(bench: YooKassaBench, fake: YooKassaFake) -> None:
-    """A refused connection was certainly not asked; all that was sent is unknown."""
+    """A refused connection certainly did nothing. After a complete request the outcome is unknown."""
     fake.next(ProviderFault.LOST_BEFORE, matching=is_write)
     with pytest.raises(OutcomeUnknown):
         await bench.banks[0].remit(REMIT)

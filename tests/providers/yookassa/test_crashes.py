@@ -56,7 +56,7 @@ def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
 
 
 async def story(house: TestHouse, fake: YooKassaFake, cabinet: Cabinet, ports: Ports) -> None:
-    """Create, pay, refund a part; what is there already is not done again by anybody outside."""
+    """Create a payment, pay it, and refund a part. The outside world does not repeat a step that is already done."""
     house.ports = ports
     async with ports.storage.unit() as unit:
         account = await unit[Account].get(house.account.account_id)
@@ -118,5 +118,5 @@ async def test_the_story_has_as_many_points_as_are_swept() -> None:
 
 @pytest.mark.parametrize("at", range(1, POINTS + 1))
 async def test_a_crash_at_any_point_loses_nothing_and_does_nothing_twice(at: int) -> None:
-    """After each: what lasts is written by these alone, so just before the next is the same."""
+    """Crash after each call. Only these calls write lasting state, so a crash just before the next one is the same."""
     await run_with_crash(at, after=True)

@@ -1,5 +1,5 @@
-"""A house whose live bank is YooKassa: what merchants, payers and the provider do, from the order to the settled
-balance (docs/providers/yookassa.md)."""
+"""An app whose live bank is YooKassa: merchants, payers and the provider act, from the order to the settled balance
+(docs/providers/yookassa.md)."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -37,7 +37,7 @@ class Shop:
         return found
 
     async def tell(self) -> None:
-        """All notices that are due, and what they cause."""
+        """Deliver all due notifications, and do the work that they cause."""
         told = list(self.fake.told)
         self.fake.told.clear()
         for notice in told:

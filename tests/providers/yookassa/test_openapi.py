@@ -1,5 +1,5 @@
-"""What the adapter asks and the fake answers is of YooKassa's own OpenAPI file, which is not ours to keep: name it in
-YOOKASSA_OPENAPI (docs/providers/yookassa.md "What was tried, and what was not")."""
+"""The adapter's requests and the fake's answers conform to YooKassa's own OpenAPI file. We may not ship that file:
+name it in YOOKASSA_OPENAPI (docs/providers/yookassa.md "What was tried, and what was not")."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def _resolved(official: Any, parameter: Any) -> Any:
 
 
 async def _live(bench: YooKassaBench) -> None:
-    """A payment, its refunds, a mandate, a charge, a payout, and what is found of them."""
+    """Run a payment, its refunds, a mandate, a charge, a payout, and the searches for them."""
     bank = bench.banks[0]
     pay, charge = operation_id("pay", 1), operation_id("pay", 7)
     invoice = await bank.create_invoice(bench.request(pay))

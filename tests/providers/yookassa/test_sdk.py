@@ -16,7 +16,7 @@ from cambist.adapters.clock import VirtualClock
 
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
 
-# Without types: what mypy would know of it is nothing.
+# The SDK has no types, so mypy would learn nothing from it.
 yookassa: Any = import_module("yookassa")
 exceptions: Any = import_module("yookassa.domain.exceptions")
 notification: Any = import_module("yookassa.domain.notification")
@@ -166,7 +166,7 @@ async def test_it_reads_the_notices_that_the_fake_posts(sdk: Sdk, fake: YooKassa
 
 
 def test_our_networks_are_those_of_the_sdk() -> None:
-    """Its four networks of IPv6 lie in the one that the documentation names."""
+    """The SDK's four IPv6 networks lie in the one that the documentation names."""
     ours = [ip_network(each) for each in NETWORKS]
     for each in security.SecurityHelper.YOOKASSA_NETWORKS:
         theirs = ip_network(each)

@@ -1,4 +1,4 @@
-"""What YooKassa's words mean in ours, as pure tables (docs/providers/yookassa.md "Errors")."""
+"""YooKassa's words and their meaning in ours, as pure tables (docs/providers/yookassa.md "Errors")."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -143,7 +143,7 @@ def test_statuses_of_refunds_and_payouts() -> None:
 def test_the_end_of_a_write(
     status: int, error: dict[str, Any] | None, end: type[Exception], reason: str | None
 ) -> None:
-    """What a proxy says, which is none of YooKassa's errors, refuses nothing."""
+    """A proxy's answer is not a YooKassa error, so it refuses nothing."""
     fault = fault_of(_answer(status, error), owner=None, now=NOW)
     assert type(fault) is end
     assert getattr(fault, "reason", None) == reason
@@ -215,7 +215,7 @@ def _answer(status: int, error: dict[str, Any] | None) -> Answer:
 
 
 def test_a_receipt_is_told_in_their_codes() -> None:
-    """By the tables of YooKassa's documentation; 22 % since 2026."""
+    """The codes follow the tables of YooKassa's documentation. The rate has been 22 % since 2026."""
     assert set(VATS) == set(Vat)
     assert set(TAX_SYSTEMS) == set(TaxSystem)
     assert set(MODES) == set(PaymentMode)
