@@ -22,7 +22,7 @@ class Listener:
 
     @property
     def news(self) -> list[tuple[list[str], list[str]]]:
-        """Return, for each message, the ids of the alarms that started and of those that ended."""
+        """Return the ids of started and of ended alarms, for each message."""
         return [([line.id for line in each.begun], [line.id for line in each.over]) for each in self.heard]
 
 

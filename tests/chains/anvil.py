@@ -1,9 +1,7 @@
-"""A real node for tests: anvil, a whole EVM node that makes blocks when it is told to.
-
-It is looked for in this order: the program that CAMBIST_TEST_ANVIL names; `anvil` on the path; the one that an earlier
-run fetched; the npm package of this machine's kind, fetched by `npm pack`, which runs nothing of it. Where there is
-none, tests that need one are skipped with the reason, but fail when CI is `true`, as in tests/servers.py.
-"""
+"""A real node for tests: anvil, a whole EVM node that makes blocks on request. The tests use the first program found
+in this order: the one that CAMBIST_TEST_ANVIL names; `anvil` on the path; the one that an earlier run fetched; the
+npm package for this machine, fetched by `npm pack`, which runs none of its code. Without a node the tests are
+skipped with the reason, or fail when CI is `true`, as in tests/servers.py."""
 
 import fcntl
 import json

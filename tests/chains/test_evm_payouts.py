@@ -409,7 +409,7 @@ class TestProof:
         assert await bench.wallet.state(made) is TransferState.FAILED
 
     async def test_one_node_alone_proves_nothing(self, networks: ChainWorld) -> None:
-        """Of two the first says that the number is used; or hides what used it."""
+        """The first of two nodes reports the number as used, or hides the transaction that used it."""
         world = networks.renewed()
         node = world.nodes[Network.BSC]
         async with Front(node, key=KEY) as honest, Front(node, key=KEY) as liar:
@@ -463,7 +463,7 @@ class TestWhatANodeAnswers:
 
 
 class TestSettings:
-    """What operators set makes the wallet; test mode plays the same network."""
+    """An operator's settings make the wallet; test mode simulates the same network."""
 
     @pytest.mark.parametrize(("name", "network"), [("evm", Network.ETHEREUM), ("bsc", Network.BSC)])
     async def test_a_house_has_it(self, networks: ChainWorld, name: str, network: Network) -> None:

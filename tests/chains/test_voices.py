@@ -372,7 +372,7 @@ class TestOddLogs:
 
 
 class TestTwoScanners:
-    """One of two nodes may lack or hide a deposit. The other's report is enough to examine it."""
+    """One of two nodes may lack or hide a deposit. The other's report is reason enough to examine it."""
 
     @pytest.fixture
     async def bench(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsBench]:

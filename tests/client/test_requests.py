@@ -38,7 +38,7 @@ class Shrinking:
         self.asked: list[str] = []
 
     def walk(self, goes: dict[int, list[str]], row: Callable[[str], Any]) -> list[str]:
-        """What a walk finds; `goes`: what has left the list before which page is asked for, counted from 1."""
+        """Return the items of a walk. `goes` names the items that leave the list before each page, counted from 1."""
         walker: Walker[Any] = Walker(Payments.list.request(per_page=2))
         found: list[str] = []
         while walker.request is not None:

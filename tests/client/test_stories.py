@@ -215,7 +215,7 @@ async def test_documents_from_check_to_verified(merchant: Merchant) -> None:
 
 
 def test_a_document_goes_to_a_bucket_as_well() -> None:
-    """Which answers with nothing, and may want a header (docs/providers/s3.md "Once")."""
+    """The bucket answers with nothing, and may want a header (docs/providers/s3.md "Once")."""
     grant = UploadGrant(upload_url="https://bucket.example/key?signed", file_key="key")
     request = Kyc.upload.request(grant, JPEG, "image/jpeg")
     assert request.headers["If-None-Match"] == "*"

@@ -16,10 +16,10 @@ from tests.stories.merchant import Merchant, merchant
 
 @dataclass
 class Tale:
-    """What was asked for, and what was answered."""
+    """Requests and answers."""
 
     created: dict[str, str] = field(default_factory=dict)
-    """By their Idempotency-Keys, the ids of payments whose creation was answered 201 or 200."""
+    """Ids of payments whose creation was answered 201 or 200, by Idempotency-Key."""
     answered_at: dict[str, float] = field(default_factory=dict)
     """When that was, by the machine's monotonic clock."""
     statuses: Counter[int] = field(default_factory=Counter)

@@ -26,7 +26,7 @@ BATCH = 0.005
 
 
 class Plan(msgspec.Struct, kw_only=True):
-    """What is to be sent."""
+    """Requests to send."""
 
     port: int
     pairs: list[tuple[str, str]]
@@ -39,7 +39,7 @@ class Plan(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What came of it."""
+    """Results of a run."""
 
     sent: int
     unsent: int
@@ -52,7 +52,7 @@ class Report(msgspec.Struct, kw_only=True):
     seconds: float
     """From the first to the last of the sending."""
     cpu: float
-    """Of the generator: near the seconds, it was the one that was too slow."""
+    """CPU seconds of the generator. A figure near the run's seconds means that the generator was too slow."""
 
     def p(self, share: float) -> float:
         """The seconds within which this share of the accepted came."""

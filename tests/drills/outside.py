@@ -1,7 +1,5 @@
-"""A bank and a wallet with a file of their own, which no backup of the service holds: what moved is never forgotten.
-
-Processes find them by entry points, in the folder that `installed` makes; OUTSIDE names the file.
-"""
+"""A bank and a wallet with a file of their own. No backup of the service holds that file, so moved money is never
+forgotten. Processes find them by entry points, in the folder that `installed` makes; OUTSIDE names the file."""
 
 import os
 import secrets
@@ -63,7 +61,7 @@ class World:
 
 
 class Bank:
-    """Whoever gets an invoice pays it at once."""
+    """A bank whose payers pay each invoice at once."""
 
     name = "outside"
     capabilities = BankCapabilities()

@@ -73,7 +73,7 @@ class Watch:
         raise AssertionError(f"told {self.told}: {self.chat.texts}")
 
     async def look(self, trade: Callable[[], Awaitable[object]]) -> None:
-        """The next look of each channel has been, and what it had to tell was told."""
+        """Wait until each channel polled once more and sent its messages."""
         self._ahead += LOOK
         set_clock(self.file, self._ahead)
         begun = datetime.now(UTC) + timedelta(seconds=self._ahead)

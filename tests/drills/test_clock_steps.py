@@ -20,14 +20,14 @@ from tests.stories.processes import Installation, eventually, installation
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 STEPS = (3600, 0, -3600, 0) if not FULL else (3600, 0, -3600, 0, 3 * 3600, 0, -3 * 3600, 0)
-"""By how many seconds the clock is off, one after the other."""
+"""Offsets of the clock in seconds, one after the other."""
 EACH = 25.0 if FULL else 3.0
 """Seconds for which it is."""
 PAUSE = 0.7 if FULL else 1.8
 """Seconds between two payments of a merchant."""
 MERCHANTS = 12
 PROMPT = 10.0 + 1.0
-"""Seconds: what a step may add, and the pause after the first attempt."""
+"""Seconds that a step may add, plus the pause after the first attempt."""
 
 needs_faketime = pytest.mark.skipif(
     shutil.which("faketime") is None and not os.environ.get("CI"), reason="sets the clock by faketime: apt install it"
@@ -35,7 +35,7 @@ needs_faketime = pytest.mark.skipif(
 
 
 def library() -> str:
-    """What faketime preloads."""
+    """Return the library that faketime preloads."""
     [found, *_] = sorted(Path("/usr").glob("lib*/**/faketime/libfaketime.so.1"))
     return str(found)
 
@@ -64,8 +64,8 @@ def going_by(place: Installation, file: Path) -> Iterator[None]:
 
 
 class Letters:
-    """What a receiver took that refuses every fourth webhook once, so that some always wait for their next attempt; no
-    more, lest a breaker open."""
+    """Webhooks of a receiver that refuses every fourth one once, so that some always wait for their next attempt. A
+    higher share would open a breaker."""
 
     def __init__(self) -> None:
         self.paid_at: dict[str, float] = {}
@@ -73,7 +73,7 @@ class Letters:
         self.taken: Counter[str] = Counter()
         """By event."""
         self.events: dict[str, set[str]] = {}
-        """Of each payment, those that say `paid`."""
+        """Ids of the `paid` events, by payment."""
         self.expired: set[str] = set()
         """Payments that were pending when the clock was set beyond their deadline."""
 

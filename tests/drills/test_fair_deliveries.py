@@ -1,6 +1,5 @@
-"""Receivers that hang beside others that are well, at a real `cambist serve`: nearly all merchants on addresses of
-their own, and ten of those whose receivers are pages of one host. `nox -s drills`: 990 of 1000 hang.
-"""
+"""Hanging receivers beside healthy ones, at a real `cambist serve`. Nearly all merchants have addresses of their own;
+ten hanging ones share one host. `nox -s drills`: 990 of 1000 hang."""
 
 import asyncio
 import os
@@ -27,7 +26,7 @@ from tests.stories.processes import WEBHOOK_SECRET, WORKS, Installation, Process
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 HANGING, WELL = (990, 10) if FULL else (50, 10)
 SECONDS = 60 if FULL else 3
-"""How long healthy merchants' payments are made beside those that hang."""
+"""Seconds for which healthy merchants' payments are made beside hanging receivers."""
 PAUSE = 1.25
 """Seconds between two payments of one merchant: below the limits of a key."""
 AT_ONCE = 16
@@ -181,8 +180,8 @@ async def beside_those_that_hang(
 
 
 async def nothing_is_lost(trade: Market, hanging: list[int], well: list[int]) -> None:
-    """What was not answered has a time at which it is sent again; at full length that is waited for, once all are
-    back."""
+    """Check that each unanswered webhook has a time for its next attempt. At full length, wait for these once all
+    receivers are back."""
     trade.receivers.hangs = set()
     due = sum(len(trade.paid[number]) for number in hanging + well)
     async with trade.bench.house() as ports:

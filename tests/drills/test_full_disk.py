@@ -75,7 +75,7 @@ class Load:
 
     base: str
     taken: dict[str, str] = field(default_factory=dict)
-    """By key, the payment's id as every answer named it."""
+    """The payment's id from every answer, by key."""
     answers: Counter[int | str] = field(default_factory=Counter)
     stopping: bool = False
 
@@ -116,7 +116,7 @@ class Load:
             return False
         self.answers[answer.status] += 1
         if answer.status not in (200, 201):
-            # What took long to be refused may have been counted by the limits of a merchant.
+            # A slow refusal may have counted towards the merchant's limits.
             assert answer.status in (503, 429), answer
             return False
         assert self.taken.setdefault(key, answer.json["id"]) == answer.json["id"]
@@ -155,7 +155,7 @@ async def test_a_full_disk_is_told_by_every_probe_and_nothing_is_lost(tmp_path: 
                 if filling == FILLINGS - 1:
                     service.kill()
                     service, _ = await asyncio.to_thread(place.serve, "--port", port)
-                    await asyncio.to_thread(fill, disk)  # what the start gave back
+                    await asyncio.to_thread(fill, disk)  # fill the space that the start freed
                 ends = time.monotonic() + FULL_FOR
                 while time.monotonic() < ends:
                     assert await statuses(client, base) == SICK, filling

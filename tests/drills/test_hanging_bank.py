@@ -92,7 +92,7 @@ def with_bank(folder: Path) -> Installation:
 
 
 class Beside:
-    """What other merchants do meanwhile, in test mode."""
+    """Traffic of other merchants meanwhile, in test mode."""
 
     def __init__(self, place: Installation, shop: Merchant, receivers: Receivers) -> None:
         self.place = place

@@ -1,6 +1,6 @@
-"""Many exchanges wait for USDT at once, on a real node: what they cost it goes by hundreds of addresses and not by
-looks, nothing is missed, and the memory of a process that goes on looking does not grow
-(docs/providers/chains.md "Deposits"). In full: 50 000."""
+"""Many exchanges wait for USDT at once, on a real node. The calls grow with hundreds of addresses and not with polls,
+no deposit is missed, and the memory of a polling process does not grow (docs/providers/chains.md "Deposits"). In
+full: 50 000."""
 
 import asyncio
 import gc
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.drill
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 DEPOSITS = 50_000 if FULL else 600
 TOGETHER = 300
-"""Of one transaction."""
+"""Transfers in one transaction."""
 SLOTS = 64
 """As many as a worker asks about at once."""
 QUESTION = 500

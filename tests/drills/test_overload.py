@@ -1,9 +1,7 @@
-"""Overload (docs/operations.md "Overload"): payments are asked for five times as fast as they can be made, whatever is
-answered. What is accepted is answered soon, and as much of it as ever; the rest is refused at once; reads and health
-answer; when it ends, all is as before.
-
-The generator is a process of its own, on the same cores: what the service can do is measured with the same one first.
-"""
+"""Overload (docs/operations.md "Overload"): payments are requested five times as fast as they can be made. The service
+answers accepted requests soon and accepts as many as ever, refuses the rest at once, and still answers reads and
+health. Afterwards all is as before. The generator is a separate process on the same cores, which first measures the
+service's capacity."""
 
 import asyncio
 import os
@@ -34,10 +32,11 @@ ACCEPTED_WITHIN = 3.0 if FULL else 15.0
 """The short form runs beside other tests, which take the same cores."""
 RECOVERED_WITHIN = 5.0 if FULL else 20.0
 KEPT = 0.30
-"""Of the memory at rest after thousands of payments at a rate that it can do, that may be kept afterwards: free blocks
-in the interpreter's arenas, the more of them the more payments are accepted (docs/operations.md "Failure drills")."""
+"""Share of the memory at rest (after thousands of payments at a bearable rate) that may remain in use afterwards. It
+consists of free blocks in the interpreter's arenas and grows with the accepted payments (docs/operations.md
+"Failure drills")."""
 KEPT_AGAIN = 0.10
-"""Of that, that another rush may add: the blocks are used again. Without that it would add as much as the first, 0.15
+"""Share that a second rush may add: the free blocks are used again. Otherwise it would add as much as the first, 0.15
 to 0.25."""
 
 

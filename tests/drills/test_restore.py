@@ -245,7 +245,7 @@ async def test_two_merchants_with_one_wallet_are_paid_once(
         story.settle()
         await eventually(lambda: there_are(world.transfers, 3))
         amounts = sorted(units for _, _, units in world.transfers())
-        # 10.486486 USDT for 1000 RUB: what is left below a step of the network may add up to one.
+        # 1000 RUB give 10.486486 USDT: remainders below a step of the network may add up to one.
         assert [round(units / amounts[0], 4) for units in amounts] == [1, 1, 2]
         assert place.call("ledger", "verify").status == 0
         story.kill()

@@ -72,7 +72,7 @@ class Told:
             yield self
         finally:
             event_handler.cancel()
-            # What the receiver holds against the schemas at its end is of types that there are.
+            # The receiver checks bodies against the schemas at its end, which know only existing types.
             requests = self._receiver.requests
             requests[:] = [each for each in requests if each.headers["x-webhook-event"] != UNKNOWN]
 

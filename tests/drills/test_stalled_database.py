@@ -36,7 +36,7 @@ AGAIN_AFTER = (2.0, 4.0) if FULL else (0.2, 0.4)
 KNOWN_WITHIN = 5.0
 """Seconds after which requests are refused at once: two looks, and a question."""
 IN_TIME = 2.0 + 0.5
-"""Seconds: what is promised, and the time of a client on a machine that has other work."""
+"""Seconds: the promised time, plus the client's own time on a busy machine."""
 BACK_WITHIN = 10.0
 
 
@@ -68,7 +68,7 @@ async def test_while_the_database_hangs_nobody_waits_and_nothing_is_lost(tmp_pat
         load = Load(fleet, shops, random.Random(seed), per_second=PER_SECOND, again_after=AGAIN_AFTER)
         async with load.at_work():
             for _ in range(STOPS):
-                await load.grows_by(len(load.orders) - load.paid + 10)  # what waited, and more
+                await load.grows_by(len(load.orders) - load.paid + 10)  # the waiting orders, and more
                 back.append(await hangs(fleet, times))
             await load.grows_by(10)
         await eventually(lambda: all_told(fleet, load.orders))

@@ -42,7 +42,7 @@ AT_ONCE = 8
 
 
 class Trade:
-    """Payments that are made at one door and paid at another; what was answered."""
+    """Payments made at one process and paid at another, with their answers."""
 
     def __init__(self) -> None:
         self.paid: list[str] = []

@@ -49,7 +49,7 @@ class TestOwnBank:
 
 
 class TestOwnNotifier(of_notifiers.TestNotifier):
-    """What stands for a receiver's bad answer, and for nobody there, is a queue that is full."""
+    """A full queue stands for a receiver's bad answer and for a missing receiver."""
 
     class Bench(NotifierBench):
         def __init__(self) -> None:

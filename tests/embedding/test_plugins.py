@@ -282,7 +282,7 @@ async def test_a_built_in_bank_that_nothing_makes_is_never_a_simulator(monkeypat
 
 
 async def test_tools_are_those_of_the_house_and_of_the_mode_that_is_asked_for() -> None:
-    """What a plugin gets, for adapters that are handed over: the files, too, which a verifier has to read."""
+    """A plugin gets these tools for its adapters. They include the files, which a verifier has to read."""
     async with cambist.open(base_url="https://pay.example") as service:
         tools, ports = service.tools("test"), service.ports
         assert (tools.mode, tools.base_url) == ("test", "https://pay.example")

@@ -152,7 +152,7 @@ def _checked(checker: list[str], project: Path) -> subprocess.CompletedProcess[s
 
 
 def test_it_is_typed_for_mypy(project: Path) -> None:
-    """Strict, and what is wrong is found: nothing is Any on the way."""
+    """mypy is strict and finds the errors: nothing is Any on the way."""
     python = str(project / ".venv" / "bin" / "python")
     found = _checked(["mypy", "--strict", "--python-executable", python, "program.py", "wrong.py", *FLOORS], project)
     assert "Found 2 errors in 1 file" in found.stdout, found.stdout

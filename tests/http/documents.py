@@ -22,7 +22,7 @@ class Document:
         self._paths = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path) + r"\Z"): path for path in document["paths"]}
 
     def faults(self, schema: dict[str, Any], value: Any) -> list[str]:
-        """What is wrong with a value."""
+        """Return the faults of a value."""
         absolute = msgspec.json.decode(msgspec.json.encode(schema).replace(b'"#/', f'"{_ROOT}#/'.encode()))
         checker = Draft202012Validator(absolute, registry=self._registry)
         return [f"{error.json_path}: {error.message}" for error in checker.iter_errors(value)]
@@ -37,7 +37,7 @@ class Document:
         return None
 
     def check(self, response: httpx.Response) -> None:
-        """The answer is one that the document promises."""
+        """Check that the document promises this answer."""
         request = response.request
         operation = self.operation(request.method, request.url.path)
         assert operation is not None, f"{request.method} {request.url.path} is not documented"

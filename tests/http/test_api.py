@@ -32,7 +32,7 @@ Answered = tuple[int, dict[bytes, bytes], bytes]
 
 
 class Ways:
-    """Two applications over one house: ours, and one of which the operations are routes of the framework."""
+    """Two applications over one set of ports: ours, and one whose operations are routes of the framework."""
 
     def __init__(self, ports: Ports, pair: KeyPair) -> None:
         self.ports = ports
@@ -85,7 +85,7 @@ class Ways:
         return start["status"], sent, b"".join(message.get("body", b"") for message in messages[1:])  # type: ignore[misc]
 
     async def both(self, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes) -> Answered:
-        """What both ways answer, which must be the same."""
+        """Return the answer of both ways, which must be the same."""
         short, long = [await self.ask(app, method, path, headers, *parts) for app in (self.short, self.long)]
         assert short == long
         return short

@@ -246,8 +246,8 @@ async def test_every_face_is_drawn_in_both_languages(house: TestHouse, wanted: s
 
 
 async def test_success_leads_back_to_the_shop_after_five_seconds_once(house: TestHouse) -> None:
-    """A button, and the way back by itself after 5 seconds (docs/window.md "Subscriptions"); who comes later is left
-    alone."""
+    """The page has a button, and returns by itself after 5 seconds (docs/window.md "Subscriptions"). A later visitor
+    stays on the page."""
     made = await with_face(house, "active")
     fresh = Page((await page(house, made)).text)
     assert (fresh.main["data-return"], fresh.main["data-return-after"]) == (SHOP, "5")

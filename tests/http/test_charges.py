@@ -189,7 +189,7 @@ class TestSandbox:
     async def test_the_next_charge_meets_the_wish(
         self, charges: ChargeHouse, result: str, answer: int, status: str
     ) -> None:
-        """What the bank will say (docs/sandbox.md "The calls")."""
+        """The wish sets the bank's answer (docs/sandbox.md "The calls")."""
         subscription_id = await due(charges)
         wished = await self.act(charges, subscription_id, {"result": result})
         assert (wished.status_code, wished.json()) == (200, {"result": result})

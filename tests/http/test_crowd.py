@@ -1,4 +1,4 @@
-"""Who may be connected at once (frontends/http/door/crowd.py)."""
+"""Limits on simultaneous connections (frontends/http/door/crowd.py)."""
 
 from ipaddress import ip_network
 

@@ -1,4 +1,4 @@
-"""The door: what every request meets before any rule of an endpoint (docs/concepts.md "What is refused first";
+"""The edge: checks that every request meets before an endpoint's own rules (docs/concepts.md "What is refused first";
 docs/limits.md "Requests")."""
 
 import asyncio
@@ -147,7 +147,7 @@ SECRET_FORM = "X-Api-Secret (its secret, 64 hex characters)"
 async def test_without_a_whole_key_pair_the_message_names_the_headers(
     house: TestHouse, path: str, given: dict[str, str], told: str
 ) -> None:
-    """Who sends HTTP Basic or Bearer is told where keys go; nothing of what was sent is repeated
+    """A client that sends HTTP Basic or Bearer learns where keys go. The answer repeats nothing of the request
     (docs/concepts.md "Accounts, keys, modes")."""
     response = await house.http.get(path, headers=given)
     error = response.json()["error"]
@@ -209,8 +209,7 @@ async def test_health_needs_no_key_and_answers_at_both_paths(house: TestHouse) -
 async def test_health_names_what_is_degraded_and_the_process_stays_ready(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, port: str, named: str
 ) -> None:
-    """Without its counters' or its queue's server the house still takes payments: nobody shall take it out of
-    service."""
+    """The app takes payments without the server of its counters or queue, so it must stay in service."""
 
     await start_standing(house.ports)
 
@@ -332,8 +331,8 @@ async def test_options_names_all_methods_of_a_path(house: TestHouse, path: str, 
 
 
 async def test_of_two_keys_in_one_request_the_one_that_is_authorized_is_counted(house: TestHouse) -> None:
-    """Else whoever sends a made-up second one with each request would pass the limit per key
-    (docs/limits.md "Requests")."""
+    """Otherwise a client could evade the limit per key with a made-up second key in each request (docs/limits.md
+    "Requests")."""
     pair = house.account.test
     for number in range(61):
         made_up = f"svc_test_{number:032}"

@@ -17,7 +17,7 @@ from tests.patience import HANGS
 
 
 class Guests:
-    """A listening socket, who knocks, and who was let in."""
+    """A listening socket, its pending connections, and the admitted ones."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)

@@ -148,7 +148,7 @@ async def test_playing_is_of_one_client_and_tells_what_there_is_an_event_for(kyc
 
 
 async def gate(kyc: KycHouse, phone: str, mode: str = "test") -> str:
-    """What POST /exchanges makes of the client."""
+    """Return the answer of POST /exchanges for the client."""
     await kyc.set(exchange="true")
     body = {"amount_usdt": "100", "client_phone": phone, "client_bank_id": "bank100000000004"}
     headers = kyc.house.headers(mode, Idempotency_Key=str(uuid4()))

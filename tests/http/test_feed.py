@@ -128,7 +128,7 @@ async def test_the_cursor_goes_on_where_it_stopped(house: TestHouse) -> None:
 
 
 async def test_an_event_that_is_committed_late_is_not_passed_over(house: TestHouse) -> None:
-    """Its id and time are older than what was read before it was there."""
+    """The late event's id and time are older than those of events read before."""
     late, early = event(house, 1), event(house, 2)
     async with house.ports.storage.unit() as unit:
         announce(house.ports, unit, late, None)
@@ -198,7 +198,7 @@ async def test_a_feed_is_its_accounts_alone_and_of_test_mode_alone(house: TestHo
 
 async def test_odd_values_are_refused(house: TestHouse) -> None:
     await failed(house)
-    # A cursor from another installation would wait for what is long past. A digit may be of any script.
+    # A cursor from another installation would wait for a past event. A digit may be of any script.
     odd = ("after=9", "after=-1", "after=x", "after=", "after=%D9%A1", f"after={'1' * 4400}")
     for query in (*odd, "wait=31", "wait=x", "wait=-1", "types=x", "types="):
         response = await house.get(f"/sandbox/letters?{query}")
@@ -261,5 +261,5 @@ async def test_old_entries_are_tidied_away_and_young_ones_stay(house: TestHouse)
     assert (job.attempts, house.clock.now() < job.due <= house.clock.now() + timedelta(days=1)) == (0, True)
     newer = event(house, 2)
     await write(house, newer)
-    # Positions go on; nobody's cursor is void.
+    # Positions go on; every cursor stays valid.
     assert [each["id"] for each in (await letters(house, after=read["cursor"]))["data"]] == [newer.id]

@@ -1,4 +1,4 @@
-"""GET /: what whoever opens the service's address sees first (docs/operations.md "The first page")."""
+"""GET /: the first page at the service's address (docs/operations.md "The first page")."""
 
 import re
 from typing import Any
@@ -26,7 +26,7 @@ async def test_a_browser_sees_that_it_runs_and_every_link_works(house: TestHouse
     response = await house.http.get("/", headers=BROWSER)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
-    await start_standing(house.ports)  # which health looks for
+    await start_standing(house.ports)  # health looks for these jobs
     links = set(_LINK.findall(response.text))
     assert {"/docs", "/openapi.json", "/health"} <= links
     for path in links:

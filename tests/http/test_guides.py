@@ -70,7 +70,7 @@ def test_no_mark_of_markdown_and_no_html_of_a_page_is_left(each: tuple[str, str]
 
 @table("each", ALL, ids="/".join)
 def test_no_heading_of_a_column_is_empty_and_drawings_scroll(each: tuple[str, str]) -> None:
-    """For who hears a page instead of seeing it, and who reads it by the keyboard."""
+    """For readers with a screen reader or a keyboard only."""
     assert "<th></th>" not in html(*each)
     assert len(re.findall(r'<p class="drawing" tabindex="0"><img', html(*each))) == html(*each).count('.svg"')
 

@@ -1,5 +1,5 @@
-"""A connection that sends half a request, or asks nothing more, is closed (docs/limits.md "Times"); one that waits for
-us is not."""
+"""A connection with half a request, or without a next one, is closed (docs/limits.md "Times"). A connection that waits
+for our answer is not."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -36,7 +36,7 @@ async def house(house: TestHouse) -> TestHouse:
 
 
 async def degraded(house: TestHouse) -> list[str]:
-    """What /health names, its answer held against the contract."""
+    """Return the parts that /health names, and check its answer against the contract."""
     response = await house.http.get("/health")
     said = response.json()
     named: list[str] = said.get("degraded", [])
@@ -119,7 +119,7 @@ async def test_a_ledger_that_does_not_hold_is_degraded(house: TestHouse) -> None
 async def test_a_clock_that_is_not_the_databases_is_named(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, seconds: float, named: list[str]
 ) -> None:
-    """What is due at once begins as late as this machine's is ahead."""
+    """Due work starts late by as much as this machine's clock is ahead."""
 
     async def databases() -> datetime:
         return house.clock.now() + timedelta(seconds=seconds)

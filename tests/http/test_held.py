@@ -1,4 +1,4 @@
-"""What a merchant hears in live mode while the installation is held, and once it is let go."""
+"""Answers to a merchant in live mode while the installation is quarantined, and after its release."""
 
 from uuid import uuid4
 
@@ -87,7 +87,7 @@ async def test_a_refund_stays_pending_and_is_completed_afterwards() -> None:
 
 
 async def shown(house: RefundHouse, refund_id: str) -> str:
-    """What the merchant reads of it."""
+    """Return the refund's status as the merchant reads it."""
     response = await house.house.get(f"/refunds/{refund_id}", mode="live")
     assert response.status_code == 200, response.text
     status: str = response.json()["status"]

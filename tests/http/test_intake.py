@@ -1,5 +1,5 @@
-"""Too much new work at once (docs/limits.md "Overload"): it waits, and what would wait for too long is refused, before
-anything was done for it. Reads and health never wait."""
+"""Too much new work at once (docs/limits.md "Overload"). New requests wait, and a request that would wait too long is
+refused before any work. Reads and health never wait."""
 
 import asyncio
 from collections.abc import Callable
@@ -82,7 +82,7 @@ class Rush:
         return asked
 
     def end(self, count: int) -> None:
-        """So many of those that are under way are answered."""
+        """Answer `count` of the requests under way."""
         for _ in range(count):
             self.line.ends.pop()(None)
 
@@ -204,7 +204,7 @@ async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
 
 
 async def test_a_connection_that_rests_keeps_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of them rest in an overload, and what they took comes back slowly."""
+    """In an overload thousands of connections rest, and their memory is freed only slowly."""
     lines: list[GatedProtocol] = []
 
     def refuse(intake: Any, line: GatedProtocol, cycle: Any, app: Any) -> None:

@@ -1,5 +1,5 @@
-"""Test and live mode never see each other, and no account another one (docs/concepts.md "Accounts, keys, modes"). Every
-operation of the interface is tried: one that this file does not know how to try makes it fail."""
+"""Test and live mode never see each other, and neither do accounts (docs/concepts.md "Accounts, keys, modes"). The
+test tries every operation of the interface, and fails at an unknown one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ NOT_FOUND: Mapping[str, str] = {
     "exchange_id": "EXCHANGE_NOT_FOUND",
     "endpoint_id": "WEBHOOK_ENDPOINT_NOT_FOUND",
 }
-"""What a path with such an id answers to whoever it is not for."""
+"""The answer of a path with such an id to any other party."""
 
 BODIES: Mapping[str, Any] = {
     "PaymentSimulation": {"outcome": "failed"},
@@ -70,7 +70,7 @@ LISTS: Mapping[str, tuple[str, ...]] = {
     "/webhook-endpoints": (),
     "/requests": (),
 }
-"""What shows many objects, and the filters that take somebody else's ids."""
+"""Lists of objects, and their filters that accept another party's ids."""
 
 CREATING: Mapping[Named, str] = {
     ("post", "/payments"): "payment",
@@ -81,7 +81,7 @@ CREATING: Mapping[Named, str] = {
     ("post", "/exchanges"): "exchange",
     ("post", "/webhook-endpoints"): "webhook-endpoint",
 }
-"""What takes an Idempotency-Key, and how `Party.create` calls it."""
+"""Operations with an Idempotency-Key, and the arguments with which `Party.create` calls them."""
 
 OF_THE_ACCOUNT: Mapping[Named, str] = {
     ("get", "/balance"): "test_a_balance_is_of_one_account_and_mode",
@@ -133,12 +133,12 @@ def named(operation: Operation[Any]) -> str:
 
 @dataclass
 class Party:
-    """One account's keys of one mode, and what was made with them."""
+    """One account's keys in one mode, and the objects made with them."""
 
     house: TestHouse
     mode: str
     ids: dict[str, str] = field(default_factory=dict)
-    """By the name of the path's parameter."""
+    """Ids by the name of the path's parameter."""
     words: dict[str, str] = field(default_factory=dict)
     """Values of filters that lead to its objects."""
 
@@ -199,7 +199,7 @@ async def furnish(party: Party) -> None:
 
 
 async def note_the_rest(party: Party) -> None:
-    """What was made by settlement and events."""
+    """Record the objects that settlement and events made."""
     settlement = (await party.good("get", "/settlements"))["data"][0]
     withdrawal = (await party.good("get", "/withdrawals"))["data"][0]
     event = (await party.good("get", f"/events?object_id={party.ids['payment_id']}"))["data"][0]
@@ -296,7 +296,7 @@ async def test_no_operation_on_an_object_answers_to_others_keys(street: Street) 
 
 
 async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> None:
-    """Else the refusals above would prove nothing."""
+    """Without this, the refusals above would prove nothing."""
     for party in street.parties:
         for name, object_id in party.ids.items():
             kinds = {"exchange_id": "/exchanges", "endpoint_id": "/webhook-endpoints"}
@@ -337,7 +337,7 @@ async def test_lists_show_ones_own_objects_only(street: Street, path: str) -> No
 async def test_a_key_of_one_never_replays_what_it_made_for_another(street: Street, what: str) -> None:
     owner, key = street.test, str(uuid4())
     if what == "charge":
-        # Into the period after the one that the binding paid for.
+        # Move into the period after the one that the binding paid for.
         await owner.house.work(86_400 * 1.5)
     if what in ("exchange", "rebind"):
         for party in (street.test, street.other):

@@ -45,7 +45,8 @@ def code(response: httpx.Response) -> str | None:
 
 @pytest.mark.parametrize("right", Right)
 async def test_a_key_does_what_its_right_is_for_and_nothing_else(house: TestHouse, right: Right) -> None:
-    """Every operation of the table, by a key of one right; what is refused otherwise is refused by its own rules."""
+    """Try every operation of the table with a key of one right. An operation refused for another reason is refused by
+    its own rules."""
     pair = await made(house, rights=[right])
     for number, operation in enumerate(KEYED):
         if number % 40 == 39:
@@ -82,7 +83,7 @@ async def test_a_key_without_terms_has_all_rights(house: TestHouse) -> None:
 
 
 async def test_a_key_is_used_from_its_addresses_only(tmp_path: Path) -> None:
-    """By the address that limits count by: of a client behind a trusted proxy his own, IPv6 in full."""
+    """The key's addresses match those that limits count by: behind a trusted proxy the client's own, IPv6 in full."""
     async with open_test_house(data_dir=tmp_path) as house:
         pair = await made(house, addresses=["203.0.113.0/24", "2001:db8::7"])
         trusted = read_addresses(["10.0.0.0/8"])

@@ -217,7 +217,7 @@ async def test_a_wrong_body_is_a_validation_error_and_begins_nothing(kyc: KycHou
 
 @pytest.mark.parametrize("missing", ["selfie_key", "document_key"])
 async def test_what_the_verifier_lacks_is_the_verifier_s_refusal(kyc: KycHouse, missing: str) -> None:
-    """What is missing is refused by the verifier, not by us (docs/kyc.md "In live mode")."""
+    """The verifier refuses missing documents, not we (docs/kyc.md "In live mode")."""
     body = await kyc.documents()
     kept = {name: value for name, value in body.items() if name != missing}
     assert code(await kyc.register(kept)) == (502, "PROVIDER_ERROR")
@@ -253,7 +253,7 @@ async def test_register_tells_what_the_verifier_did_not(
 
 @pytest.mark.parametrize(("ending", "status", "expected"), VERIFIER_ROWS)
 async def test_check_tells_what_the_verifier_did_not(kyc: KycHouse, ending: Ending, status: int, expected: str) -> None:
-    """All three calls have the same errors (docs/kyc.md "Answers and errors"); what is decided is answered without the
+    """All three calls have the same errors (docs/kyc.md "Answers and errors"). A decided check is answered without the
     verifier."""
     await kyc.register()
     kyc.twist("state", ending)

@@ -1,4 +1,4 @@
-"""The hosted KYC page without a link of the merchant's: it asks for what is missing, and tells strangers nothing
+"""The hosted KYC page without a link from the merchant. It asks for missing data, and reveals nothing to strangers
 (docs/kyc.md "Without a link of yours")."""
 
 import logging
@@ -30,11 +30,11 @@ async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
 
 
 async def second_merchant(kyc: KycHouse, **settings: str) -> str:
-    """Of whom the page knows, and before him one who has no KYC."""
+    """Create a second merchant that the page knows, and before it one without KYC."""
     await create_account(kyc.ports, "Shop without KYC")
     other = await create_account(kyc.ports, "Other shop")
     await set_settings(kyc.ports, other.account_id, {"kyc": "required", **settings})
-    await kyc.house.clock.advance(60)  # what the page knows of merchants is a minute old
+    await kyc.house.clock.advance(60)  # the page's list of merchants is a minute old
     return other.account_id
 
 
@@ -110,7 +110,8 @@ async def test_what_is_no_phone_is_said_and_asked_again(kyc: KycHouse, phone: st
 
 
 async def test_the_shop_is_asked_for_where_there_are_several(kyc: KycHouse) -> None:
-    """By the address to go back to, else as it is typed; one that nobody has, or two, is none."""
+    """The page finds the shop by its return address, or else by the typed site. An unknown or ambiguous site is
+    ignored."""
     other = await second_merchant(kyc, return_url="https://www.other.example/")
     assert [each["name"] for each in Page((await come(kyc)).text).all("input")] == ["phone", "site"]
     for redirect in ("https://shop.example/x", "https://www.other.example:443/y?z=1"):

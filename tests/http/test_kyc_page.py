@@ -29,7 +29,7 @@ async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
 
 
 async def link(kyc: KycHouse, phone: str = PHONE) -> str:
-    """What the merchant hands to the client."""
+    """Return the link that the merchant hands to the client."""
     answer = await kyc.check(phone)
     url: str = answer["kyc_url"] if "kyc_url" in answer else hosted_url(kyc.ports, kyc.account.account_id, phone)
     return url
@@ -51,7 +51,7 @@ async def face(kyc: KycHouse, url: str) -> str:
 
 
 async def call(kyc: KycHouse, path: str, session: str, **body: Any) -> httpx.Response:
-    """What the page's script does: no key."""
+    """Call the service as the page's script does: without a key."""
     return await kyc.house.http.post(f"/kyc/{path}", json={"session": session, **body})
 
 
@@ -131,7 +131,7 @@ async def test_without_a_living_link_there_is_nothing(kyc: KycHouse) -> None:
 
 
 async def test_a_link_acts_for_its_own_client_only(kyc: KycHouse) -> None:
-    """A key of another client is none (docs/decisions.md "Hosted page")."""
+    """Another client's file key counts as unknown (docs/decisions.md "Hosted page")."""
     mine, theirs = session_of(await link(kyc)), session_of(await link(kyc, OTHER))
     keys = {"selfie_key": await upload(kyc, mine), "document_key": await upload(kyc, mine)}
     assert code(await call(kyc, "register", theirs, **keys)) == (400, "VALIDATION_ERROR")

@@ -24,7 +24,7 @@ READYZ = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Clock:
-    """Stands still until the test moves it; `meanwhile` is done once, in the sleep of whoever waits next."""
+    """A clock that stands still until the test moves it. `meanwhile` runs once, in the next sleep."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -160,7 +160,7 @@ async def test_a_lame_duck_serves_on_says_no_at_readyz_and_ends_every_connection
 
 
 async def test_who_knocked_before_the_door_was_closed_is_let_in(served: Served) -> None:
-    """The system accepts connections before the process does: those must not be reset with the listening socket."""
+    """The system accepts connections before the process does: they must not be reset with the listening socket."""
     await served.told()
     knocked: list[Line] = []
 
@@ -175,7 +175,7 @@ async def test_who_knocked_before_the_door_was_closed_is_let_in(served: Served) 
         await asyncio.sleep(0)
     for line in knocked[:2]:
         assert (await line.answer()).startswith(b"HTTP/1.1 200")
-    knocked[2].send(LIVEZ)  # whose request came a little later than its connection
+    knocked[2].send(LIVEZ)  # its request came a little later than its connection
     assert (await knocked[2].answer()).startswith(b"HTTP/1.1 200")
     await served.stopped
 

@@ -1,4 +1,4 @@
-"""Requests that a limit refused are counted for operators, and a flood of them is none of writes (docs/decisions.md
+"""Refused requests are counted for operators, and a flood of them does not become a flood of writes (docs/decisions.md
 "Lists and search")."""
 
 import asyncio

@@ -55,7 +55,7 @@ LISTS = {each.id: each for each in OPERATIONS if has(each, PAGES)}
 
 
 def element(operation: Operation[Any]) -> type[msgspec.Struct]:
-    """What a list is of."""
+    """Return the type of a list's elements."""
     fields = {each.name: each.type for each in msgspec.structs.fields(operation.answer)}
     found: type[msgspec.Struct] = get_args(fields["data"])[0]
     return found
@@ -239,7 +239,7 @@ async def test_every_list_is_narrowed_by_each_filter_and_by_all_of_them(books: B
 
 
 async def test_pages_below_created_to_stay_while_the_list_grows(books: Books) -> None:
-    """`created_to` holds a list still: what is made meanwhile is newer (docs/concepts.md "Lists")."""
+    """`created_to` freezes a list: objects made meanwhile are newer (docs/concepts.md "Lists")."""
     for name, template in ((name, made[0]) for name, made in books.made.items() if name != "list_charges"):
         path, until = books.paths[name], {"created_from": iso(0), "created_to": iso(20), "per_page": 30}
         first = (await books.house.get(f"{path}?{urlencode(until)}")).json()

@@ -1,5 +1,5 @@
-"""GET /payments over HTTP: filters, pages, and what is refused (docs/concepts.md "Lists";
-docs/payments.md "Finding payments")."""
+"""GET /payments over HTTP: filters, pages and refusals (docs/concepts.md "Lists"; docs/payments.md "Finding
+payments")."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -69,7 +69,7 @@ async def test_each_filter_finds_its_payments_and_they_narrow_one_another(house:
 
 
 async def test_the_default_shop_has_the_payments_that_name_none(house: TestHouse) -> None:
-    """Every payment has a shop (docs/concepts.md "Shops"); those that were made without one are the default's."""
+    """Every payment has a shop (docs/concepts.md "Shops"); a payment without one belongs to the default shop."""
     shop = await create_shop(house.ports, house.account.account_id, "Second", "0.03")
     default = house.account.default_shop_id
     unnamed = (await house.created())["id"]

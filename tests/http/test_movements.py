@@ -200,7 +200,7 @@ async def test_the_file_has_all_of_them_the_oldest_first(open_: RefundHouse) -> 
 
 
 async def test_forgetting_is_a_movement_too(open_: RefundHouse) -> None:
-    """What was moved goes back the way it came (docs/sandbox.md "Forgetting"); a forgotten object says no rate."""
+    """The moved amounts go back the way they came (docs/sandbox.md "Forgetting"). A forgotten object shows no rate."""
     await open_.settled("1000.00")
     response = await open_.house.http.delete("/api/v1/sandbox/data", headers=open_.house.headers())
     assert response.status_code == 200
@@ -218,7 +218,7 @@ async def lines(house: RefundHouse, withdrawal_id: str, query: str = "per_page=1
 
 
 async def test_the_lines_of_a_payout_sum_to_it(open_: RefundHouse) -> None:
-    """What came in since the payout before it, what refunds took, what was left before and is left now."""
+    """Lines: income since the previous payout, refunds, the remainder before, and the remainder now."""
     await open_.set(payout_wallet=WALLET)
     await open_.settled("1000.00")
     await open_.house.work(120)

@@ -110,7 +110,7 @@ async def test_a_query_value_with_a_list_takes_these_and_no_other(house: TestHou
 
 
 OPEN = {"/health", "/api/v1/health"}
-"""What needs no key."""
+"""Paths that need no key."""
 NOT_MERCHANTS = {("/api/v1/notices/{}/{}", "POST")}
 """Where providers post: no operation of the interface."""
 

@@ -1,4 +1,5 @@
-"""What is the same for whoever asks is sent compressed to whoever takes it (docs/versioning.md "The API")."""
+"""Documents that are the same for every caller are sent compressed to clients that accept it (docs/versioning.md "The
+API")."""
 
 import gzip
 from typing import Any

@@ -214,7 +214,7 @@ async def test_a_repeat_with_the_same_key_answers_with_the_present_state(refunds
 
 @pytest.mark.parametrize("amount", [None, "10.00"])
 async def test_the_same_key_at_once_makes_one_refund(refunds: RefundHouse, amount: str | None) -> None:
-    """Also where the first leaves nothing for a second: that is no reason to refuse its own repeat."""
+    """This holds even when the first refund leaves nothing for a second: its own repeat is not refused."""
     payment_id, key = await refunds.paid(), str(uuid4())
     body = {"payment_id": payment_id, "amount_rub": amount}
     found = await asyncio.gather(*(refunds.post(body, key=key) for _ in range(8)))

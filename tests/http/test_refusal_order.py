@@ -1,9 +1,6 @@
-"""In which order POST /payments refuses (docs/concepts.md "What is refused first"; the table of the rules themselves is
-`orders.RULES`).
-
-The test starts from a request that breaks every rule at once. Row after row heals one rule: what a row expects is thus
-the answer to a request that breaks its own rule and every rule below it that can be broken at the same time.
-"""
+"""The order in which POST /payments refuses (docs/concepts.md "What is refused first"; `orders.RULES` holds the
+rules). The test starts from a request that breaks every rule at once. Each row heals one rule. A row therefore
+expects the answer to a request that breaks its own rule and every later rule that can be broken at the same time."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

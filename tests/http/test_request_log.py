@@ -1,5 +1,5 @@
-"""The log of a merchant's requests: what is in it, and what never is; its bounds; how it is followed and deleted
-(docs/concepts.md "Your requests")."""
+"""The log of a merchant's requests: its contents, data that it never holds, its bounds, and how it is followed and
+deleted (docs/concepts.md "Your requests")."""
 
 import asyncio
 import random
@@ -131,7 +131,7 @@ def test_only_what_has_the_form_of_an_id_of_ours_is_kept_of_a_path(value: str, s
 
 
 async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> None:
-    """By hours, from whichever end, on every storage; those of other accounts and modes are nobody else's."""
+    """Pages go by hours, from either end, on every storage. Requests of other accounts and modes never appear."""
     async with open_test_house(database_url=url, data_dir=tmp_path) as house:
         chance, log = random.Random(3), RequestLog()
         account_id = house.account.account_id
@@ -207,7 +207,7 @@ async def test_a_test_accounts_clock_does_not_hide_its_requests(watched: Watched
 
 
 async def test_who_follows_is_given_what_was_answered_from_a_moment_on(house: TestHouse) -> None:
-    """The first batch of an hour among it, which may have begun before; of one mode."""
+    """The answer includes the hour's first batch, even if it began before, and covers one mode."""
     log, moments = RequestLog(), []
     for number in range(4):
         moments.append(house.clock.now())
@@ -236,7 +236,8 @@ class TestBounds:
         assert (await watched.listed(created_from="2026-01-01T02:00:00Z"))["not_kept"] == 0
 
     async def test_who_asks_once_in_an_hour_costs_one_row(self, house: TestHouse) -> None:
-        """A first batch counts itself; what follows within the hour, or is of several statuses, is counted beside."""
+        """A first batch counts itself. Later batches of the hour, and batches of several statuses, are counted
+        separately."""
         log, ports = RequestLog(), house.ports
         for number in range(100):
             log.note(_noted(house, f"acc_{number}"))

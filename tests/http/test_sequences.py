@@ -26,8 +26,8 @@ GIVEN = {"amount": "490.00", "phone": "+79001112233", "gateway": GATEWAY}
 
 
 async def numbers(house: TestHouse) -> dict[str, list[int]]:
-    """The numbers that each object's events bear, in the order in which they were written; of other accounts than the
-    house's own under both ids."""
+    """Return the sequence numbers of each object's events, in the order of writing. Other accounts' events stand under
+    both ids."""
     found: dict[str, list[int]] = defaultdict(list)
     for event in sorted(await everything(house.ports, Event), key=lambda event: event.id):
         own = event.account_id == house.account.account_id
@@ -96,7 +96,7 @@ async def test_reminders_are_numbered_with_the_moves_of_their_payment() -> None:
 
 
 async def test_a_gateway_s_events_are_counted_for_each_account(house: TestHouse) -> None:
-    """From 1 for who comes later, and without a gap for who received nothing for a while."""
+    """A new account starts from 1, and an account that received nothing for a while has no gap."""
     own, wish = house.account.account_id, {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
     await announce(house, "down")
     later = (await create_account(house.ports, "Later")).account_id

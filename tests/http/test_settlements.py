@@ -473,7 +473,7 @@ async def test_the_withdrawal_of_a_settlement_is_named_in_it(open_: RefundHouse)
 
 
 async def test_a_refund_says_what_it_took_of_the_available_usdt(open_: RefundHouse) -> None:
-    """So that the balance after it can be explained (docs/refunds.md "The money")."""
+    """The merchant can then explain the new balance (docs/refunds.md "The money")."""
     early, late = await open_.paid("100.00"), await open_.paid("200.00")
     before = await open_.apply(early, "40.00")
     await open_.house.work(2)

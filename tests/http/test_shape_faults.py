@@ -1,4 +1,4 @@
-"""What is told of a body that is not of the documented shape (docs/concepts.md "Requests in general")."""
+"""Messages about a body that does not have the documented shape (docs/concepts.md "Requests in general")."""
 
 from datetime import date, datetime
 from enum import Enum
@@ -53,7 +53,7 @@ class AnyShape(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def faults(body: Any, shape: type[Any]) -> list[FieldFault]:
-    """What is refused of a body; none of a good one."""
+    """Return the faults of a body, or an empty list for a valid one."""
     try:
         read_body(msgspec.json.encode(body), "application/json", shape)
     except Refusal as refusal:
@@ -75,7 +75,7 @@ JSON = st.recursive(
 
 @given(data=st.data())
 def test_no_message_speaks_of_pythons_types(data: st.DataObject) -> None:
-    """Of no body, and of no kind of field that one may come to have."""
+    """This holds for every body, and for any kind of field that a body may get."""
     shape: Any = data.draw(st.sampled_from([*BODIES, AnyShape]))
     names = [each.encode_name for each in msgspec.structs.fields(shape)]
     body = data.draw(st.dictionaries(st.sampled_from(names), JSON, max_size=4) | JSON)

@@ -1,5 +1,4 @@
-"""What docs/concepts.md "Shops" says about payments, sentence by sentence; what an operator meets is in
-usecases/test_shops.py."""
+"""Every sentence of docs/concepts.md "Shops" about payments. usecases/test_shops.py covers the operator's side."""
 
 from uuid import uuid4
 

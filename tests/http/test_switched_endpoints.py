@@ -30,7 +30,7 @@ async def switch(house: TestHouse, endpoint_id: str, *, enabled: bool) -> dict[s
 
 
 async def backlog(house: TestHouse, endpoint_id: str) -> tuple[int, int, int]:
-    """What is held, pending, failed."""
+    """Return the numbers of held, pending and failed webhooks."""
     shown = (await house.get(f"/webhook-endpoints/{endpoint_id}")).json()["backlog"]
     return shown["held"], shown["pending"], shown["failed"]
 

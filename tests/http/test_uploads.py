@@ -117,7 +117,7 @@ async def test_content_is_looked_at_also_when_it_comes_byte_by_byte(kyc: KycHous
 
 
 async def test_ten_megabytes_are_taken_and_not_one_byte_more(kyc: KycHouse, tmp_path: Path) -> None:
-    """By the declared length, and while reading where none is declared."""
+    """The declared length decides, or without one the bytes as they are read."""
     seen = 0
 
     async def parts(size: int) -> AsyncIterator[bytes]:

@@ -105,7 +105,7 @@ ANSWERS: dict[str, tuple[list[dict[str, Any]], int]] = {
 
 
 def left(transport: Transport, cycle: RequestResponseCycle) -> tuple[Any, ...]:
-    """What the connection was sent, and how it is left."""
+    """Return the bytes sent to the connection, and the state in which it is left."""
     flags = cycle.response_started, cycle.response_complete, cycle.keep_alive, cycle.message_event.is_set()
     return b"".join(transport.written), transport.closed, transport.ends, *flags
 
@@ -120,13 +120,13 @@ async def test_the_bytes_are_the_servers(name: str) -> None:
 
 @pytest.mark.parametrize("given", [{"method": "HEAD"}, {"keep_alive": False}, {"gone": True}], ids=str)
 async def test_so_they_are_of_a_request_that_is_another(given: dict[str, Any]) -> None:
-    """To HEAD there is no body, the last request closes, and to who has gone nothing is written."""
+    """HEAD gets no body, the last request closes, and a client that has gone gets nothing."""
     messages = ANSWERS["whole"][0]
     assert left(*await answered(messages, whole=True, **given)) == left(*await answered(messages, whole=False, **given))
 
 
 async def test_a_client_that_does_not_read_is_waited_for() -> None:
-    """Whoever sends requests and reads no answer would have all of them kept in memory."""
+    """Otherwise a client that sends requests and reads no answers would fill our memory."""
     transport, cycle, answering = ask(ANSWERS["whole"][0], whole=True)
     cycle.flow.pause_writing()
     task = asyncio.create_task(answering)

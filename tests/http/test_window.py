@@ -1,4 +1,4 @@
-"""The payer window: what is drawn, and how long (docs/window.md "How long it is there")."""
+"""The payer window: its contents, and how long it is available (docs/window.md "How long it is there")."""
 
 import re
 

@@ -23,7 +23,7 @@ from tests.planting import beneath
 
 
 class Listener:
-    """Reads a stream under the virtual clock: what it has said since last asked."""
+    """Reads a stream under the virtual clock and returns the text since the last call."""
 
     def __init__(self, stream: AsyncGenerator[bytes, None]) -> None:
         self.said: list[bytes] = []

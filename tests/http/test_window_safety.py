@@ -189,7 +189,7 @@ async def test_what_goes_wrong_gives_a_page_that_comes_back_by_itself(
     fault: Exception,
     expected: int,
 ) -> None:
-    """A payer is told not to pay again; what went wrong is for the log."""
+    """The page asks the payer not to pay again; the cause goes to the log."""
     payment = await house.created()
 
     def broken() -> Any:

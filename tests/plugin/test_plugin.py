@@ -28,7 +28,7 @@ NOT_AT_START = ("cambist.frontends.client", "httpx", "msgspec", "litestar")
 
 
 def plugin() -> tuple[str, ...]:
-    """How it is loaded: by its entry point where this checkout is installed with it."""
+    """Return the options that load the plugin: none where this checkout is installed with its entry point."""
     known = any(point.value == MODULE for point in entry_points(group="pytest11"))
     return () if known else ("-p", MODULE)
 
@@ -115,8 +115,8 @@ def test_first(cambist_sandbox):
 
 
 def test_the_modules_of_the_service_are_not_compiled_anew_for_their_asserts(tmp_path: Path) -> None:
-    """pytest does so with all packages that bring a plugin, each time where it may not write: a second and more. What
-    others import later is theirs to have rewritten."""
+    """pytest rewrites all packages that bring a plugin, each time if it cannot write its cache, which takes a second
+    and more. Modules that others import later are theirs to have rewritten."""
     (tmp_path / "test_it.py").write_text(ASSERTS)
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:cacheprovider", "."]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

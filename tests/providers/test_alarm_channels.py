@@ -93,7 +93,7 @@ class Chat:
 
 
 class Manager:
-    """Alertmanager's API of version 2, with what its `Validate` checks and what it does without a beginning."""
+    """Alertmanager's API of version 2, with the checks of its `Validate` and its default for a missing start."""
 
     def __init__(self, provider: FakeProvider) -> None:
         self.alerts: dict[str, tuple[datetime, datetime]] = {}

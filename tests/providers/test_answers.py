@@ -1,4 +1,4 @@
-"""What a provider says is checked once: nonsense is an unknown outcome or a failed read, and never money."""
+"""A provider's answer is checked once. An invalid one means an unknown outcome or a failed read, and never money."""
 
 import logging
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ from tests.tables import table
 AT = datetime(2026, 8, 8, 12, tzinfo=UTC)
 HASH = "0" * 63 + "f"
 ASKED = "asked"
-"""What every operation is asked about."""
+"""The order with which every operation is called."""
 
 
 def changed(record: Any, **fields: Any) -> Any:

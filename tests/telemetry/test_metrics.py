@@ -54,7 +54,7 @@ async def house() -> AsyncIterator[Traced]:
 
 
 async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Traced) -> None:
-    house.script.create.append(Twist())  # so that the bank is asked
+    house.script.create.append(Twist())  # makes the service ask the bank
     payment = (await house.pay()).json()["id"]
     await house.simulate(payment, outcome="paid")
     await house.http.get(f"/p/{payment}")

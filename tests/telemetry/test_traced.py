@@ -130,7 +130,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     "rates": (RateSource, RateSimulator),
     "alarms": (Alarms, TellsMerchants),
 }
-"""The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
+"""Protocols of each port that the core checks by isinstance, and protocols whose calls are counted."""
 
 
 @table("port", OPERATIONS)

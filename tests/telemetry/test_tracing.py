@@ -41,7 +41,7 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     """A request goes on with the caller's trace; the bank's call is in the request's span, the webhook in its job's."""
     async with traced_house(tracing) as house:
-        house.script.create.append(Twist())  # so that the bank is asked
+        house.script.create.append(Twist())  # makes the service ask the bank
         created = await house.pay(traceparent=f"00-{TRACE}-{CALLER}-01")
         await house.simulate(created.json()["id"], outcome="paid", payer_name="ИВАН И.")
         await house.http.get("/api/v1/payments?external_id=%2B79161237788", headers=house.headers())

@@ -1,4 +1,4 @@
-"""Who signed what, by vectors and by the algorithms that we allow (docs/providers/sumsub.md "Notices")."""
+"""Signatures of notifications: known vectors, and the algorithms that we allow (docs/providers/sumsub.md "Notices")."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What is Sumsub's own beyond what every verifier must do (docs/providers/sumsub.md)."""
+"""Sumsub's behaviour beyond the contract of every verifier (docs/providers/sumsub.md)."""
 
 import hmac
 from collections.abc import AsyncIterator
@@ -267,7 +267,7 @@ async def test_a_notice_without_a_word_that_we_know_is_taken_and_means_nothing(b
 
 
 async def test_a_reset_in_the_cabinet_leads_the_person_to_a_form(bench: SumsubBench) -> None:
-    """Also one whose documents came by a merchant's page: Sumsub wants others now, from the person."""
+    """This holds even if the documents came from a merchant's page: Sumsub now wants others, from the person."""
     begun = await bench.verifier.register(bench.request())
     applicant = bench.fake.world.named(OPERATION)
     applicant.status, applicant.result, applicant.images = "init", None, []

@@ -1,4 +1,4 @@
-"""What Sumsub keeps of applicants, and how it answers about them: the half of the fake that knows no HTTP."""
+"""Sumsub's records of applicants and its answers about them: the half of the fake without HTTP."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ INDIVIDUAL, COMPANY = "individual", "company"
 STEPS = {"IDENTITY": ("PASSPORT", "ID_CARD", "DRIVERS"), "SELFIE": ("SELFIE",), "PROOF_OF_RESIDENCE": ("UTILITY_BILL",)}
 UNDER_WAY = ("pending", "prechecked", "queued")
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"%PDF-")
-"""By which it knows JPEG, PNG and PDF: what a client says of a file's type counts for nothing."""
+"""Sumsub recognises JPEG, PNG and PDF by these bytes and ignores the type that a client declares."""
 ANSWERS = ("GREEN", "RED")
 REJECT_TYPES = ("RETRY", "FINAL")
 
 
 class Level(msgspec.Struct, frozen=True):
-    """A verification level: whom it is for, and which steps have to be taken."""
+    """A verification level: the kind of its applicants, and the steps it requires."""
 
     name: str
     steps: tuple[str, ...] = ("IDENTITY", "SELFIE")
@@ -40,7 +40,7 @@ class Applicant(msgspec.Struct, kw_only=True):
     external: str
     level: Level
     told: Mapping[str, Any]
-    """What the creation said of the person."""
+    """The person's data from the creation request."""
     status: str = "init"
     result: Mapping[str, Any] | None = None
     images: list[Image] = []
@@ -110,7 +110,7 @@ class Trouble(Exception):
 
 
 class World:
-    """Applicants by their ids, and what may be done to them."""
+    """Applicants by id, and the operations on them."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self.levels = {level.name: level for level in levels}
@@ -125,7 +125,7 @@ class World:
         raise Trouble(404, "Applicant not found")
 
     def of(self, reference: str) -> Applicant:
-        """Raises: Trouble 400, 404; also of one that was taken away."""
+        """Raises: Trouble 400, 404; a deleted applicant counts as missing."""
         if len(reference) != 24 or not set(reference) <= set("0123456789abcdef"):
             raise Trouble(400, f"Invalid id '{reference}'")
         applicant = self.applicants.get(reference)
@@ -186,7 +186,7 @@ class World:
         applicant.reviews += 1
 
     def complete(self, reference: str, result: Mapping[str, Any], red_steps: Sequence[str] = ()) -> None:
-        """A decision: of Sumsub's people, or by `testCompleted` in the sandbox."""
+        """Record a decision by Sumsub's staff, or by `testCompleted` in the sandbox."""
         answer, reject = result.get("reviewAnswer"), result.get("reviewRejectType")
         if answer not in ANSWERS or (answer == "RED") != (reject in REJECT_TYPES):
             raise Trouble(400, "Malformed review result")

@@ -132,7 +132,7 @@ class TBankBench(BankBench):
 
 
 def tools_of(storage: Storage, clock: VirtualClock) -> Tools:
-    """What a house gives an adapter."""
+    """Return the tools that an app gives an adapter."""
     return Tools(
         storage=storage,
         clock=clock,

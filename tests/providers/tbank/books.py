@@ -1,5 +1,5 @@
-"""What T-Bank keeps, as the fake plays it: payments, the accounts that are bound, and how they move
-(docs/providers/tbank.md "What was tried, and what was not")."""
+"""T-Bank's records in the fake: payments, bound accounts, and their changes (docs/providers/tbank.md "What was tried,
+and what was not")."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ class Payment:
     error: str = "0"
     left: int = 0
     refunding: int = 0
-    """What goes back just now."""
+    """Amount of the refund in progress."""
     refunds: list[int] = field(default_factory=list)
-    """What went back."""
+    """Amounts of the completed refunds."""
     cancel_code: str | None = None
     charged: bool = False
 
@@ -66,7 +66,7 @@ class Books:
         self.takes_orders_twice = False
         """As on some terminals: a second Init of one OrderId is a second payment."""
         self.lowers_amount = True
-        """GetState tells what is left after a part went back; else what was paid."""
+        """Whether GetState shows the remainder after a partial refund, or else the paid amount."""
         self.refunds_later = False
         """A refund is under way until `finish_refunds`."""
         self.refuses_refunds: list[str] = []
@@ -80,7 +80,7 @@ class Books:
         self.sent_back: list[tuple[str, int]] = []
         """Every refund that money moved for."""
         self.moved: list[Payment] = []
-        """Whose status changed, each time: T-Bank posts that."""
+        """Payments in the order of their status changes; T-Bank posts each change."""
         self.binds = True
         """Whether the terminal may bind accounts."""
         self._numbers: Iterator[int] = count(3_093_639_567)

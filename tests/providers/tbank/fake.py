@@ -1,5 +1,5 @@
-"""T-Bank's interface, played on a local port and as strict as it: terminal and Token, forms and lengths, what is
-allowed in which status, and OrderIds that are there once. What goes wrong on the wire is the FakeProvider's."""
+"""T-Bank's interface on a local port, as strict as the real one: terminal and Token, forms and lengths, the calls that
+each status allows, and unique OrderIds. FakeProvider supplies the faults of the wire."""
 
 import hashlib
 import json
@@ -42,9 +42,9 @@ class TBankFake(FakeProvider):
         self.books = Books(clock)
         self.passwords = dict(passwords or {TERMINAL: PASSWORD})
         self.numbers_as_text = False
-        """Some ids that the OpenAPI calls numbers are texts: what the client `tbank` wants."""
+        """Some ids that the OpenAPI calls numbers are texts, as the client `tbank` wants them."""
         self.calls: Counter[str] = Counter()
-        """By method, of those that were carried out."""
+        """Number of executed calls, by method."""
         self.exchanged: deque[tuple[str, Body, Body]] = deque(maxlen=100)
         """Path, request and answer of the last calls that could be read."""
         self.wants_receipts = False
@@ -62,7 +62,7 @@ class TBankFake(FakeProvider):
         return ProviderAnswer.of_json({"Success": False, "ErrorCode": "204", "Message": _MESSAGES["204"]}, status)
 
     def notice(self, payment: Payment, **other: Any) -> bytes:
-        """What is posted of a payment's status."""
+        """Return the notification about a payment's status."""
         told = {
             "TerminalKey": payment.terminal,
             "OrderId": payment.order_id,
@@ -77,7 +77,7 @@ class TBankFake(FakeProvider):
         return json.dumps({**told, "Token": sign(told, self.passwords[payment.terminal])}).encode()
 
     def binding_notice(self, key: int) -> bytes:
-        """What is posted once an account is bound, or its binding was refused: no OrderId in it."""
+        """Return the notification about an account that was bound, or whose binding was refused. It has no OrderId."""
         account = self.books.accounts[key]
         told = {
             "TerminalKey": account.terminal,

@@ -1,4 +1,4 @@
-"""The forms of T-Bank's requests: what each method takes, of which type and length. What does not fit is refused."""
+"""Forms of T-Bank's requests: the fields of each method with type and length. The fake refuses any other field."""
 
 import json
 import re
@@ -49,7 +49,7 @@ SHAPES: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool, int]]] = 
         "IsDeadlineExpired": (bool, False, 5),
     },
 }
-"""Of each method: what it takes besides TerminalKey and Token, of which type, whether it is required, how long."""
+"""For each method: its fields besides TerminalKey and Token, with type, requirement and length."""
 
 
 def read_body(request: ProviderRequest) -> Body:

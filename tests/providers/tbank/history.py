@@ -60,8 +60,8 @@ class TBankHistory(MoneyHistory):
         return came
 
     def sent_back(self, refunds: Sequence[Refund]) -> Counter[str]:
-        """T-Bank knows no operation of ours: of one payment what is completed here and what went there are the same
-        amounts, as often."""
+        """T-Bank does not know our operations. For each payment, our completed refunds and T-Bank's must have the same
+        amounts, equally often."""
         gone: dict[str, Counter[int]] = {}
         for payment_id, kopecks in self.fake.books.sent_back:
             order = self.fake.books.payments[payment_id].order_id

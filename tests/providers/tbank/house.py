@@ -8,11 +8,11 @@ from tests.providers.bank_house import Cabinet, open_bank_house, read_settings
 from tests.providers.tbank.fake import PASSWORD, TERMINAL, TBankFake
 
 PEER = "91.194.226.12"
-"""One of T-Bank's addresses."""
+"""An address of T-Bank."""
 
 
 def settings_of(url: str, **more: str) -> dict[str, Any]:
-    """What an operator sets, read as it is read."""
+    """Read an operator's settings as the app reads them."""
     own = {"terminal_key": TERMINAL, "password": PASSWORD}
     return read_settings("tbank", {**own, "mandates": "true", "url": url, **more})
 

@@ -80,7 +80,7 @@ def debit(mandate: MandateState, operation: str = CHARGE) -> ChargeRequest:
 
 
 class TestCalls:
-    """What docs/providers/tbank.md "Calls" tells."""
+    """The numbers of calls in docs/providers/tbank.md "Calls"."""
 
     async def test_of_a_payment_and_its_refund(self, bench: TBankBench) -> None:
         invoice = await bench.tbank.create_invoice(bench.request(PAY))
@@ -102,7 +102,7 @@ class TestCalls:
 
 class TestOrders:
     async def test_where_an_order_may_be_there_twice_one_payment_is_shown(self, bench: TBankBench) -> None:
-        """On some terminals a second Init of an OrderId is a second payment: the one that is noted counts."""
+        """On some terminals a second Init of an OrderId makes a second payment: the recorded one counts."""
         bench.books.takes_orders_twice = True
         both = (bench.tbank, bench.another())
         made = await asyncio.gather(*(bank.create_invoice(bench.request(PAY)) for bank in both * 3))
@@ -278,7 +278,7 @@ class TestNotices:
         assert [each.operation for each in heard.notices] == [PAY, "ref"]
 
     async def test_a_binding_s_has_no_order_and_names_it_all_the_same(self, bench: TBankBench) -> None:
-        """By its RequestKey, which is a number in answers and a text here."""
+        """It carries its RequestKey, which is a number in answers and a text here."""
         await bench.tbank.bind(binding(bench))
         await bench.confirm(BINDING)
         heard = await bench.tbank.hear(told(bench.fake.binding_notice(await bench.key(BINDING))))

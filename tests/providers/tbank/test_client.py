@@ -60,7 +60,7 @@ async def test_a_payment_by_qr_is_paid_and_goes_back_in_parts(fake: TBankFake, c
 
 
 class ForQr(InitRequest):
-    """What the client lacks: without it T-Bank charges nothing."""
+    """The field that the client lacks: without it T-Bank charges nothing."""
 
     data: dict[str, str] = Field(default={"QR": "true"}, alias="DATA")
 

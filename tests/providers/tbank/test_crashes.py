@@ -63,7 +63,7 @@ async def ended(
 
 
 async def story(bench: TBankBench, bank: TBank) -> None:
-    """Pay, send it back in two parts, bind, charge; what was done before is found."""
+    """Pay, refund in two parts, bind, charge. Each step finds earlier work instead of repeating it."""
     now = bench.clock.now
     order, plan = (
         bench.request(PAY),

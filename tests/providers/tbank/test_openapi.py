@@ -1,5 +1,5 @@
-"""What the adapter asks and the fake answers is of T-Bank's own OpenAPI file, which is not ours to keep: name it in
-TBANK_OPENAPI (docs/providers/tbank.md "What was tried, and what was not")."""
+"""The adapter's requests and the fake's answers conform to T-Bank's own OpenAPI file. We may not ship that file: name
+it in TBANK_OPENAPI (docs/providers/tbank.md "What was tried, and what was not")."""
 
 import json
 import os
@@ -54,7 +54,7 @@ async def bench() -> AsyncIterator[TBankBench]:
 def _check(official: Any, schema: Any, value: Any, where: str) -> None:
     whole = {**schema, "components": official["components"]}
     if where == "/v2/GetQr answer":
-        value = {"RequestKey": 0, **value}  # by its own words only of a payment that binds
+        value = {"RequestKey": 0, **value}  # the file has this field only for payments that bind
     try:
         Draft202012Validator(whole).validate(value)
     except ValidationError as wrong:

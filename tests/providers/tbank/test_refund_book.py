@@ -1,4 +1,4 @@
-"""How a refund without a key ends, told by what is to be seen of its payment (docs/providers/tbank.md "Refunds")."""
+"""The outcome of a refund without a key, from its payment's visible state (docs/providers/tbank.md "Refunds")."""
 
 from datetime import timedelta
 
@@ -48,7 +48,7 @@ def ask(kopecks: int = 60, operation: str = "a") -> RefundRequest:
 HALF = entry(40, Stage.DONE, operation="b")
 """Another one, that went before."""
 SAME = seen(PART, 60, last=40)
-"""What is to be seen after it, where T-Bank lowers the amount."""
+"""The payment's state after it, at a terminal that lowers the amount."""
 BLIND = seen(PART, 100, last=40)
 """The same, where it does not."""
 
@@ -70,7 +70,7 @@ class TestOneWithoutAnAnswer:
             ((), seen(PAID), seen(PART, 70, 30), Stage.SENT),
             ((), seen(PAID), seen(PART, 100, 30), Stage.SENT),
             ((), seen(PAID), seen(ALL, 0, 100), Stage.SENT),
-            # A second one: what is left tells, or nothing does.
+            # A second refund: only the remainder can prove it.
             ((HALF,), SAME, seen(ALL, 0, 60), Stage.DONE),
             ((HALF,), BLIND, seen(ALL, 100, 60), Stage.DONE),
             ((HALF,), BLIND, seen(PART, 100, 60), Stage.DONE),

@@ -34,7 +34,7 @@ async def bench() -> AsyncIterator[TBankBench]:
 
 @pytest.fixture
 async def invoice(bench: TBankBench) -> Invoice:
-    """One of 100 RUB, that is paid."""
+    """Create an invoice of 100 RUB and pay it."""
     made = await bench.tbank.create_invoice(bench.request(PAY))
     await bench.pay(PAY, made, 100_00)
     return made

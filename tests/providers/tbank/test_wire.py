@@ -60,7 +60,7 @@ class TestToken:
         assert not is_signed({**REQUEST, "Token": told}, "usaf8fw8fsw21g")
 
     def test_a_password_among_the_fields_counts_for_nothing(self) -> None:
-        """Who posts a notice cannot choose what it is signed with."""
+        """The sender of a notification cannot choose the key of its signature."""
         forged = {"TerminalKey": "1", "Password": "mine"}
         assert not is_signed({**forged, "Token": sign({"TerminalKey": "1"}, "mine")}, "theirs")
 
@@ -85,7 +85,7 @@ class TestErrors:
         ],
     )
     def test_each_is_one_of_the_ends(self, code: str, message: str, write: type, read: type) -> None:
-        """What no table has says nothing of a write, and is no answer to a read."""
+        """A code outside every table leaves a write unknown and makes a read fail."""
         said = Said(success=False, error_code=code, message=message)
         assert type(fault_of(said, writes=True)) is write
         assert type(fault_of(said, writes=False)) is read
@@ -128,7 +128,7 @@ class TestStatuses:
         ("text", "kopecks"), [("9855", 9855), ("9855.0", 9855), ("1e3", 1000), ("98.5", None), ("1e99", None)]
     )
     def test_amounts_are_whole_kopecks(self, text: str, kopecks: int | None) -> None:
-        """By Decimal from the text, never by float."""
+        """The text is read as Decimal, never as float."""
         assert kopecks_of(msgspec.json.decode(text, type=Decimal)) == kopecks
 
 

@@ -1,5 +1,5 @@
-"""The adapter's requests and the fake's answers conform to YooKassa's own OpenAPI file. We may not ship that file:
-name it in YOOKASSA_OPENAPI (docs/providers/yookassa.md "What was tried, and what was not")."""
+"""The adapter's requests and the fake's answers conform to YooKassa's OpenAPI file. We may not ship that file: name it
+in YOOKASSA_OPENAPI (docs/providers/yookassa.md "What was tried, and what was not")."""
 
 import json
 import os

@@ -166,7 +166,7 @@ async def test_it_reads_the_notices_that_the_fake_posts(sdk: Sdk, fake: YooKassa
 
 
 def test_our_networks_are_those_of_the_sdk() -> None:
-    """The SDK's four IPv6 networks lie in the one that the documentation names."""
+    """The SDK's four IPv6 networks lie in the network that the documentation names."""
     ours = [ip_network(each) for each in NETWORKS]
     for each in security.SecurityHelper.YOOKASSA_NETWORKS:
         theirs = ip_network(each)
