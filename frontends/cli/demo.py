@@ -15,8 +15,10 @@ import click
 import msgspec
 from aiohttp import web
 
+from ...core.domain.people.roles import Role
 from ...core.domain.webhooks.signing import NotVerified, verify_signature
 from ...core.usecases.accounts.accounts import NewAccount, create_account, set_settings
+from ...core.usecases.people.invitations import invite
 from ...ports.bundle import Ports
 from ..http.server import Running, listen, running
 from ..settings import Settings
@@ -25,6 +27,7 @@ from ..worker.process import run_loop
 from .output import printed
 
 _TITLE = re.compile(r"<title>\s*(.*?)\s*</title>", re.DOTALL)
+_OWNER = "owner@demo.example"
 _PATIENCE = 20.0
 """Seconds that the tour waits for its webhook."""
 
@@ -43,6 +46,7 @@ def demo(settings: Settings, *, keep: bool) -> None:
             data_dir=Path(folder),
             host=settings.host,
             port=listener.getsockname()[1],
+            app_url=f"http://localhost:{listener.getsockname()[1]}",
             allow_live_simulators=True,
             allow_loopback_webhooks=True,
         )
@@ -65,7 +69,9 @@ async def _demo(settings: Settings, listener: socket.socket, *, keep: bool) -> N
         await set_settings(ports, merchant.account_id, wish)
         await _unless_stopped(service, _tour(service, merchant, receiver))
         if keep:
-            _say_how_to_go_on(service, merchant)
+            # Everything of the demo is in test mode, so the sign-in begins there.
+            invited = await invite(ports, merchant.account_id, _OWNER, Role.OWNER, live=False, language="en")
+            _say_how_to_go_on(service, merchant, invited.link)
             receiver.aloud = True
             await asyncio.wait([service.stopped])
 
@@ -215,7 +221,7 @@ async def _expect(answer: aiohttp.ClientResponse, status: int) -> dict[str, Any]
     return body
 
 
-def _say_how_to_go_on(service: Running, merchant: NewAccount) -> None:
+def _say_how_to_go_on(service: Running, merchant: NewAccount, sign_in: str) -> None:
     base = service.house.settings.base_url
     click.echo(
         f"""
@@ -224,6 +230,9 @@ The service stays up until Ctrl-C. Webhooks that arrive are printed below.
 API        {base}/api/v1
 test key   {merchant.test.api_key}
 secret     {merchant.test.api_secret}
+dashboard  {sign_in}
+
+The address of the dashboard works once: choose a password there. Then sign in as {_OWNER}.
 
 Create a payment, and open the payment_url of the answer in a browser:
 

@@ -126,6 +126,10 @@ async def test_keep_stays_up_with_keys_and_requests_that_work(place: Installatio
     await asyncio.to_thread(demo.said, _READY_TO_PLAY)
     keys = dict(re.findall(r"^(API|test key|secret) +(\S+)$", demo.out, re.MULTILINE))
     assert set(keys) == {"API", "test key", "secret"}
+    [sign_in] = re.findall(r"^dashboard +(\S+)$", demo.out, re.MULTILINE)
+    async with aiohttp.ClientSession() as client, client.get(sign_in) as invitation:
+        assert invitation.status == 200
+        assert "Demo merchant" in await invitation.text()
     creation, listing = (read_curl(found, tmp_path) for found in _CURL.findall(demo.out))
     for call in (creation, listing):
         assert call.url == f"{keys['API']}/payments"
