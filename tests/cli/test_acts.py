@@ -193,7 +193,8 @@ FREE_COMMANDS: dict[str, str] = {
 READS = frozenset(
     (
         "serve", "api", "worker", "migrate", "config check", "console", "account endpoints", "account list",
-        "user list", "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
+        "user list", "payment list", "payment show",
+        "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
         "refund list", "exchange list", "exchange show", "exchange suspense", "payout items", "payout list",
         "wallet addresses",
         "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "act list",

@@ -70,3 +70,18 @@ def test_an_amount_that_is_none_or_contradicts_the_bank_is_refused(
 
 def test_wrong_usage_is_2(call: Call) -> None:
     assert call("payment", "resolve", "pay_1", "maybe").status == 2
+
+
+def test_payments_are_listed_and_shown(call: Call, mismatch: str, account_id: str) -> None:
+    listed = call("payment", "list", account_id, "--status", "amount_mismatch", "--json").document
+    assert ([each["id"] for each in listed["data"]], listed["total"]) == ([mismatch], 1)
+    assert call("payment", "list", account_id, "--mode", "test", "--json").document["data"] == []
+    shown = call("payment", "show", mismatch, "--json").document
+    assert shown == listed["data"][0]
+    assert (shown["amount_rub"], shown["actual_amount_rub"]) == ("100.00", "60.00")
+    assert "100.00" in call("payment", "list", account_id).out
+
+
+def test_unknown_payment_or_account_is_refused(call: Call) -> None:
+    assert call("payment", "show", "pay_1", "--json").document["error"]["code"] == "PAYMENT_NOT_FOUND"
+    assert call("payment", "list", "acc_1", "--json").document["error"]["code"] == "ACCOUNT_NOT_FOUND"
