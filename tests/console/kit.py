@@ -36,7 +36,7 @@ class Fragile:
         self._storage = storage
         self.gone = False
         self.gate: Gate | None = None
-        """What each read and commit of a unit passes first."""
+        """Gate that each read and commit of a unit passes first."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
@@ -80,7 +80,7 @@ class Sitting:
         self.pilot = pilot
         self.storage = storage
         self.slips = slips
-        """Faults of the console itself so far; what is left here at the end fails the test."""
+        """Faults of the console itself so far. Any fault left here at the end fails the test."""
 
     async def press(self, *keys: str) -> None:
         """Press, and wait until all that was asked is answered."""
@@ -108,7 +108,8 @@ class Sitting:
             field.value = value
 
     async def confirm(self, reason: str, given: Mapping[str, str]) -> str:
-        """Confirm the act in front with these entries; what it then says. What waits for the service sees it work."""
+        """Confirm the operator action in front with these entries, and return its outcome. A dialog that waits for the
+        service sees it work."""
         self.fill(reason, given)
         await self.pilot.press("ctrl+s")
         for turn in range(_PATIENCE):
@@ -121,7 +122,7 @@ class Sitting:
         return str(self.app.screen.query_one("#outcome", Static).content)
 
     async def act(self, key: str, reason: str = "") -> str:
-        """Confirm an act of the screen in front; what the dialog then says."""
+        """Confirm an operator action of the screen in front, and return the dialog's outcome."""
         await self.pilot.press(key)
         await self.pilot.pause()
         dialog = self.app.screen
@@ -133,13 +134,13 @@ class Sitting:
 
     async def settle(self) -> None:
         while any(not worker.is_finished for worker in self.app.workers):
-            # What was asked anew is not waited for.
+            # Do not wait for reads that were started again.
             with suppress(WorkerCancelled):
                 await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
     def shown(self) -> str:
-        """All that is on the screen, as text."""
+        """Return the whole screen as text."""
         lines = [[segment.text for segment in strip] for strip in self.app.screen._compositor.render_strips()]
         return "\n".join("".join(line) for line in lines)
 

@@ -1,10 +1,7 @@
-"""A monkey at the console: random keys on all its screens, over a storage that is late, away, or raises.
-
-    python -m tests.console.monkey --keys 100000 --storage sqlite --payments 20000 [--seed 7]
-
-prints the seed of each run; the same seed types the same keys. A run ends with the first key after which the console
-had ended or had told of a fault of its own; the storage's made-up ones are none.
-"""
+"""A monkey at the console: random keys on all its screens, over a storage that is late, away, or raises. python -m
+tests.console.monkey --keys 100000 --storage sqlite --payments 20000 [--seed 7] prints the seed of each run; the
+same seed types the same keys. A run ends with the first key after which the console ended or reported a fault of
+its own. Faults that the storage raises on purpose do not count."""
 
 import argparse
 import asyncio
@@ -56,11 +53,11 @@ _KEYS: tuple[tuple[str, int], ...] = (
 
 
 _NO_FINDS = ("failed: MadeUp\n", "failed: OperationalError\n", "in _move_page")
-"""What the storage was made to raise; and Textual's own slip at pagedown in a palette that is not drawn yet."""
+"""Faults that the storage raised on purpose, and Textual's own fault at pagedown in a palette that is not drawn yet."""
 
 
 class MadeUp(Exception):
-    """What no port promised."""
+    """An error that no port declares."""
 
 
 class Moods:
@@ -92,7 +89,7 @@ class Ended(Exception):
 
 
 class TamedConsole(Console):
-    """It cannot be quit, and writes no files: else the first `q` were the last key."""
+    """A console that cannot be quit and writes no files. Otherwise the first `q` would be the last key."""
 
     CSS_PATH = str(Path(inspect.getfile(Console)).with_name("console.tcss"))
 
@@ -121,7 +118,7 @@ class Monkey:
         self.visited: set[str] = set()
 
     async def type(self, keys: int, pass_time: Callable[[float], Awaitable[None]]) -> None:
-        """So many keys, each at any moment of what the ones before began. Raises: Ended."""
+        """Type `keys` keys, each while the work of earlier ones may still run. Raises: Ended."""
         names, weights = [name for name, _ in _KEYS], [weight for _, weight in _KEYS]
         with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips, prompt(self.app):
             try:
@@ -176,7 +173,7 @@ class Monkey:
 
 
 async def run(url: str, folder: Path, *, seed: int, keys: int, payments: int) -> str:
-    """One run on an empty database at `url`; what it met, in a line. Raises: Ended."""
+    """Do one run on an empty database at `url`, and return a line about it. Raises: Ended."""
     await migrate(url)
     async with open_refund_house(made_up=True, database_url=url, data_dir=folder) as refunds:
         await everything_there_is(refunds)
@@ -216,7 +213,7 @@ def main() -> int:
 
 
 def on_storage(storage: str, *, seed: int, keys: int, payments: int) -> str:
-    """One run on a database of its own; what it met. Raises: Ended."""
+    """Do one run on a database of its own, and return a line about it. Raises: Ended."""
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
         url = f"sqlite:///{folder / 'house.db'}"

@@ -1,4 +1,4 @@
-"""What operators meet on the screens: one of each, made as merchants, payers and banks make them."""
+"""Objects that operators see on the screens: one of each, made as merchants, payers and banks make them."""
 
 import msgspec
 import pytest
@@ -53,8 +53,8 @@ class Seeded(msgspec.Struct, frozen=True):
 
 
 async def seed(refunds: RefundHouse) -> Seeded:
-    """A subscription with a charge; an exchange that awaits USDT, and one that was paid after it was called off; a
-    client; a webhook that was given up; 30 RUB too much for a payment."""
+    """Make a subscription with a charge; an exchange that awaits USDT, and one that was paid after its cancellation; a
+    client; a failed webhook; and a payment with 30 RUB too much."""
     house = refunds.house
     exchanges = ExchangeHouse(house)
     await exchanges.set(exchange="true")
@@ -127,7 +127,8 @@ TRON = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
-    """One of every kind, by its name, and of what acts differ by: `payment.sent` is the one to be sent back."""
+    """Make one object of every kind and of every state that actions depend on, and return the ids by name.
+    `payment.sent` is the payment to send back."""
     house, ports, account_id = refunds.house, refunds.ports, refunds.house.account.account_id
     made = await seed(refunds)
     there = {

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Self
 
 Gate = Callable[[], Awaitable[None]]
-"""What every read and commit passes before it is begun; it may wait, and it may raise."""
+"""Gate before every read and commit; it may wait or raise."""
 
 
 class Gated:

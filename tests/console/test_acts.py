@@ -1,5 +1,5 @@
-"""Every act of operators through its screen, on the smallest terminal, and some on a wide one: what stands
-before and after, a reason, the outcome, the audit row; and a second operator at the same object, who comes too late."""
+"""Every operator action through its screen, on the smallest terminal, and some on a wide one: the state before and
+after, a reason, the outcome, the audit row, and a second operator who is too late."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -36,7 +36,7 @@ from tests.refund_house import RefundHouse
 
 CHANGED = "Not done. INVALID_STATE: It was changed meanwhile"
 REFUSED = "Not done. INVALID_STAT"
-"""By the use case itself, which says how it is now."""
+"""The use case itself refuses and reports the present state."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -45,17 +45,17 @@ class Row(msgspec.Struct, frozen=True):
     of: str
     key: str
     shows: tuple[str, ...]
-    """Of the confirmation: what stands before, and after."""
+    """Texts of the confirmation: the state before, and after."""
     says: str
     on: str = ""
-    """Which object of `everything_there_is`; empty: the list."""
+    """Name of the object in `everything_there_is`; empty: the list."""
     late: str | None = CHANGED
-    """What a second operator is told; None: the act is none that a colleague makes impossible."""
+    """Message to a second operator; None: a colleague cannot make the action impossible."""
     given: dict[str, str] = {}
     before: Callable[[RefundHouse], Awaitable[Any]] | None = None
-    """What comes first; an id that it returns is that of the object."""
+    """Preparation; an id that it returns is the object's."""
     meanwhile: Callable[[RefundHouse], Awaitable[Any]] | None = None
-    """What the service does before the second operator."""
+    """Work of the service before the second operator acts."""
 
 
 async def money(refunds: RefundHouse) -> None:
@@ -202,7 +202,7 @@ ADDED = (
         given={"name": "Kiosk", "markup": "0.02"}),
     Row("account", "i", ("terminal", "it never changes"), "is there", "account", late=None, given={"label": "Phone"}),
 )  # fmt: skip
-"""Of an account's detail, whose list has the letter `n`, too."""
+"""An account's detail, whose list has the letter `n`, too."""
 PARTS = [(SIZES[0], (*ROWS, *ADDED)[first : first + 12]) for first in range(0, len(ROWS) + len(ADDED), 12)]
 """Each at a house of its own, so that no test takes long; rows of one part come after one another."""
 WIDE = [(SIZES[1], tuple(row for row in ROWS if row.of in ("payment", "exchange", "account") and row.before is None))]
@@ -232,7 +232,7 @@ async def test_every_act_shows_asks_tells_and_is_audited_and_who_comes_too_late_
             act, seen = shared.front()._act, shared.front()._record
             given = {name: value or there["account"] for name, value in row.given.items()}
             await done(shared, row, act, given)
-            # Who comes second sees the same dialog; at both sizes: test_console.py.
+            # The second operator sees the same dialog. test_console.py shows it at both sizes.
             if row.late is not None and size == SIZES[0]:
                 await too_late(shared, row, act, seen, given)
             await shared.press("0")
@@ -282,7 +282,7 @@ async def done(shared: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]
     [newest] = await list_audit(shared.ports, limit=1)
     assert (newest.operator, newest.act, newest.reason) == ("olga", act.name, reason)
     record = shared.front()._record
-    # A confirmation is told of what was done, and not of the act that waited.
+    # A confirmation reports the executed action, not the waiting one.
     assert record is None or newest.object_id in (record.id, getattr(record, "object_id", None))
     if row.key == "n":
         assert kind_of_id(newest.object_id or "") == row.of or record is not None

@@ -93,7 +93,7 @@ async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
 
 
 class Row:
-    """One of very many."""
+    """A row among very many."""
 
     version = 0
 
@@ -139,7 +139,7 @@ async def test_a_list_of_100_000_is_read_page_by_page() -> None:
 
 
 def test_every_kind_and_act_has_a_key_of_its_own() -> None:
-    """Letters of acts are none of those that the screens have."""
+    """The letters of actions differ from those of the screens."""
     listed = [kind.key for kind in KINDS if kind.key]
     assert len(set(listed)) == len(listed)
     for kind in KINDS:

@@ -46,7 +46,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def house(url: str, tmp_path: Path) -> AsyncIterator[tuple[RefundHouse, dict[str, str]]]:
-    """One of everything, and some payments more, in each of the databases; with the ids of what there is."""
+    """Open an app with one object of each kind and some more payments, in each of the databases. Yield it with the
+    objects' ids."""
     async with open_refund_house(made_up=True, database_url=url, data_dir=tmp_path) as refunds:
         there = await everything_there_is(refunds)
         await fill(refunds, url, 20)
@@ -86,7 +87,7 @@ async def test_a_list_is_counted_as_far_as_its_bound_whatever_it_is_filtered_by(
 
 
 async def of_many(tmp_path: Path) -> tuple[Any, dict[str, Any]]:
-    """What fills a house with many payments, and what opens it."""
+    """Return the function that fills an app with many payments, and the arguments that open it."""
     url = f"sqlite:///{tmp_path / 'a.db'}"
     await migrate(url)
 
@@ -132,7 +133,7 @@ async def test_a_list_says_how_many_there_are_or_how_many_at_least(
 async def test_where_what_fits_is_looked_for_the_list_says_how_far_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not found among some is not said to be nowhere."""
+    """A search of some records does not claim that nothing exists."""
     monkeypatch.setattr(browse_room, "LOOKED_AT", 60)
     seed, house = await of_many(tmp_path)
     async with sitting(SIZES[0], seed, **house) as shared:
@@ -164,7 +165,7 @@ async def test_where_what_fits_is_looked_for_the_list_says_how_far_and_goes_on(
 async def test_looking_further_misses_nothing_and_finds_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
-    """Also where all are of one moment, and by what is asked for besides."""
+    """This holds even if all records have the same time, and with a further filter."""
     monkeypatch.setattr(browse_room, "LOOKED_AT", 20)
     seed, house = await of_many(tmp_path)
     async with open_refund_house(**house) as refunds:

@@ -1,4 +1,4 @@
-"""What was found says whose it is, what the merchant calls it, and since when (docs/console.md "Keys")."""
+"""A search result shows its merchant, the merchant's own id, and its age (docs/console.md "Keys")."""
 
 import pytest
 
@@ -33,7 +33,7 @@ async def test_each_that_was_found_tells_whose_it_is_and_since_when(size: tuple[
 
 
 async def several(refunds: RefundHouse) -> None:
-    """Orders whose names begin alike, and one that does not."""
+    """Make orders with similar names, and one with a different name."""
     for name in ("order-43", "order-430", "order-431", "order-44", "Order-430", "заказ-43"):
         await refunds.paid("100.00", external_id=name)
 

@@ -9,7 +9,7 @@ from tests.console.kit import SIZES, Sitting, both, sitting
 
 
 async def helped(shared: Sitting) -> dict[str, str]:
-    """What `?` tells of the screen in front, by key; the dialog is closed again."""
+    """Return the help of `?` for the screen in front, by key, and close the dialog."""
     behind = shared.front()
     await shared.press("question_mark")
     dialog = shared.front()

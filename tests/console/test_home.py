@@ -27,7 +27,7 @@ async def hit(ports: Ports, counter: str, times: int, *, minutes_ago: int = 0) -
 
 
 def line(shared: Sitting, name: str) -> list[float]:
-    """What a sparkline draws."""
+    """Return the values that a sparkline draws."""
     screen = shared.app.screen
     assert isinstance(screen, HomeScreen)
     return list(screen.query_one(f"#{name} Sparkline", Sparkline).data or ())

@@ -34,7 +34,7 @@ def front(shared: Sitting) -> ListScreen:
 
 
 async def confirm(shared: Sitting, key: str, *, reason: str = "why not", secret: bool = False, **values: str) -> str:
-    """Fill in the dialog of an act and confirm it; what it then says, left open where secrets stand in it."""
+    """Fill in and confirm the dialog of an action, and return its outcome. A dialog with secrets stays open."""
     await shared.pilot.press(key)
     await shared.pilot.pause()
     dialog = shared.app.screen
@@ -158,7 +158,7 @@ async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
 
 
 async def test_movements_of_both_modes_in_the_order_of_time() -> None:
-    """Page after page what one look would give, the newest first; of one mode where it is asked for."""
+    """The pages together equal one long read, newest first, and show one mode if the filter names it."""
     async with open_refund_house() as refunds:
         for mode in ("test", "live", "live", "test", "test"):
             await refunds.paid(mode=mode)

@@ -1,4 +1,4 @@
-"""A console does not end: not when a screen is left while it reads, and not by what a storage raises."""
+"""A console keeps running when the operator leaves a screen that still reads, and when a storage raises."""
 
 import asyncio
 import re
@@ -37,14 +37,14 @@ class Door:
         """Give so many answers, one after the other."""
         for _ in range(answers):
             await shared.pilot.pause()
-            while self._held and self._held[0].done():  # whoever waited was cancelled
+            while self._held and self._held[0].done():  # this reader was cancelled
                 self._held.popleft()
             if self._held:
                 self._held.popleft().set_result(None)
         await shared.pilot.pause()
 
     def open(self) -> None:
-        """Give all answers that are still awaited, and hold none any more: who was given one may ask for another."""
+        """Give all awaited answers and hold none any longer: a reader with an answer may ask for another."""
         self._is_open = True
         for each in self._held:
             if not each.done():
@@ -163,7 +163,7 @@ async def test_two_keys_on_their_way_close_one_screen_each() -> None:
 
 
 async def test_what_is_asked_anew_or_left_before_its_first_step_was_never_begun() -> None:
-    """No coroutine is made for it that nobody awaits: that is an error in this suite (`filterwarnings`)."""
+    """No coroutine is made and never awaited: that is an error in this suite (`filterwarnings`)."""
     async with sitting(SIZES[0], mismatch) as shared:
         await shared.press("1", "enter")
         detail = shared.front()

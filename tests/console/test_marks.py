@@ -38,7 +38,7 @@ async def test_what_is_marked_is_decided_with_one_reason_and_each_by_itself(size
         assert "Approve · 3" in str(shared.front().query_one("#title", Label).content)
         await shared.press("pagedown", "pagedown")
         assert "awaiting_approval" in shared.shown(), "what stands before is not folded"
-        await approve_refund(shared.ports, refunds[1])  # by a colleague, meanwhile
+        await approve_refund(shared.ports, refunds[1])  # a colleague acts meanwhile
         said = await shared.confirm("asked by phone", {})
         assert said.splitlines()[0].startswith("2 of 3: ")
         assert said.splitlines()[1].startswith("1 of 3: Not done. INVALID_STATE")

@@ -81,7 +81,7 @@ async def test_lists_follow_their_filters_and_orders() -> None:
 
 
 async def test_what_belongs_together_is_one_key_away() -> None:
-    """One timeline per object: a payment names its refunds, and what a refund or a payout belongs to opens from it."""
+    """One timeline per object: a payment names its refunds, and the owner of a refund or payout opens from it."""
     async with open_refund_house() as refunds:
         payment_id, refund_id = await refunds.completed("40.00")
         ports = refunds.ports
@@ -146,7 +146,7 @@ async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int
     async with sitting(size, planted) as shared:
         there = planted.there
         assert "1 webhook given up" in shared.shown()
-        # What needs a person opens what is to be decided.
+        # Each action item opens its object.
         for need in front(shared).items:
             await shared.press("enter")
             assert front(shared).record.id == need.object_id

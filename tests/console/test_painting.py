@@ -23,8 +23,8 @@ from tests.console.test_left import Door
 
 @contextmanager
 def painting(shared: Sitting, patience: float = 3600) -> Iterator[list[str]]:
-    """What stood on the screen whenever a part of it was painted. `patience`: seconds that it is waited for, where the
-    machine is to be waited for and not the clock."""
+    """Record the screen whenever a part of it is painted. `patience`: seconds to wait, for tests that wait for the
+    machine and not for the clock."""
     found: list[str] = []
 
     def paint(compositor: Compositor, **_: Any) -> None:
@@ -78,7 +78,7 @@ async def test_a_screen_whose_answer_is_late_is_painted_without_it() -> None:
 
 
 async def test_what_was_painted_goes_with_its_screen() -> None:
-    """Else each full collection walks over that of the last thousand widgets."""
+    """Otherwise each full garbage collection would walk over the caches of the last thousand widgets."""
     async with sitting(SIZES[1], both) as shared:
         await shared.press("1")
         shared.shown()

@@ -1,5 +1,5 @@
-"""What lists ask a database for is found by an index, and nothing that does not fit is looked at on the way: a page
-costs its own rows, however many others there are (docs/console.md "Filters")."""
+"""Every list finds its rows by an index and reads no others: a page costs its own rows, however many others there are
+(docs/console.md "Filters")."""
 
 import asyncio
 import itertools
@@ -38,11 +38,11 @@ TYPED = {"from": "2026-01-01", "to": "2026-01-02", "order": "order-7", "name": "
 
 LISTS = (PAYMENTS, REFUNDS, SUBSCRIPTIONS, EVENTS, STATEMENTS)
 MANY = {Payment, Refund, Subscription, Event, Settlement}
-"""What there are more of with every payment."""
+"""Types whose number grows with every payment."""
 
 
 COUNT = ""
-"""Of what is counted there is no order."""
+"""A count has no order."""
 FEW = {"external_id", "batch_id"}
 """Whatever has the same is looked at as a whole."""
 
@@ -93,7 +93,7 @@ def wishes(kind: Kind, account_id: str) -> Iterator[Wish]:
 
 
 async def asked_for() -> list[tuple[str, tuple[Any, str, dict[str, Any]]]]:
-    """What lists ask for and are counted by, with what an operator wished; of finds of one form one."""
+    """Return the finds of lists and counts for each wish of an operator, one find of each form."""
     async with open_refund_house() as refunds:
         finds: list[tuple[Any, str, dict[str, Any]]] = []
         ports = msgspec.structs.replace(refunds.ports, storage=Recorded(refunds.ports.storage, finds))

@@ -1,4 +1,4 @@
-"""The page of a receiver that answered badly: its endpoint, and what was given up for it (docs/console.md)."""
+"""The page of a receiver that answered badly: its endpoint, and the webhooks that failed for it (docs/console.md)."""
 
 import msgspec
 import pytest

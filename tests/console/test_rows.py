@@ -1,4 +1,4 @@
-"""The table of lists, timelines and home, and the bars of what can be done: keys, mouse, and what is drawn."""
+"""The table of lists, timelines and home, and the bars of possible actions: keys, mouse, and drawing."""
 
 import inspect
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ SIZE = (30, 6)
 
 
 class Shown(App[None]):
-    """A table of two columns, facts and offers, and what was told of them."""
+    """A table of two columns, facts and offers, and the messages they sent."""
 
     CSS_PATH = Path(inspect.getfile(Console)).with_name("console.tcss")
 
@@ -46,7 +46,7 @@ class Shown(App[None]):
         self.told.append(f"take {message.key}")
 
     def lines(self) -> list[str]:
-        """What stands on the screen."""
+        """Return the lines on the screen."""
         return [strip.text.rstrip() for strip in self.screen._compositor.render_strips()]
 
 

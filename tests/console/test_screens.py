@@ -21,7 +21,7 @@ from tests.console.seeds import everything_there_is
 from tests.refund_house import RefundHouse
 
 TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH", "amount": "100"}
-"""What is entered where a filter asks for a text; else an id."""
+"""Texts to enter in a filter; any other filter takes an id."""
 QUIET = ("ledger", "gateway")
 """A purse has no story but the journal's; nothing happened to the gateway."""
 
@@ -36,7 +36,7 @@ async def test_each_screen_lists_filters_orders_opens_and_is_found(size: tuple[i
     async with sitting(size, seed) as shared:
         for kind in KINDS:
             await opened(shared, kind, there)
-            if size == SIZES[0]:  # what is asked for does not depend on the size
+            if size == SIZES[0]:  # the queries do not depend on the size
                 await ordered(shared, kind)
                 for place, each in enumerate(kind.filters):
                     await filtered(shared, place, each, there)

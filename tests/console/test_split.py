@@ -128,7 +128,7 @@ async def test_what_comes_in_at_the_top_does_not_move_the_object_that_one_looks_
         await shared.press("2", "down")
         chosen = at_cursor(shared)
         added = await waiting(shared.refunds)
-        await approve_refund(shared.ports, chosen)  # by a colleague
+        await approve_refund(shared.ports, chosen)  # a colleague acts
         front(shared)._refresh()
         await shared.settle()
         assert front(shared).records[0].id == added

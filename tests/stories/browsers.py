@@ -35,7 +35,7 @@ def leave_out(reason: str) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """One of each worker: a launch takes a second of CPU. Tests that use it run in its loop."""
+    """Open one browser for each worker: a launch takes a second of CPU. Tests that use it run in its loop."""
     async with async_playwright() as playwright:
         found = next((path for path in map(shutil.which, NAMES) if path), playwright.chromium.executable_path)
         if not Path(found).exists():

@@ -36,15 +36,15 @@ MERCHANTS = 128
 
 @dataclass
 class Order:
-    """One payment that a merchant wants, and what was answered."""
+    """A payment that a merchant wants, and the answers to it."""
 
     key: str
     shop: NewAccount
     address: str
     ids: set[str] = field(default_factory=set)
-    """What 201 and 200 named; one id, if all is well."""
+    """Ids from answers 201 and 200; there is one if all is well."""
     trouble: Counter[str] = field(default_factory=Counter)
-    """What was answered instead of it."""
+    """Other answers."""
     waited: float = 0.0
     """Seconds from the first request to the last answer."""
 
@@ -60,8 +60,8 @@ class Fleet:
         self.apis: list[Service] = []
         self.workers: list[Process] = []
         self.bases: list[str] = []
-        """Of the API processes, in their order: what a balancer would know, and those killed, until others took their
-        places."""
+        """Addresses of the API processes in order, as a balancer would know them. A killed process stays until another
+        takes its place."""
         self.spare: list[NewAccount] = []
         """Merchants who do nothing yet."""
         self.client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
@@ -77,7 +77,7 @@ class Fleet:
         self.workers += began_workers
 
     async def health(self) -> list[tuple[int, dict[str, Any]]]:
-        """What each API process says of itself."""
+        """Return each API process's health."""
         return [await self._read(f"{base}/health") for base in self._living()]
 
     async def is_well(self) -> bool:
@@ -107,7 +107,7 @@ class Fleet:
             doors = [Merchant(self.client, base, pair, headers) for base in self._living()]
             asked = (doors[number % len(doors)].ask("POST", "/payments", body={}) for number in range(count))
             statuses = Counter(answer.status for answer in await asyncio.gather(*asked))
-            if time.time() // 60 == minute:  # else it fell into two windows; the next one does not
+            if time.time() // 60 == minute:  # otherwise the requests fell into two windows; the next attempt does not
                 return statuses
 
     def _living(self) -> list[str]:

@@ -19,7 +19,7 @@ class Tab(WatchedTab):
         await expect(heading).to_have_text(texts[f"{face}_head"])
 
     async def fits(self) -> None:
-        """Nothing sticks out to the side at phone width, and what is pressed is large enough for a thumb."""
+        """Check that nothing overflows sideways at phone width, and that controls are large enough for a thumb."""
         wide = await self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide == 0
         for each in await self.page.locator("button, a.button, input:not([type=radio]):not([type=hidden])").all():

@@ -31,7 +31,7 @@ STEP = 6
 
 
 class OnChains:
-    """The service, and what a merchant, a payer and an operator do."""
+    """The service, with the actions of a merchant, a payer and an operator."""
 
     def __init__(self, place: Installation, world: ChainWorld, account: NewAccount) -> None:
         self.place, self.world, self.account = place, world, account
@@ -99,8 +99,8 @@ class OnChains:
                 await on_notice(ports, notice)
 
     async def settles(self) -> None:
-        """All that is paid by now. Said again where the command broke off: faketime knows no sleep of a process whose
-        clock was set just then, and who settles again goes on."""
+        """Settle all paid payments. Repeat the command if it broke off: faketime breaks a sleep during which the clock
+        was set, and the command may be repeated."""
 
         async def settled() -> bool:
             said = await asyncio.to_thread(self.place.call, "settle", "--mode", "live", "--cutoff", "now", "--json")
@@ -143,7 +143,7 @@ def let_it_go_by(place: Installation, file: Path) -> None:
 
 
 async def add_client(ports: Ports, account_id: str) -> None:
-    """A client of PHONE, who was verified."""
+    """Add a verified client with the phone PHONE."""
     record_id, now = str(uuid4()), ports.clock.now()
     async with ports.storage.unit() as unit:
         unit[Client].add(

@@ -1,8 +1,6 @@
-"""Processes of the program at a quarter of the cost: forked from one that has imported it, and in all else as a shell
-starts them, each with a process group, a folder, an environment and files of its own, by the program's own `main`.
-
-What only a program that is loaded anew shows is not for them: what it loads, and how much memory it takes. Linux only.
-"""
+"""Processes of the program at a quarter of the cost. They are forked from a process that has imported it, and
+otherwise start as in a shell: each has a process group, a folder, an environment and files of its own, and runs the
+program's own `main`. Tests of imports and memory need a newly loaded program instead. Linux only."""
 
 import gc
 import json
@@ -27,11 +25,11 @@ _NOT_LOADED = (
     *("cambist.client", "cambist.conformance", "cambist.testing"),
     *(f"cambist.frontends.{each}" for each in ("client", "conformance", "console", "embedding", "testing")),
 )
-"""What commands and services do without."""
+"""Modules that commands and services do without."""
 
 
 class Forked:
-    """A process that was forked: of `subprocess.Popen` what tests of processes need."""
+    """A forked process, with the part of `subprocess.Popen` that the tests need."""
 
     def __init__(self, pid: int, ends: socket.socket) -> None:
         self.pid = pid
@@ -77,7 +75,7 @@ class Template:
             )
 
     def start(self, arguments: Sequence[str], folder: Path, environ: Mapping[str, str], out: Path, err: Path) -> Forked:
-        """Start the program with these arguments, there; what it says goes to these files."""
+        """Start the program with these arguments in `folder`; its output goes to `out` and `err`."""
         order = json.dumps([arguments, str(folder), dict(environ), str(out), str(err)]).encode()
         assert len(order) <= _MOST
         for file in (out, err):
@@ -132,7 +130,7 @@ def _fork_as_ordered(orders: socket.socket) -> list[str] | None:
                 pid = os.fork()
                 if pid == 0:
                     os.setsid()
-                    with ends:  # by now whoever starts it may kill its group
+                    with ends:  # from here on the starter may kill its group
                         ends.send(str(os.getpid()).encode())
                     for other in [*waiting.get_map().values()]:
                         if other.data is not None:
@@ -147,7 +145,7 @@ def _fork_as_ordered(orders: socket.socket) -> list[str] | None:
                 waiting.unregister(key.fd)
                 os.close(key.fd)
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                with ends, suppress(BrokenPipeError):  # nobody may want to know
+                with ends, suppress(BrokenPipeError):  # the starter may have gone
                     ends.send(str(status).encode())
 
 

@@ -1,9 +1,6 @@
-"""Real processes of `cambist` for stories: as a shell starts them, in a folder and an environment of their own. Most
-are forked from one that is loaded already (preloaded.py).
-
-Output goes to files, so that nothing blocks and everything can be read after a kill. All waiting is polling for a
-condition, with an end.
-"""
+"""Real processes of `cambist` for scenarios, started as in a shell, in a folder and an environment of their own. Most
+are forked from a loaded one (preloaded.py). Output goes to files, so that nothing blocks and everything can be read
+after a kill. All waiting is polling for a condition, with an end."""
 
 import asyncio
 import os
@@ -40,7 +37,7 @@ _LOOK = 0.02
 
 
 async def eventually(look: Callable[[], Awaitable[T | None]], within: float = HANGS, every: float = _LOOK) -> T:
-    """What `look` returns as soon as it is true. Raises TimeoutError."""
+    """Poll `look` until its result is true, and return it. Raises TimeoutError."""
     async with asyncio.timeout(within):
         while not (found := await look()):
             await asyncio.sleep(every)
@@ -49,7 +46,7 @@ async def eventually(look: Callable[[], Awaitable[T | None]], within: float = HA
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command came to."""
+    """Result of a command."""
 
     status: int
     out: str
@@ -72,7 +69,7 @@ class Process:
         number: int,
         program: Path | None = PROGRAM,
     ) -> None:
-        """Without a `program` it is forked from one that is loaded already, where that is to be had."""
+        """Start the process. Without a `program`, fork it from a loaded one where possible."""
         self._out = folder / f"{number}-{arguments[0]}.out"
         self._err = folder / f"{number}-{arguments[0]}.err"
         self._process: Forked | subprocess.Popen[bytes]
@@ -145,7 +142,7 @@ class Service(Process):
 
 
 class Installation:
-    """What processes of one installation share: folder, settings, data."""
+    """Shared parts of one installation's processes: folder, settings, data."""
 
     def __init__(self, folder: Path, loaded_anew: bool = False, /, **settings: str) -> None:
         self.folder = folder
@@ -196,7 +193,7 @@ class Installation:
         return Outcome(process.wait(), process.out, process.err)
 
     def damage(self, *statements: str) -> None:
-        """Change the SQLite file behind the back of whoever works on it."""
+        """Change the SQLite file without the running processes' knowledge."""
         with closing(sqlite3.connect(self.settings.data_dir / "cambist.db", isolation_level=None)) as database:
             for statement in statements:
                 database.execute(statement)
@@ -222,7 +219,7 @@ class Installation:
         return made
 
     async def account(self, webhook_url: str | None = None) -> NewAccount:
-        """One of them."""
+        """Make one account."""
         [made] = await self.accounts(1, webhook_url)
         return made
 

@@ -42,7 +42,7 @@ class Played(NamedTuple):
 
     settings: dict[str, Any]
     qr_of: Callable[[str], str]
-    """What the QR of a payment of ours says there."""
+    """Returns the text of our payment's QR at the bank."""
     pays: Callable[[str, Post], Awaitable[None]]
     """Its payer pays what the QR says, and the bank posts that."""
 
@@ -156,7 +156,7 @@ async def test_a_payer_pays_by_the_banks_qr_and_the_merchant_is_told(
 
 
 def _path(payload: str) -> str:
-    """What the QR of this looks like."""
+    """Return the path that draws this payload's QR."""
     found = re.search(r' d="([^"]+)"', draw_qr(payload).svg)
     assert found is not None
     return found[1]

@@ -146,7 +146,7 @@ async def test_keep_stays_up_with_keys_and_requests_that_work(place: Installatio
         panel = f"{payment['payment_url']}/simulate"
         async with client.post(panel, data={"act": "pay"}, allow_redirects=False) as paid:
             assert paid.status == 303
-    # What arrives is told while it stays up.
+    # The demo prints arriving webhooks while it stays up.
     await asyncio.to_thread(demo.said, re.compile(rf"{payment['id']}  paid  \(verified\)\n"))
     await ends_well(place, demo, signal.SIGINT)
 

@@ -11,7 +11,7 @@ from cambist.frontends.settings import Settings
 from tests.patience import HANGS
 
 FIRST = {"refund": "create_refund", "get balance": "get_balance", "AMOUNT_BELOW_MINIMUM": "create_payment"}
-"""Of what is searched for, the operation that comes first."""
+"""The first operation in the results of each search."""
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 

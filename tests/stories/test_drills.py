@@ -102,7 +102,7 @@ async def postgres_restarted(fleet: Fleet, load: Load) -> None:
 
 
 async def redis_gone(fleet: Fleet, load: Load) -> None:
-    """First it hangs, then nobody listens. Payments go on, and those that take the killed processes' places come up."""
+    """Freeze Redis, then stop it. Payments go on, and the killed processes' replacements start."""
     fleet.redis.freeze()
     await load.grows_by(5)
     fleet.redis.stop()
@@ -187,7 +187,7 @@ async def all_end_well(fleet: Fleet) -> None:
 
 
 def summary(orders: list[Order]) -> str:
-    """What merchants saw."""
+    """Summarise the merchants' answers."""
     trouble: Counter[str] = sum((order.trouble for order in orders), Counter())
     slowest = max(order.waited for order in orders)
     return f"{len(orders)} orders, {dict(trouble)}; the slowest took {slowest:.1f} s"

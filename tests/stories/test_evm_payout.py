@@ -83,7 +83,7 @@ async def paying(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 def transaction_of(body: bytes) -> Transaction:
-    """What a request hands to the network."""
+    """Return the transaction that a request hands to the network."""
     [raw] = json.loads(body)["params"]
     return read(bytes.fromhex(raw.removeprefix("0x"))).made
 

@@ -18,7 +18,7 @@ OVER = 16 * 60
 
 
 class Client:
-    """Who watches one exchange: the statuses that the interface showed, in their order."""
+    """A watcher of one exchange, with the statuses that the interface showed, in order."""
 
     def __init__(self, house: ExchangeHouse) -> None:
         self.house = house

@@ -1,6 +1,5 @@
-"""A story of each final status of an exchange, in both directions, as a merchant sees it over HTTP
-(docs/exchanges.md "How it ends"): what GET says, the one webhook that comes, and that the client is free for
-another."""
+"""A scenario for each final status of an exchange, in both directions, as a merchant sees it over HTTP
+(docs/exchanges.md "How it ends"): the answer of GET, the one webhook, and the client's freedom to start another."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -40,7 +40,7 @@ seconds; until then requests with its key wait."""
 
 @dataclass
 class Order:
-    """One payment that a merchant wants, and what was answered."""
+    """A payment that a merchant wants, and the answers to it."""
 
     key: str
     shop: Merchant
@@ -147,7 +147,7 @@ async def attempt(request: Callable[[], Awaitable[Answer]]) -> Answer | None:
 
 
 async def end_leases(place: Installation) -> None:
-    """Instead of waiting for a minute: what dead workers had taken is free again. The service is down."""
+    """Free the jobs of dead workers instead of waiting a minute for their leases. The service is down."""
     async with place.house() as ports:
         now = await ports.storage.now()
         async for batch in ports.storage.scan(Job):
@@ -159,8 +159,8 @@ async def end_leases(place: Installation) -> None:
 
 
 def quiet_port(chance: random.Random) -> int:
-    """A free port below those that the system hands out: a client that calls a port where nobody listens may else be
-    given that very port, connect to itself, and keep the service from coming back."""
+    """Return a free port below the system's own range. From that range a client that calls a closed port may get that
+    very port, connect to itself, and keep the service from coming back."""
     while True:
         port = chance.randrange(20_000, 32_000)
         with socket.socket() as probe:
@@ -175,7 +175,7 @@ def quiet_port(chance: random.Random) -> int:
 async def orders(
     place: Installation, port: int, receiver: Receiver, count: int, chance: random.Random
 ) -> AsyncIterator[list[Order]]:
-    """What the merchants want."""
+    """Yield the payments that the merchants want."""
     base = f"http://127.0.0.1:{port}"
     accounts = await place.accounts(-(-count // PER_ACCOUNT), receiver.url)
     async with AsyncExitStack() as stack:

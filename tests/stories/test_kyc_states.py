@@ -1,11 +1,8 @@
-"""One story for each row of the state table of verifications, over HTTP with live keys and a verifier that is told what
-to do: to test keys the three KYC endpoints answer `400 SANDBOX_NOT_SUPPORTED`
-(docs/kyc.md "KYC: verifying your clients"). What merchants see of each is held against docs/kyc.md "In live mode" and
-docs/exchanges.md "Finding exchanges and clients". What an integrator can play of it has a second story, by the sandbox
-alone (docs/sandbox.md "The calls").
-
-A row without a story fails.
-"""
+"""One scenario for each row of the state table of verifications, over HTTP with live keys and a scripted verifier:
+test keys get `400 SANDBOX_NOT_SUPPORTED` from the three KYC endpoints (docs/kyc.md "KYC: verifying your clients").
+The merchant's view is checked against docs/kyc.md "In live mode" and docs/exchanges.md "Finding exchanges and
+clients". Rows within the sandbox's reach have a second scenario that uses the sandbox alone (docs/sandbox.md "The
+calls"). A row without a scenario fails."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
@@ -103,7 +100,7 @@ CHECKED: Mapping[KycStatus, str] = {
     K.VERIFIED: "verified",
     K.FAILED: "failed",
 }
-"""What POST /kyc/check says. One that is being registered is asked for, and answers as the verifier has it."""
+"""Answers of POST /kyc/check. During a registration the service asks the verifier, and answers with its status."""
 
 LISTED: Mapping[KycStatus, ClientStatus] = {
     K.VERIFIED: ClientStatus.VERIFIED,

@@ -1,6 +1,6 @@
-"""What `cambist serve` writes down (docs/operations.md "Logs"): secrets, payers' names and phones and document numbers
-are never in a log or an error. The service is at its most talkative, and things go wrong in every way they can from
-outside, and by broken data inside."""
+"""The log of `cambist serve` (docs/operations.md "Logs"): secrets, payers' names and phones and document numbers never
+appear in a log or an error. The service logs at its most verbose level, and everything fails that can fail from
+outside or through broken data."""
 
 import asyncio
 import re

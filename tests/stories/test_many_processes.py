@@ -1,6 +1,5 @@
-"""What `cambist api` and `cambist worker` need to be several, and a small fleet of them for tests
-(docs/operations.md "Running several machines"). How they work together, and what happens when one of them or a server
-dies, is in test_drills.py."""
+"""Tests of `cambist api` and `cambist worker` in several processes, and a small fleet of them (docs/operations.md
+"Running several machines"). test_drills.py covers their work together and the death of a process or server."""
 
 import asyncio
 import secrets
@@ -53,7 +52,7 @@ class Fleet:
         assert {count for payment, count in Counter(each for _, each in events).items() if payment in wanted} == {1}
 
     async def health(self) -> list[tuple[int, dict[str, Any]]]:
-        """What each API process says of itself."""
+        """Return each API process's health."""
         said = []
         for door in self.doors:
             async with door.client.get(f"{door.base}/health") as answer:

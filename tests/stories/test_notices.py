@@ -1,9 +1,7 @@
-"""A bank's provider posts notices to real processes: one on SQLite, and two that serve beside a worker on Postgres
-(docs/adapters.md "Notices").
-
-The bank says that it sends notices, so that nobody asks it before the deadline of 15 minutes: what is paid here, was
-heard. Everything comes through a proxy that is trusted, as nginx is.
-"""
+"""A bank's provider posts notifications to real processes: one on SQLite, and two that serve beside a worker on
+Postgres (docs/adapters.md "Notices"). The bank declares that it sends notifications, so the service does not poll
+it before the deadline of 15 minutes: every paid payment here follows from a notification. All requests pass through
+a trusted proxy, as behind nginx."""
 
 import asyncio
 import secrets
@@ -40,7 +38,7 @@ PROVIDER_AT, STRANGER_AT = "203.0.113.5", "198.51.100.1"
 
 @dataclass
 class Bank:
-    """The provider, and what it posts."""
+    """The provider and its notifications."""
 
     provider: Provider
     address: str = ""
@@ -107,7 +105,7 @@ SETTINGS = {
 
 @pytest.fixture(params=["one process on SQLite", "two and a worker on Postgres"])
 def settings(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    """What the processes share."""
+    """Return the settings that the processes share."""
     with ExitStack() as stack:
         chosen = dict(SETTINGS)
         if "Postgres" in request.param:
@@ -186,7 +184,7 @@ async def test_what_a_provider_tells_is_known_and_what_others_tell_is_not(place:
         assert await status(doors[-1], payment) == "pending"
 
         bank.provider.pay(payment["id"], 100_00, "2026-08-08T12:00:00+00:00")
-        # Nobody but the provider is believed.
+        # The service believes only the provider.
         assert await bank.tell(payment["id"], token="another") == 403
         assert await bank.tell(payment["id"], peer=STRANGER_AT) == 403
         assert await bank.tell(payment["id"], address=f"{addresses[0][:-1]}x") == 404

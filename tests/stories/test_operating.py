@@ -1,4 +1,4 @@
-"""What an operator does with a running installation: a second process, a backup and its restore, a rolling restart."""
+"""An operator's work on a running installation: a second process, a backup and its restore, a rolling restart."""
 
 import asyncio
 import signal
@@ -139,8 +139,8 @@ class TestBackup:
 
 
 class Customer:
-    """What a merchant's program and a balancer do together: a request that nobody took goes to another process, one
-    without an answer is repeated with its key."""
+    """A merchant's program together with a balancer: a request that no process accepted goes to another one, and a
+    request without an answer is repeated with its key."""
 
     def __init__(self, client: aiohttp.ClientSession, bases: list[str], pair: KeyPair) -> None:
         self._client = client

@@ -42,7 +42,7 @@ class Shop:
         return made
 
     async def posted(self, order: str) -> int:
-        """What the bank is answered when it tells of this order."""
+        """Post the bank's notification about this order, and return the status of the answer."""
         return await self.bank.post(self.notices, *self.bank.notice(order))
 
 

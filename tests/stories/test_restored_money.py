@@ -1,5 +1,5 @@
-"""A backup is restored after the world has gone on: two merchants with one wallet, a refund that its bank executed, and
-the daily settlement. Nobody is paid twice (docs/operations.md "A held copy")."""
+"""A backup is restored after the world has gone on: two merchants with one wallet, a refund that its bank executed,
+and the daily settlement. Nobody is paid twice (docs/operations.md "A held copy")."""
 
 import asyncio
 from pathlib import Path
@@ -32,7 +32,7 @@ STEP = 100
 
 
 class Paid(NamedTuple):
-    """What moved in a world, in the end."""
+    """Money that moved in a world by the end."""
 
     payouts: int
     """Units of USDT."""
@@ -58,7 +58,7 @@ async def test_a_restored_backup_pays_nobody_twice(worlds: tuple[World, World], 
 
 
 async def uninterrupted(world: World) -> Paid:
-    """What everybody gets where nothing is restored."""
+    """Return the result without a restore."""
     async with world.opened() as house:
         merchants, payments = await begun(house)
         await refunded(house, merchants[0], payments[0], house.ports.ids.uuid())

@@ -97,7 +97,7 @@ def test_a_dump_that_was_restored_over_the_database_itself_is_held(original: str
 
 
 def test_a_server_that_was_promoted_is_held_while_processes_go_on(tmp_path: Path) -> None:
-    """What the former primary had taken last may be missing there, and a timeline does not tell whether it is."""
+    """The promoted server may lack the former primary's last commits, and a timeline does not show it."""
     with own_postgres() as server:
         own = settings(server.url, tmp_path)
         asyncio.run(fill(own))

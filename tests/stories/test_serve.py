@@ -1,5 +1,5 @@
-"""`cambist serve` as its operator knows it (docs/cli.md "Serving"): how it starts and stops, what it says, what it
-notices."""
+"""`cambist serve` from its operator's side (docs/cli.md "Serving"): start and stop, output, and the problems it
+detects."""
 
 import asyncio
 import signal
@@ -165,7 +165,7 @@ class TestStop:
         assert "Traceback" not in service.err
 
     async def test_limits_that_were_hit_are_written_before_the_end(self, sqlite_place: Installation) -> None:
-        """What a process counted is written at its end at the latest (docs/operations.md "Metrics")."""
+        """A process writes its counters at its end at the latest (docs/operations.md "Metrics")."""
         account = await sqlite_place.account()
         service, base = sqlite_place.serve()
         async with merchant(base, account.test) as shop:
@@ -193,13 +193,13 @@ class TestStop:
     async def test_a_service_whose_worker_died_ends_and_says_so_by_its_exit_status(
         self, sqlite_place: Installation
     ) -> None:
-        """Half a service would take payments and deliver nothing; whoever watches over the process restarts it only
-        when it failed."""
+        """Half a service would take payments and deliver nothing. A supervisor restarts the process only after a
+        failure."""
         account = await sqlite_place.account()
         service, base = sqlite_place.serve()
         async with merchant(base, account.test) as shop:
             await shop.created()
-        # What a row says kills no worker; a file that is gone does.
+        # A bad row kills no worker; a missing file does.
         (sqlite_place.settings.data_dir / "cambist.db").unlink()
         assert await asyncio.to_thread(service.wait) == 1
         assert "the worker died" in service.err
@@ -210,8 +210,8 @@ async def next_frame(stream: aiohttp.ClientResponse) -> bytes:
 
 
 class TestOtherProcesses:
-    """What one process caches is at most 2 seconds old for the others (docs/decisions.md "Storage"), and work that
-    another process caused is noticed within a second (ARCHITECTURE.md "Queues and counters")."""
+    """A process's cache is at most 2 seconds old for the others (docs/decisions.md "Storage"), and a process notices
+    another's new work within a second (ARCHITECTURE.md "Queues and counters")."""
 
     async def test_a_key_that_the_command_line_ends_is_dead_in_a_running_service(self, place: Installation) -> None:
         await place.migrate()

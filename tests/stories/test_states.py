@@ -1,11 +1,8 @@
-"""One story for each row of the state tables of payments, refunds, payouts and subscriptions, over HTTP, by the public
-interface and the sandbox alone: time passes by the account's clock (docs/states.md;
-docs/sandbox.md "States and how to reach them"). Before a story only the account is set up, as at its connection or in
-the dashboard.
-
-A row without a story fails. Rows that cannot be played: those of delivery proofs, since a test-mode payment takes none
-(`400 FEATURE_NOT_ENABLED`), and so of their reminders.
-"""
+"""One scenario for each row of the state tables of payments, refunds, payouts and subscriptions, over HTTP, by the
+public interface and the sandbox alone: time passes by the account's clock (docs/states.md; docs/sandbox.md "States
+and how to reach them"). Before a scenario only the account is set up, as at its connection or in the dashboard. A
+row without a scenario fails. The sandbox cannot reach the rows of delivery proofs and their reminders, since a
+test-mode payment takes none (`400 FEATURE_NOT_ENABLED`)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -27,7 +24,7 @@ P, R, S, W = PaymentStatus, RefundStatus, SubscriptionStatus, WithdrawalStatus
 
 
 class Integrator:
-    """A merchant's test, with nothing but test keys. What it sees of an object is kept: statuses in their order."""
+    """A merchant's test program, with nothing but test keys. It records each object's statuses in order."""
 
     def __init__(self, house: TestHouse) -> None:
         self.house = house
@@ -78,14 +75,14 @@ class Integrator:
         await self.call("POST", f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
 
     async def payout(self) -> str:
-        """A payout of what a settled payment brought; its id."""
+        """Make a payout from a settled payment, and return its id."""
         await self.in_status("paid")
         await self.settle()
         [made] = (await self.call("GET", "/withdrawals"))["data"]
         return str(made["id"])
 
     async def connected(self, **texts: str) -> None:
-        """How the account was connected, or what the merchant set in the dashboard before any story."""
+        """Set the account's settings, as at its connection or in the merchant's dashboard."""
         await accounts.set_settings(self.house.ports, self.house.account.account_id, texts)
 
     async def play_payout(self, withdrawal_id: str, outcome: str) -> None:
@@ -200,7 +197,7 @@ async def cancelled_by_the_merchant(merchant: Integrator) -> str:
 
 async def approved_by_the_operator(merchant: Integrator) -> str:
     refund_id = await merchant.refund(await merchant.in_status("paid"), "awaiting_approval")
-    # Nobody approves it, however long.
+    # It stays unapproved, however long the merchant waits.
     await merchant.wait(86_400)
     shown = await merchant.shown("refunds", refund_id)
     assert (shown["status"], shown["pending_reason"]) == ("pending", "awaiting_approval")
@@ -291,7 +288,7 @@ async def merchant() -> AsyncIterator[Integrator]:
 
 @pytest.fixture
 async def payee(merchant: Integrator) -> Integrator:
-    """One that has a wallet, too."""
+    """Return a merchant that has a wallet, too."""
     await merchant.connected(payout_wallet=WALLET)
     return merchant
 
@@ -314,7 +311,7 @@ async def test_a_payment(merchant: Integrator, row: tuple[PaymentStatus, Payment
     assert [event["previous_status"] for event in told] == ["pending", *(event["status"] for event in told[:-1])]
     for name in ("actual_amount_rub", "amount_usdt", "failure_reason", "refund_pending"):
         assert last.get(name) == shown.get(name), name
-    # What came is shown also after it was sent back.
+    # The received amount is shown even after it was sent back.
     came = before is P.AMOUNT_MISMATCH or after not in (P.PROCESSING, P.FAILED, P.CANCELLED, P.EXPIRED)
     assert (shown["actual_amount_rub"] is not None) is came
     assert (shown["settled_at"] is not None) is (P.SETTLED in (before, after))

@@ -1,9 +1,7 @@
-"""Two simulated years of one monthly and one 3-day subscription, with failures, lost answers, revocation and rebinding,
-event by event, by what a merchant can reach: the API, the sandbox, webhooks
-(docs/subscriptions.md "Periods and attempts").
-
-The merchant asks for a charge every day at 11:00 Moscow time. What must come is worked out here anew, from dates alone.
-"""
+"""Two simulated years of one monthly and one 3-day subscription, with failures, lost answers, revocation and
+rebinding, event by event, through the merchant's means alone: the API, the sandbox, webhooks (docs/subscriptions.md
+"Periods and attempts"). The merchant asks for a charge every day at 11:00 Moscow time. The test computes the
+expected events anew, from dates alone."""
 
 from calendar import monthrange
 from collections.abc import AsyncIterator
@@ -41,7 +39,7 @@ EVERY_3_DAYS: dict[int, list[Any]] = {
     120: ["unavailable"],
     150: ["declined_by_bank"],
 }
-"""What the bank does to the numbered rounds of a subscription; to all others it pays. A number is of days."""
+"""The bank's behaviour at numbered rounds of a subscription; it pays all others. A number counts days."""
 REBIND_AFTER = 8
 
 
@@ -200,7 +198,7 @@ class Payer:
         self.expected += [f"paid {self.ref(self.number(day))}", "active"]
 
     def heard(self) -> list[str]:
-        """What the webhooks told of this subscription and its payments, in order."""
+        """Return the webhooks about this subscription and its payments, in order."""
         return [told(body) for body in self.house.postman.bodies if body.get("subscription_id") == self.id]
 
     async def listed(self) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ from tests.stories.processes import WEBHOOK_SECRET, Installation, eventually
 from tests.stories.test_kill import end_leases
 
 PASSES = 20
-"""Of the event loop, in which what was written reaches the other side of a loopback connection."""
+"""Passes of the event loop in which written bytes reach the other side of a loopback connection."""
 
 FAST = [timedelta(0), *accumulate(FAST_LADDER)]
 PROBED = [*FAST, *(FAST[-1] + pause for pause in accumulate(PAUSES[:6]))]
@@ -65,8 +65,8 @@ class Shop:
         await self.clock.advance_to(max(end, self.clock.now()))
 
     def until_late(self, script: Script) -> Script:
-        """Give the answer that never ends, and let the time of the webhook be over once some of it is there. By the
-        machine's clock a webhook might be late before it was sent."""
+        """Give the endless answer, and end the webhook's time once a part has arrived. By the machine's clock the
+        webhook might be late before it was sent."""
 
         async def answer(receiver: Receiver, writer: asyncio.StreamWriter) -> bool:
             given = asyncio.ensure_future(script(receiver, writer))
@@ -107,7 +107,7 @@ async def shop(url: str) -> AsyncIterator[Shop]:
 
 
 def sent_at(requests: list[Request]) -> list[timedelta]:
-    """When the webhooks that arrived were sent, by what they say themselves, since the first of them."""
+    """Return the sending times of the arrived webhooks, by their own headers, relative to the first."""
     times = [int(request.headers["x-webhook-timestamp"]) for request in requests]
     return [timedelta(seconds=time - times[0]) for time in times]
 

@@ -238,7 +238,7 @@ async def test_a_payer_without_a_connection_is_told_so_and_sees_the_end_when_it_
     tab = await payer.opens(payment)
     word = tab.page.locator("#offline")
     await expect(word).to_be_hidden()
-    # The browser cuts no stream that is open: one that is gone is what a payer in the underground has.
+    # The browser cuts no open stream: a payer in the underground has one that is gone.
     await tab.page.route("**/events*", lambda route: route.abort())
     await tab.page.reload()
     await tab.page.context.set_offline(True)
@@ -279,7 +279,7 @@ async def test_no_button_of_the_pages_breaks_at_a_phone_s_width(shop: Shop, paye
 
 
 async def test_the_countdown_follows_the_service_s_clock_and_not_the_payer_s(shop: Shop, payer: Payer) -> None:
-    """By what the page itself brought: the service, whose time goes on as it likes, answers nothing further."""
+    """The page's own data decides: the service, whose time goes on, answers nothing further."""
 
     async def never_answered(_: Route) -> None:
         """Neither the stream nor the poll sets the time again."""

@@ -30,7 +30,8 @@ async def fake() -> AsyncIterator[YooKassaFake]:
 
 @pytest.fixture(params=["live", "test"])
 def mode(request: pytest.FixtureRequest) -> str:
-    """Live webhooks go to no address of this machine, so of them the events are read; those of test mode arrive."""
+    """Live webhooks cannot reach this machine's addresses, so the test reads live mode's events; test mode's webhooks
+    arrive."""
     return str(request.param)
 
 
@@ -54,7 +55,7 @@ def place(tmp_path: Path, fake: YooKassaFake, mode: str) -> Iterator[Installatio
 
 
 class Told:
-    """What the merchant is told."""
+    """Reports to the merchant."""
 
     def __init__(self, mode: str, shop: Merchant, receiver: Receiver) -> None:
         self.mode = mode
