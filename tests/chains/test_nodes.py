@@ -108,7 +108,7 @@ class TestSeveral:
         with pytest.raises(Unavailable, match="contradict"):
             await two.watcher.lookup(BSC, HASH)
 
-    async def test_two_that_say_different_things_of_a_final_transaction_are_not_believed(self, two: Two) -> None:
+    async def test_nodes_that_disagree_about_a_final_transaction_are_not_believed(self, two: Two) -> None:
         tx_hash = await two.final_payment()
         two.other.lie = invented
         with pytest.raises(Unavailable, match="contradict"):

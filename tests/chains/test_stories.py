@@ -101,7 +101,7 @@ async def add_client(house: TestHouse) -> None:
         await unit.commit()
 
 
-async def test_an_exchange_in_two_parts_through_a_reorg_and_a_node_that_starts_again(exchanging: Exchanging) -> None:
+async def test_exchange_in_two_parts_survives_a_reorg_and_a_node_restart(exchanging: Exchanging) -> None:
     """At the end the house holds the books against the objects."""
     world = exchanging.world
     made = await exchanging.post("100")

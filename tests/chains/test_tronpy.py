@@ -89,7 +89,7 @@ async def test_tronpy_reads_what_our_wallet_sent(bench: TronBench, foreign: Fore
     assert await foreign.balance(TO) == UNITS // 100
 
 
-async def test_the_network_takes_what_tronpy_signs_and_our_wallet_claims_no_operation_for_it(
+async def test_network_takes_a_tronpy_transfer_and_our_wallet_does_not_claim_it(
     bench: TronBench, foreign: Foreign
 ) -> None:
     tx_hash = await foreign.send(7_000_000)

@@ -127,7 +127,7 @@ def test_settled_twice_live_shows_the_same_batch_and_test_has_nothing_more(books
     assert second[1]["batch_id"] != first[1]["batch_id"]
 
 
-def test_live_takes_only_the_days_before_and_test_takes_what_is_paid_by_now(books: Books) -> None:
+def test_live_settles_only_past_days_and_test_settles_up_to_now(books: Books) -> None:
     """Payments paid before 00:00 UTC of the day (docs/settlement.md "When")."""
     books.pay(Mode.LIVE, days_ago=0)
     books.pay(Mode.TEST, days_ago=0)

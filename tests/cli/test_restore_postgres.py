@@ -46,7 +46,7 @@ def hold_line(call: Call, url: str) -> str:
     return next(line for line in call("doctor", env=at(url)).out.splitlines() if " hold " in line)
 
 
-def test_a_backup_fills_an_empty_database_which_is_held_until_it_is_resumed(call: Call, url: str, server: str) -> None:
+def test_restored_backup_is_quarantined_until_it_is_resumed(call: Call, url: str, server: str) -> None:
     with database(server) as empty:
         told = call("restore", "b1", "--yes", "--json", env=at(empty))
         assert told.status == 0, told.err

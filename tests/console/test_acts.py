@@ -340,7 +340,7 @@ async def test_the_dialog_says_that_an_act_waits_before_and_after(size: tuple[in
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_before_a_refund_is_sent_its_dialog_says_how_much_whose_and_what_will_be_left(
+async def test_refund_dialog_shows_amount_owner_and_remainder(
     size: tuple[int, int],
 ) -> None:
     async with sitting(size) as shared:
@@ -354,7 +354,7 @@ async def test_before_a_refund_is_sent_its_dialog_says_how_much_whose_and_what_w
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_settling_tells_the_merchants_the_sum_and_the_rate_of_each_mode_that_is_entered(
+async def test_settlement_dialog_shows_merchants_sum_and_rate_of_each_mode(
     size: tuple[int, int],
 ) -> None:
     async with sitting(size) as shared:
@@ -388,7 +388,7 @@ def test_every_act_that_moves_money_tells_how_much() -> None:
     assert moving | {"payout.now", "payout.cancel", "payout.retry"} <= acts
 
 
-async def test_the_dialog_of_a_refund_that_the_merchant_cannot_cover_says_that_it_waits_for_money() -> None:
+async def test_dialog_of_an_uncovered_refund_says_that_it_waits_for_money() -> None:
     async with sitting(SIZES[0]) as shared:
         refunds = shared.refunds
         await refunds.set(payout_wallet=TRON)

@@ -97,7 +97,7 @@ async def test_the_demonstration_has_limits_that_were_hit() -> None:
         assert sum((await read_dashboard(shared.ports)).hits.hour) > 0
 
 
-async def test_home_looks_for_nothing_while_another_screen_is_in_front_and_looks_when_it_is_again() -> None:
+async def test_home_polls_only_while_it_is_in_front() -> None:
     async with sitting(SIZES[0]) as shared:
         screen = shared.app.screen
         assert isinstance(screen, HomeScreen)
@@ -112,7 +112,7 @@ async def test_home_looks_for_nothing_while_another_screen_is_in_front_and_looks
         assert screen.items
 
 
-async def test_a_settlement_whose_rate_nobody_asked_for_yet_says_when_it_is_asked() -> None:
+async def test_settlement_without_a_rate_shows_when_the_rate_is_requested() -> None:
     async with sitting(SIZES[0], lambda refunds: refunds.paid("300.00")) as shared:
         assert "rate: asked then" not in shared.shown(), "it was paid today, after the last cutoff"
         await shared.refunds.house.clock.advance(86_400)

@@ -84,7 +84,7 @@ async def raise_a_slip() -> None:
     raise RuntimeError(SECRET)
 
 
-async def test_whatever_a_read_or_an_act_raises_is_a_line_with_a_way_to_try_again() -> None:
+async def test_error_of_a_read_or_action_is_a_line_with_a_retry() -> None:
     async with sitting(SIZES[0], mismatch) as shared:
         slip, told = "a fault of the console (RuntimeError)", "r: try again · a fault of the console"
         for key in ("0", "1", "L"):

@@ -107,7 +107,7 @@ async def test_a_delivery_to_a_further_endpoint_is_opened_and_sent_again_there(h
         assert await EVENTS.get(house.ports, nobody) is None
 
 
-async def test_an_endpoint_is_found_by_its_id_also_before_anything_was_sent_there(house: TestHouse) -> None:
+async def test_endpoint_is_found_by_its_id_before_the_first_webhook(house: TestHouse) -> None:
     endpoint = (await made(house))["id"]
     [hit] = await search(house.ports, endpoint)
     assert (hit.kind, hit.object_id, hit.account_id) == ("receiver", endpoint, house.account.account_id)
@@ -159,7 +159,7 @@ async def test_a_receiver_that_is_back_is_asked_before_its_time(house: TestHouse
     assert "olga: receiver.ask" in [each.text for each in await RECEIVERS.timeline(house.ports, after)]
 
 
-async def test_one_that_is_still_away_when_asked_is_asked_again_no_sooner_than_ever(house: TestHouse) -> None:
+async def test_failed_manual_probe_counts_and_delays_the_next_probe(house: TestHouse) -> None:
     key = await away(house)
     by_address(house, {WEBHOOK_URL: AWAY})
     before = await house.ports.storage.get(Breaker, key.id)

@@ -136,7 +136,7 @@ async def begun(shared: Sitting, *keys: str) -> None:
         await shared.pilot.pause()
 
 
-async def test_a_shop_is_chosen_by_its_name_among_those_of_the_merchant_asked_for() -> None:
+async def test_shop_is_chosen_by_name_among_the_merchants_shops() -> None:
     async with sitting(SIZES[0], shops) as shared:
         await shared.press("1")
         await begun(shared, "f", "s", "s", "enter")

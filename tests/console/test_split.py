@@ -48,7 +48,7 @@ def test_no_letter_means_two_things_beside_a_list() -> None:
         assert not (of_the_object | of_the_list) & (of_the_screen - of_marks), kind.name
 
 
-async def test_the_object_at_the_cursor_is_read_and_all_that_can_be_done_with_it_is_done_there() -> None:
+async def test_object_at_the_cursor_is_shown_with_all_its_actions() -> None:
     async with sitting(WIDE, three) as shared:
         await shared.press("2")
         assert pane(shared).record.id == at_cursor(shared)
@@ -123,7 +123,7 @@ async def test_a_terminal_becomes_narrow_and_wide_again_and_the_cursor_stays() -
             assert front(shared).focused is front(shared).table
 
 
-async def test_what_comes_in_at_the_top_does_not_move_the_object_that_one_looks_at() -> None:
+async def test_new_rows_at_the_top_do_not_move_the_selected_object() -> None:
     async with sitting(WIDE, three) as shared:
         await shared.press("2", "down")
         chosen = at_cursor(shared)
@@ -136,7 +136,7 @@ async def test_what_comes_in_at_the_top_does_not_move_the_object_that_one_looks_
         assert pane(shared).record.approved_at
 
 
-async def test_keys_are_heard_while_an_object_is_awaited_and_the_last_one_is_shown() -> None:
+async def test_keys_work_while_an_object_loads_and_the_last_one_is_shown() -> None:
     async with sitting(WIDE, three) as shared:
         await shared.press("1")
         door = shared.storage.gate = Door()

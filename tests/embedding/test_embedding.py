@@ -137,7 +137,7 @@ async def test_an_event_that_was_not_handled_comes_again(caplog: pytest.LogCaptu
     assert attempts == [1, 2]
 
 
-async def test_a_worker_ends_with_its_block_and_a_webhook_address_of_the_account_s_own_is_left_alone() -> None:
+async def test_worker_ends_with_its_block_and_keeps_the_accounts_webhook_url() -> None:
     heard: list[cambist.Event] = []
     posted: list[str] = []
 

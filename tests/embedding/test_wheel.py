@@ -121,7 +121,7 @@ def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Pat
     assert not [name for name in sources if name.startswith(("tests/", "docs/"))]
 
 
-def test_the_core_runs_on_msgspec_alone_and_says_which_extra_brings_the_rest(project: Path) -> None:
+def test_core_runs_on_msgspec_alone_and_names_the_missing_extra(project: Path) -> None:
     python = project / ".venv" / "bin" / "python"
     done = subprocess.run([python, "program.py"], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -167,7 +167,7 @@ async def test_a_page_is_drawn_anew_when_amount_or_qr_changes(house: TestHouse) 
     assert len(set(seen)) == 4
 
 
-async def test_a_payer_whose_first_payment_was_refunded_is_told_that_it_is_charged(house: TestHouse) -> None:
+async def test_payer_with_a_refunded_first_payment_sees_that_charges_go_on(house: TestHouse) -> None:
     """Paid, never bound, and refunded: the next binding takes the first charge anew, and its page says so before."""
     made = await with_face(house, "lapsed_paid")
     [payment] = await bindings(house, made["id"])
@@ -206,9 +206,7 @@ async def with_face(house: TestHouse, wanted: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("wanted", ["paused", "cancelled", "expired", "active"])
-async def test_who_did_not_confirm_is_led_to_the_shop_and_not_to_where_success_is_told(
-    house: TestHouse, wanted: str
-) -> None:
+async def test_unconfirmed_payer_returns_to_the_shop_and_not_the_success_page(house: TestHouse, wanted: str) -> None:
     """docs/window.md "Subscriptions"."""
     made = await with_face(house, wanted)
     await shops.set_shop(house.ports, house.account.default_shop_id, {"return_url": "https://shop.example/cart"})
@@ -282,7 +280,7 @@ async def test_the_terms_say_whether_anything_is_charged_now(house: TestHouse, c
         assert (again.main["data-face"], "nothing is charged now" in again.text) == (shown_face, True)
 
 
-async def test_a_changed_amount_withdraws_the_qr_and_the_page_shows_the_new_terms(house: TestHouse) -> None:
+async def test_changed_amount_withdraws_the_qr_and_shows_the_new_terms(house: TestHouse) -> None:
     made = await subscribed(house)
     await press(house, made["id"])
     changed = await patch(house, made["id"], {"amount_rub": "400.00"})

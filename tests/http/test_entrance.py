@@ -81,7 +81,7 @@ async def test_a_door_that_closes_lets_in_who_had_knocked_and_nobody_after() -> 
     guests.leave()
 
 
-async def test_while_the_system_gives_no_more_files_the_door_rests_and_opens_again(
+async def test_listener_pauses_without_free_files_and_then_resumes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(entrance, "PAUSE", 0.0)

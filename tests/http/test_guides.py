@@ -37,7 +37,7 @@ def test_there_is_a_link_to_each_page_that_is_served_and_to_no_other() -> None:
     assert (GUIDES / RUSSIAN).resolve().parent.name == "docs"
 
 
-async def test_every_link_of_a_guide_leads_to_what_is_served_and_to_an_anchor_of_it(house: TestHouse) -> None:
+async def test_every_link_of_a_guide_leads_to_a_served_page_and_anchor(house: TestHouse) -> None:
     """Its navigation, switch of language, images and links in the text."""
     pages: dict[str, str] = {}
     for each in ALL:

@@ -34,7 +34,7 @@ async def free_period(charges: ChargeHouse, subscription_id: str) -> str:
 
 
 @pytest.mark.usefixtures("charging")
-async def test_a_charge_is_refused_with_nothing_made_and_goes_with_the_same_key_afterwards() -> None:
+async def test_charge_is_refused_while_held_and_works_later_with_the_same_key() -> None:
     async with open_charge_house() as charges:
         subscription_id, key = await charges.subscribed(mode=Mode.LIVE, scheme=Scheme.CALENDAR), str(uuid4())
         period = await free_period(charges, subscription_id)

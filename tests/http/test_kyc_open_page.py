@@ -173,7 +173,7 @@ async def test_a_stranger_is_not_told_how_a_known_client_stands(kyc: KycHouse, s
     assert face(await come(kyc, session=session)) == "received"
 
 
-async def test_a_refused_client_gives_documents_again_and_is_not_told_of_the_refusal(kyc: KycHouse) -> None:
+async def test_refused_client_uploads_again_and_does_not_see_the_refusal(kyc: KycHouse) -> None:
     kyc.verifier.decides = False  # type: ignore[attr-defined]  # what the test decides
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
@@ -182,7 +182,7 @@ async def test_a_refused_client_gives_documents_again_and_is_not_told_of_the_ref
     assert EN["again_text"] not in page.text
 
 
-async def test_a_strangers_documents_take_no_room_of_the_clients_or_the_merchants(kyc: KycHouse) -> None:
+async def test_strangers_documents_use_no_quota_of_client_or_merchant(kyc: KycHouse) -> None:
     session = begun(await give(kyc, phone=PHONE))
     for _ in range(HELD_AT_ONCE):
         assert (await call(kyc, "upload-url", session, content_type="image/png")).status_code == 200

@@ -203,7 +203,7 @@ async def test_the_page_asks_nobody_else_for_anything(kyc: KycHouse) -> None:
     assert all("style" not in attrs and not any(name.startswith("on") for name in attrs) for _, attrs in page.tags)
 
 
-async def test_it_speaks_russian_and_english_and_keeps_the_link_when_asked_to_change(kyc: KycHouse) -> None:
+async def test_page_speaks_russian_and_english_and_keeps_the_link(kyc: KycHouse) -> None:
     assert KYC_TEXTS["ru"].keys() == KYC_TEXTS["en"].keys()
     url = await link(kyc)
     for language in KYC_TEXTS:

@@ -136,7 +136,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
             clock.time += LAME_DUCK + SETTLING
 
 
-async def test_a_lame_duck_serves_on_says_no_at_readyz_and_ends_every_connection_after_its_answer(
+async def test_lame_duck_serves_but_fails_readyz_and_closes_after_each_answer(
     served: Served,
 ) -> None:
     kept, idle = served.line(), served.line()
@@ -180,7 +180,7 @@ async def test_who_knocked_before_the_door_was_closed_is_let_in(served: Served) 
     await served.stopped
 
 
-async def test_a_request_that_came_on_a_kept_connection_as_the_door_closed_is_answered(served: Served) -> None:
+async def test_request_on_a_kept_connection_at_closing_time_is_answered(served: Served) -> None:
     kept = served.line()
     await kept.ask(LIVEZ)
     await served.told()

@@ -140,7 +140,7 @@ async def test_who_has_no_key_is_counted_by_the_minute_and_waits_for_its_end(hou
     assert found == [Counted(over=over, minute=begun, wait=18) for over in (False, False, True)]
 
 
-async def test_while_the_storage_is_away_requests_are_answered_and_counts_wait_with_their_minutes(
+async def test_requests_are_answered_and_counts_kept_without_storage(
     house: TestHouse,
 ) -> None:
     door = Door(house)

@@ -20,7 +20,7 @@ async def test_the_list_is_forbidden_while_the_option_is_off(house: TestHouse) -
     assert (response.status_code, response.json()["error"]["code"]) == (403, "METHOD_SELECTION_DISABLED")
 
 
-async def test_it_lists_enabled_terminals_the_oldest_first_with_every_field_of_the_spec(house: TestHouse) -> None:
+async def test_enabled_terminals_are_listed_oldest_first_with_every_spec_field(house: TestHouse) -> None:
     await accounts.set_settings(house.ports, house.account.account_id, {"terminals": "true"})
     assert (await house.get("/payment-methods")).json() == []
     first = await add(house, "СБП")

@@ -62,7 +62,7 @@ async def test_a_notice_about_nothing_of_ours_is_answered_and_ends_at_once() -> 
         assert await world.jobs() == []
 
 
-async def test_a_notice_that_comes_before_it_happened_changes_nothing_and_the_next_one_does() -> None:
+async def test_premature_notification_changes_nothing_and_the_next_one_does() -> None:
     async with hearing() as world:
         payment = await world.merchant.create_payment("490.00")
         await world.tell(payment.id)
@@ -143,7 +143,7 @@ async def test_the_adapter_gets_the_raw_bytes_and_all_that_came_with_them() -> N
     assert "x-sign" not in repr(notice)
 
 
-async def test_no_more_than_a_hundred_operations_are_believed_each_of_visible_characters() -> None:
+async def test_at_most_a_hundred_operations_of_visible_characters_are_believed() -> None:
     named = [*(f"pay_{number}" for number in range(150)), "with a space", "line\u2028break", "x" * 513, "pay_1"]
 
     async def hear(notice: InboundNotice) -> Heard:
@@ -268,7 +268,7 @@ class TestSecrets:
             assert secret.encode() not in (await world.address()).secret
 
 
-async def test_from_one_address_so_many_a_minute_and_no_merchants_limit_is_touched() -> None:
+async def test_address_has_a_minute_limit_apart_from_merchants_limits() -> None:
     async with watched(notices_per_minute=60) as house:
         answers = [await house.http.post(house.address, content=ANYTHING) for _ in range(61)]
         assert [answer.status_code for answer in answers] == [403] * 60 + [429]
@@ -324,7 +324,7 @@ async def test_what_takes_longer_than_eight_seconds_is_503() -> None:
         assert sum(house.told().values()) == 1
 
 
-async def test_all_processes_of_a_database_have_one_address_which_outlives_restarts(tmp_path: Path) -> None:
+async def test_processes_of_a_database_share_one_address_across_restarts(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     async with hearing(url, data_dir=tmp_path) as first:
         path = await first.path()

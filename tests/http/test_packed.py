@@ -58,7 +58,7 @@ async def test_the_documentation_is_light_on_the_wire(house: TestHouse, path: st
     assert len(whole.content) > 3 * int(head.headers["content-length"])
 
 
-async def test_files_of_the_payer_s_pages_are_small_and_their_pages_are_as_they_are(house: TestHouse) -> None:
+async def test_payer_page_files_are_compressed_and_pages_are_not(house: TestHouse) -> None:
     """A page names what is its payer's alone, and so is never compressed beside what comes from outside."""
     answer = await page_of(house, await house.created())
     assert "content-encoding" not in answer.headers

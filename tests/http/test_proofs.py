@@ -97,7 +97,7 @@ async def test_without_its_content_type_the_body_is_not_read(exchange: Exchange)
     assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_a_foreign_payment_one_of_the_other_mode_and_an_unknown_one_are_not_found(exchange: Exchange) -> None:
+async def test_foreign_other_mode_and_unknown_payments_are_not_found(exchange: Exchange) -> None:
     payment_id, another = await exchange.paid(), await exchange.another_merchant()
     cases: list[tuple[str, dict[str, Any]]] = [
         (payment_id, {"merchant": another}),
@@ -138,7 +138,7 @@ async def test_a_hash_is_taken_in_paid_and_settled_only(exchange: Exchange, stat
     assert (await exchange.read(payment_id)).status_code == 200
 
 
-async def test_terminals_that_are_switched_off_keep_taking_proofs_of_their_payments(exchange: Exchange) -> None:
+async def test_disabled_terminals_still_take_proofs_of_their_payments(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     await exchange.set(terminals="false")
     assert (await exchange.submit(payment_id))["status"] == "accepted"

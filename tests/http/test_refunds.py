@@ -186,7 +186,7 @@ async def test_the_eleventh_application_ever_is_refused(refunds: RefundHouse) ->
     assert told(await refunds.post({"payment_id": payment_id})) == (409, "LIMIT_PER_PAYMENT")
 
 
-async def test_where_credit_follows_receipt_a_part_is_refunded_only_after_settlement(refunds: RefundHouse) -> None:
+async def test_partial_refund_waits_for_settlement_if_credit_follows_receipt(refunds: RefundHouse) -> None:
     terminal = await terminals.create_terminal(
         refunds.ports, refunds.house.account.account_id, TerminalWish(label="Any", credit_follows_receipt=True)
     )

@@ -86,7 +86,7 @@ async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched)
     assert (await watched.listed("live"))["data"] == []
 
 
-async def test_a_request_is_of_when_it_was_answered_and_not_of_when_it_is_written(watched: Watched) -> None:
+async def test_request_is_logged_at_its_answer_time_and_not_its_write_time(watched: Watched) -> None:
     now = watched.house.clock.monotonic()
     of = watched.house.account.account_id, Mode.TEST
     watched.log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now - 0.25, now + 7.5, "r"))

@@ -38,7 +38,7 @@ def test_a_router_is_registered_as_it_is_and_not_as_a_copy() -> None:
     assert (inner.owner, outer.owner) == (outer, app)
 
 
-async def test_what_answers_pages_is_made_once_at_the_first_of_them_off_the_loop_and_knows_of_no_request(
+async def test_page_application_is_made_once_off_the_loop_without_a_request(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[tuple[bool, str]] = []
@@ -60,7 +60,7 @@ async def test_what_answers_pages_is_made_once_at_the_first_of_them_off_the_loop
     assert made == [(False, "nobody")]
 
 
-async def test_who_gives_up_the_first_page_while_it_is_made_leaves_the_next_one_whole(
+async def test_cancelled_first_page_leaves_the_next_one_whole(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, began, may_end = framework.framework, threading.Event(), threading.Event()

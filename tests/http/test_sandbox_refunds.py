@@ -90,7 +90,7 @@ async def test_the_sandbox_takes_no_money_that_is_not_there(refunds: RefundHouse
     assert (await refunds.simulate(refund_id, "completed")).json()["status"] == "completed"
 
 
-async def test_while_the_bank_is_silent_the_sandbox_says_so_and_the_worker_finds_the_end(refunds: RefundHouse) -> None:
+async def test_sandbox_reports_a_silent_bank_and_the_worker_finds_the_outcome(refunds: RefundHouse) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     refunds.house.script.refund.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     assert told(await refunds.simulate(refund_id, "failed")) == (503, "PROVIDER_UNAVAILABLE")

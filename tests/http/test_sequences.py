@@ -111,7 +111,7 @@ async def test_a_gateway_s_events_are_counted_for_each_account(house: TestHouse)
     assert await numbers(house) == {GATEWAY: [1, 2, 3, 4], f"{later} {GATEWAY}": [1, 2, 3]}
 
 
-async def test_a_count_goes_on_after_test_data_is_forgotten_and_after_one_who_does_not_count(house: TestHouse) -> None:
+async def test_sequence_continues_after_forgetting_and_an_uncounted_event(house: TestHouse) -> None:
     """A program from before the counts, beside this one, tells by the sequence of all."""
     await pretend(house, "down")
     for number in (2, 3):

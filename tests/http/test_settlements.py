@@ -243,7 +243,7 @@ async def test_refunds_before_settlement_have_a_line_each_and_no_fee_on_them(ope
     assert (payment["status"], payment["amount_usdt"]) == ("settled", "0.52421945")
 
 
-async def test_a_refund_that_fails_after_the_settlement_is_a_correction_of_the_next(open_: RefundHouse) -> None:
+async def test_refund_that_fails_after_settlement_corrects_the_next_one(open_: RefundHouse) -> None:
     payment_id = await open_.paid("100.00")
     refund_id = await open_.apply(payment_id, "40.00")
     await open_.house.work(2)
@@ -268,7 +268,7 @@ async def test_a_refund_that_fails_after_the_settlement_is_a_correction_of_the_n
     )
 
 
-async def test_a_payment_that_a_refund_under_way_holds_whole_is_settled_when_it_fails(open_: RefundHouse) -> None:
+async def test_payment_wholly_held_by_a_refund_is_settled_when_the_refund_fails(open_: RefundHouse) -> None:
     payment_id = await open_.paid("100.00")
     refund_id = await open_.apply(payment_id)
     await open_.house.work(2)
@@ -278,7 +278,7 @@ async def test_a_payment_that_a_refund_under_way_holds_whole_is_settled_when_it_
     assert (await settle(open_))["amount_rub"] == "100.00"
 
 
-async def test_however_many_payments_are_held_whole_those_behind_them_are_settled(
+async def test_payments_behind_many_wholly_held_ones_are_settled(
     open_: RefundHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch takes every payment that is due (docs/settlement.md "When")."""

@@ -82,7 +82,7 @@ async def test_existing_payments_of_a_disabled_shop_history_and_filter_go_on(hou
     assert (await house.get(f"/payments/{second['id']}")).json()["status"] == "expired"
 
 
-async def test_a_shop_without_a_markup_takes_no_payment_and_the_refusal_locks_no_key(house: TestHouse) -> None:
+async def test_shop_without_markup_takes_no_payment_and_locks_no_key(house: TestHouse) -> None:
     plain, key = await shops.create_shop(house.ports, house.account.account_id, "Plain"), str(uuid4())
     refused = await house.create({"shop_id": plain.id}, key=key)
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "SHOP_MARKUP_NOT_SET")

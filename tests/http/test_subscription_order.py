@@ -144,7 +144,7 @@ async def test_foreign_and_unknown_ones_are_not_found_everywhere(house: TestHous
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "SUBSCRIPTION_NOT_FOUND")
 
 
-async def test_patch_refuses_the_body_before_the_state_and_the_state_before_amounts(house: TestHouse) -> None:
+async def test_patch_refuses_by_body_then_state_then_amounts(house: TestHouse) -> None:
     made = await bound(house)
     await call(house, made["id"], "cancel")
     path = f"/api/v1/subscriptions/{made['id']}"

@@ -55,7 +55,7 @@ async def test_what_happens_meanwhile_waits_and_leaves_in_order_once_it_is_on(ho
     assert len(sent_to(house, URL)) == 3
 
 
-async def test_what_was_pending_is_held_and_begins_a_new_ladder_behind_a_closed_breaker(house: TestHouse) -> None:
+async def test_pending_webhooks_are_held_and_restart_with_a_closed_breaker(house: TestHouse) -> None:
     endpoint_id = (await made(house))["id"]
     by_address(house, {URL: AWAY})
     for _ in range(3):
@@ -115,7 +115,7 @@ async def test_one_that_is_off_can_be_tested_changed_sent_to_again_and_deleted(h
     assert await everything(house.ports, EndpointDelivery) == []
 
 
-async def test_a_webhook_that_is_under_way_when_it_is_switched_off_is_not_sent_twice(house: TestHouse) -> None:
+async def test_webhook_in_flight_at_the_switch_off_is_not_sent_twice(house: TestHouse) -> None:
     """Its failure waits as all else does."""
     endpoint_id = (await made(house))["id"]
     plain = house.postman.send

@@ -96,7 +96,7 @@ async def test_another_content_type_than_granted_is_refused(
 
 
 @pytest.mark.parametrize("content", [PNG, PDF, b"<svg onload=alert(1)>", b"", b"\xff", b"\xff\xd8", b"\x00" + JPEG])
-async def test_content_of_another_kind_is_refused_and_the_address_may_be_used_again(
+async def test_wrong_content_type_is_refused_and_the_address_stays_usable(
     kyc: KycHouse, tmp_path: Path, content: bytes
 ) -> None:
     grant = await kyc.grant("image/jpeg")
@@ -274,9 +274,7 @@ async def test_a_folder_that_cannot_be_written_is_told_and_is_no_500(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_documents_go_a_day_after_they_were_granted_or_their_check_was_decided(
-    kyc: KycHouse, tmp_path: Path
-) -> None:
+async def test_documents_are_deleted_a_day_after_their_grant_or_decision(kyc: KycHouse, tmp_path: Path) -> None:
     await kyc.uploaded()
     body = await kyc.documents()
     await kyc.register(body)

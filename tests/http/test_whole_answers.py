@@ -137,7 +137,7 @@ async def test_a_client_that_does_not_read_is_waited_for() -> None:
     assert (len(transport.written), transport.closed) == (1, False)
 
 
-async def test_a_server_that_leaves_meanwhile_closes_the_connection_behind_the_answer() -> None:
+async def test_stopping_server_closes_the_connection_after_the_answer() -> None:
     transport, cycle, answering = ask(ANSWERS["whole"][0], whole=True)
     cycle.flow.pause_writing()
     task = asyncio.create_task(answering)

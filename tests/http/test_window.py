@@ -16,7 +16,7 @@ from tests.windows import FACES, Page, page_of, store, with_face
 S = PaymentStatus
 
 
-async def test_the_link_of_a_new_payment_shows_shop_amount_description_qr_and_bank_button(house: TestHouse) -> None:
+async def test_new_payments_link_shows_shop_amount_description_qr_and_button(house: TestHouse) -> None:
     await shops.rename_shop(house.ports, house.account.default_shop_id, "Coffee House")
     payment = await house.created({"amount_rub": "1234.50", "description": "Two cups"})
     response = await house.http.get(payment["payment_url"], headers={"Accept-Language": "en"})

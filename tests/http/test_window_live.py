@@ -81,7 +81,7 @@ async def test_a_stream_tells_the_state_at_once_and_each_change_within_a_second(
     assert streams.open == 0
 
 
-async def test_a_stream_tells_that_the_deadline_has_passed_and_waits_for_late_money(house: TestHouse) -> None:
+async def test_stream_reports_the_passed_deadline_and_waits_for_late_money(house: TestHouse) -> None:
     payment = await house.created()
     listener = await listening(house, payment, WindowStreams())
     await house.clock.advance(15 * 60)

@@ -77,7 +77,7 @@ async def test_nothing_is_played_while_the_bank_has_not_answered(house: TestHous
     assert (await status(house, payment))["status"] == "pending"
 
 
-async def test_the_panel_is_marked_as_test_mode_and_live_payments_say_that_the_bank_is_simulated(
+async def test_panel_is_marked_as_test_and_live_pages_name_the_simulated_bank(
     house: TestHouse,
 ) -> None:
     """A fresh installation runs live mode on simulators too."""

@@ -89,7 +89,7 @@ async def returns(house: TestHouse, payment: dict[str, Any]) -> tuple[str | None
     return (buttons[0] if buttons else None), page.main.get("data-return")
 
 
-async def test_the_shop_s_return_address_goes_before_the_account_s_and_none_means_no_button(house: TestHouse) -> None:
+async def test_return_button_prefers_the_shops_address_over_the_accounts(house: TestHouse) -> None:
     """The shop's address, else the account's; without one no button (docs/window.md "Back to the shop")."""
     payment = await with_face(house, "paid")
     assert await returns(house, payment) == (None, None)

@@ -114,7 +114,7 @@ def test_first(cambist_sandbox):
 """
 
 
-def test_the_modules_of_the_service_are_not_compiled_anew_for_their_asserts(tmp_path: Path) -> None:
+def test_service_modules_are_not_recompiled_for_their_asserts(tmp_path: Path) -> None:
     """pytest rewrites all packages that bring a plugin, each time if it cannot write its cache, which takes a second
     and more. Modules that others import later are theirs to have rewritten."""
     (tmp_path / "test_it.py").write_text(ASSERTS)

@@ -496,7 +496,7 @@ class TestPayment:
             [line] = [each.getMessage() for each in caplog.records if "odd text" in each.getMessage()]
             assert line.endswith("invoice_state: odd text: cleaned, the rest of the answer counts: payer_name")
 
-    async def test_an_invoice_that_cannot_be_is_an_unknown_outcome_that_is_asked_about(self) -> None:
+    async def test_impossible_invoice_is_an_unknown_outcome_and_is_polled(self) -> None:
         async with open_test_house(test_banks=("simulator-asked",)) as house:
             [name] = house.ports.banks.order["test"]
             bank = inside(house.ports.banks.named(name))

@@ -90,7 +90,7 @@ async def asking() -> AsyncIterator[Asking]:
     await asyncio.gather(*made.tasks, return_exceptions=True)
 
 
-async def test_of_a_provider_that_hangs_no_more_calls_are_under_way_than_it_has_permits(asking: Asking) -> None:
+async def test_hanging_provider_has_at_most_as_many_calls_as_permits(asking: Asking) -> None:
     await asking.ask(CALLS)
     await asking.clock.advance(SLOW)
     await asking.ask(10)
@@ -316,7 +316,7 @@ class TestWorker:
             await self.advance(house, LIMIT)
             await working
 
-    async def test_its_gateway_is_down_for_not_answering_once_its_calls_were_given_up(self) -> None:
+    async def test_gateway_is_down_as_not_answering_after_abandoned_calls(self) -> None:
         async with open_test_house() as house:
             [live] = house.ports.banks.order["live"]
             for _ in range(20):

@@ -194,7 +194,7 @@ class TestUploads:
         assert not await put(files, place, JPEG, b"\xff\xd8\xff another")
         assert [part async for part in files.read(KEY)] == [FACE]
 
-    async def test_without_it_a_front_end_that_sends_the_header_overwrites_nothing_all_the_same(
+    async def test_header_from_a_front_end_prevents_overwriting_without_the_setting(
         self, make: Make, bucket: FakeS3, clock: VirtualClock
     ) -> None:
         """A header that is not signed may be sent, and counts."""

@@ -49,7 +49,7 @@ def leaves_nothing(place: Installation) -> bool:
     return not list(Path(place.environ["TMPDIR"]).iterdir()) and not place.settings.data_dir.exists()
 
 
-def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook_and_the_balance(place: Installation) -> None:
+def test_demo_prints_a_payment_from_creation_to_webhook_and_balance(place: Installation) -> None:
     """A fresh data folder, a demo account, a narrated tour over real HTTP; it exits 0 (docs/cli.md "Serving")."""
     place.loaded_anew = True
     outcome = place.call("demo")

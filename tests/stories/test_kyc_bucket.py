@@ -40,7 +40,7 @@ def settings(sumsub: FakeSumsub, bucket: FakeS3) -> Settings:
     return Settings(database_url="memory://", port=0, kyc="sumsub", files="s3", providers=providers)
 
 
-async def test_documents_go_to_the_bucket_by_addresses_of_single_use_and_on_to_the_verifier(browser: Browser) -> None:
+async def test_documents_reach_bucket_and_verifier_by_single_use_addresses(browser: Browser) -> None:
     clock, phone, selfie = SystemClock(), "+79001234701", JPEG + bytes(2_000_000)
     async with (
         FakeSumsub(clock.now) as sumsub,

@@ -198,7 +198,7 @@ def test_whatever_happens_the_books_agree(history: list[tuple[Any, ...]]) -> Non
     asyncio.run(live_through(history))
 
 
-async def test_a_refund_before_settlement_lowers_what_waits_and_no_fee_was_taken_yet(house: TestHouse) -> None:
+async def test_refund_before_settlement_lowers_the_pending_sum_without_a_fee(house: TestHouse) -> None:
     """Before settlement a refund lowers `pending_rub` (docs/refunds.md "The money")."""
     story = History(house)
     await story.begin()

@@ -107,7 +107,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             yield world
 
 
-async def test_a_client_is_verified_by_documents_once_sumsub_posts_that_it_decided(world: World) -> None:
+async def test_client_is_verified_by_documents_after_sumsubs_notification(world: World) -> None:
     phone = "+79001234601"
     assert (await world.check(phone))["status"] == "required"
     body = {

@@ -177,7 +177,7 @@ async def test_an_address_that_is_never_posted_to_is_blocked() -> None:
         assert {each.answer for each in await merchant.attempts()} == {"blocked"}
 
 
-async def test_the_breaker_is_walked_exactly_against_a_dead_receiver_and_drains_when_it_is_back() -> None:
+async def test_breaker_probes_a_dead_receiver_on_time_and_drains_on_recovery() -> None:
     async with Receiver() as receiver, shop(receiver.url) as merchant:
         receiver.answer_with(reset())
         ids = await merchant.happen(5)

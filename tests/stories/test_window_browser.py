@@ -123,9 +123,7 @@ async def payer(browser: Browser, shop: Shop) -> AsyncIterator[Payer]:
     assert [tab.complaints for tab in person.tabs] == [[]] * len(person.tabs)
 
 
-async def test_paid_in_one_tab_the_other_turns_without_a_reload_and_returns_to_the_shop(
-    shop: Shop, payer: Payer
-) -> None:
+async def test_payment_in_one_tab_updates_the_other_without_a_reload(shop: Shop, payer: Payer) -> None:
     """The window counts 5 seconds after success and returns the payer (docs/window.md "Back to the shop")."""
     payment = await shop.sells()
     watching = await payer.opens(payment, stopped_at="2031-05-05T00:00:00Z")
@@ -207,7 +205,7 @@ async def test_where_streams_do_not_pass_the_page_polls(shop: Shop, payer: Payer
     tab.complaints.clear()
 
 
-async def test_an_open_page_stays_while_its_network_asks_too_much_and_then_goes_on(shop: Shop, payer: Payer) -> None:
+async def test_open_page_survives_a_rate_limit_of_its_network(shop: Shop, payer: Payer) -> None:
     payment = await shop.sells()
     tab = await payer.opens(payment)
     await tab.shows("Pay by SBP")
@@ -230,9 +228,7 @@ async def test_an_open_page_stays_while_its_network_asks_too_much_and_then_goes_
     tab.complaints.clear()
 
 
-async def test_a_payer_without_a_connection_is_told_so_and_sees_the_end_when_it_is_back(
-    shop: Shop, payer: Payer
-) -> None:
+async def test_offline_payer_sees_a_notice_and_later_the_outcome(shop: Shop, payer: Payer) -> None:
     """docs/window.md "What it shows"."""
     payment = await shop.sells()
     tab = await payer.opens(payment)
@@ -330,9 +326,7 @@ async def test_on_a_desktop_the_qr_is_large_at_once(shop: Shop, payer: Payer) ->
     assert await tab.page.evaluate("document.documentElement.lang") == "ru"
 
 
-async def test_a_subscription_confirmed_in_one_tab_turns_the_other_and_returns_to_the_shop(
-    shop: Shop, payer: Payer
-) -> None:
+async def test_subscription_confirmed_in_one_tab_updates_the_other(shop: Shop, payer: Payer) -> None:
     """A button, and the way back by itself after 5 seconds (docs/window.md "Subscriptions")."""
     made = await shop.subscribes()
     watching = await payer.opens(made, stopped_at="2031-05-05T00:00:00Z")
@@ -348,9 +342,7 @@ async def test_a_subscription_confirmed_in_one_tab_turns_the_other_and_returns_t
     await watching.page.wait_for_url(shop.back)
 
 
-async def test_a_changed_amount_turns_the_open_page_and_a_press_by_keyboard_takes_the_new_one(
-    shop: Shop, payer: Payer
-) -> None:
+async def test_changed_amount_updates_the_open_page_and_a_key_press_accepts_it(shop: Shop, payer: Payer) -> None:
     """The QR that is out is withdrawn, and no page goes on showing it (docs/window.md "Subscriptions")."""
     made = await shop.subscribes()
     tab = await payer.opens(made)

@@ -261,7 +261,7 @@ async def test_a_scrape_answers_while_the_storage_is_away(
     assert read == {"cambist_up", "cambist_signs_age_seconds"}, "what cannot be read is absent, not old"
 
 
-async def test_a_question_that_hangs_even_in_being_cancelled_is_left_alone_and_asked_once(
+async def test_probe_that_ignores_cancellation_is_abandoned_and_asked_once(
     house: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, over = 0, asyncio.Event()

@@ -148,9 +148,7 @@ async def test_a_limit_before_the_applicant_is_made_began_nothing_for_certain(be
 
 
 @pytest.mark.parametrize("call", ["/idDoc", "/status/pending"])
-async def test_an_applicant_that_is_taken_away_while_documents_are_handed_in_failed(
-    bench: SumsubBench, call: str
-) -> None:
+async def test_deletion_of_an_applicant_fails_the_upload_under_way(bench: SumsubBench, call: str) -> None:
     """Somebody deletes the applicant in the cabinet. The repeated call finds it gone, so the client registers anew."""
 
     def gone(request: ProviderRequest) -> bool:

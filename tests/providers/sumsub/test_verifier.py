@@ -65,7 +65,7 @@ def test_of_a_complaint_only_what_is_no_person_s_is_told() -> None:
     assert str(Complaint(error_name="Ivan Petrov", correlation_id="+79001234567")) == "no code"
 
 
-async def test_documents_are_handed_in_by_their_types_and_country_and_then_reviewed() -> None:
+async def test_documents_are_sent_by_type_and_country_and_then_reviewed() -> None:
     async with open_bench(level="with address & more", country="KAZ", document="ID_CARD") as bench:
         begun = await bench.verifier.register(bench.request(documents=(*bench.documents, ADDRESS)))
         applicant = bench.fake.world.named(OPERATION)
@@ -114,7 +114,7 @@ async def test_who_was_approved_and_is_refused_later_failed(bench: SumsubBench, 
     assert (turned.status, turned.level, turned.passport) == (S.FAILED, 0, D.FAILED)
 
 
-async def test_the_form_s_address_is_made_anew_before_it_ends_and_not_at_every_look(bench: SumsubBench) -> None:
+async def test_form_address_is_renewed_before_it_expires_and_not_at_every_poll(bench: SumsubBench) -> None:
     begun = await bench.verifier.register(bench.request(redirect=True))
     for _ in range(3):
         assert (await bench.verifier.check_state(begun.reference)).form_url == begun.form_url
@@ -198,7 +198,7 @@ async def test_an_applicant_that_was_taken_away_before_it_was_decided_failed(ben
     assert found.status is S.FAILED
 
 
-async def test_an_applicant_that_is_taken_away_after_it_was_approved_changes_nothing(bench: SumsubBench) -> None:
+async def test_deletion_of_an_approved_applicant_changes_nothing(bench: SumsubBench) -> None:
     begun = await bench.verifier.register(bench.request())
     bench.fake.decide(OPERATION, "GREEN")
     await bench.verifier.check_state(begun.reference)

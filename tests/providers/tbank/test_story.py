@@ -73,7 +73,7 @@ async def test_payer_who_tries_again_after_a_rejection_has_paid(story: Story) ->
     assert (await story.get(f"/payments/{made['id']}"))["status"] == "paid"
 
 
-async def test_rejected_payment_fails_at_its_deadline_and_late_money_waits_in_suspense(story: Story) -> None:
+async def test_rejected_payment_fails_at_its_deadline_and_late_money_is_suspense(story: Story) -> None:
     made = await story.post("/payments", {"amount_rub": "490.00"})
     there = story.fake.payment(made["id"].removeprefix("pay_"))
     story.fake.books.reject(there)

@@ -143,9 +143,7 @@ class TestPayments:
         assert window is not None
         assert window < timedelta(hours=24)
 
-    async def test_the_same_operation_with_another_amount_is_asked_for_and_not_refused(
-        self, bench: YooKassaBench
-    ) -> None:
+    async def test_operation_with_another_amount_is_searched_and_not_refused(self, bench: YooKassaBench) -> None:
         """The first one is there: a refusal would let another bank be tried."""
         await bench.banks[0].create_invoice(bench.request(PAY))
         with pytest.raises(OutcomeUnknown):

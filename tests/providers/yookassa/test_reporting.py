@@ -135,7 +135,7 @@ class TestLists:
             await listed(bench, whose="acc_4")
         await bank.close()
 
-    async def test_without_a_shop_or_a_gateway_of_its_own_the_installation_has_no_list(
+    async def test_installation_without_own_shop_or_gateway_has_no_list(
         self, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         merchants = {"acc_2": Shop(id=SHOP, key=KEY, owner="acc_2")}
