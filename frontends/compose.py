@@ -11,6 +11,7 @@ from ..adapters.clock import ShiftingClock, SystemClock, VirtualClock
 from ..adapters.counters.memory import MemoryCounters
 from ..adapters.files.local import LocalFiles
 from ..adapters.ids import SeededIds, SystemIds
+from ..adapters.passkeys.webauthn import WebauthnPasskeys
 from ..adapters.passwords.argon2 import Argon2Passwords
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
@@ -149,6 +150,7 @@ async def open_house(
             urls=urls,
             alarms=providers.alarms(),
             passwords=Argon2Passwords(),
+            passkeys=WebauthnPasskeys(urls.app_url),
             mailer=providers.mailer,
             test_data_days=settings.test_data_days,
             four_eyes=FourEyes(

@@ -16,6 +16,7 @@ from .files import FileStore
 from .kyc import KycVerifier
 from .mailer import Mailer
 from .notifier import Notifier
+from .passkeys import PasskeyVerifier
 from .passwords import PasswordHasher
 from .payouts import Senders
 from .queue import Queue
@@ -70,6 +71,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     urls: Urls
     passwords: PasswordHasher
+    passkeys: PasskeyVerifier
     mailer: Mailer | None = None
     """Sends letters to merchants' people; None: e-mail is not connected, and links are shown to operators instead."""
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)

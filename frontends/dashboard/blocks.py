@@ -116,6 +116,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     """`danger` for what cannot be undone."""
     is_row: bool = False
     """Whether the fields stand side by side."""
+    passkey: str = ""
+    """`create` or `get`: the browser's answer to `options` goes into the field `reply`; hidden without script."""
+    options: str = ""
     kind: str = "form"
 
 

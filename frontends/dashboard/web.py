@@ -191,6 +191,11 @@ class Ask:
         bound = self.signed_in.session.id if self.signed_in is not None else self._pre_session()
         return _csrf_of(self.ports, bound)
 
+    @property
+    def browser(self) -> str:
+        """The browser before the sign-in, to which a passkey's challenge is bound."""
+        return self._pre_session()
+
     def _pre_session(self) -> str:
         token = self.cookie(PRE_SESSION)
         if not token:

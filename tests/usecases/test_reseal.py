@@ -51,6 +51,7 @@ NOT_SEALED = {
     "Upload.holder": "a digest under the pepper",
     "Operator.digest": "a digest under the pepper",
     "User.email_digest": "a digest under the pepper",
+    "Passkey.public_key": "a public key",
     "User.recovery": "digests of random codes",
     "Invitation.email_digest": "a digest under the pepper",
     "Invitation.token_digest": "a digest of a random token",

@@ -36,7 +36,16 @@ from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.suspense import Suspense
 from ....core.domain.payments.tallies import Tally, Turnover
 from ....core.domain.people.guesses import GuessCount
-from ....core.domain.people.people import Invitation, Letter, Membership, ResetToken, Session, User
+from ....core.domain.people.people import (
+    Invitation,
+    Letter,
+    Membership,
+    Passkey,
+    ResetToken,
+    Session,
+    UsedChallenge,
+    User,
+)
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
 from ....core.domain.settlement.rates import KnownRate
@@ -303,6 +312,8 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     Table(Session, "sessions", indexes=(("user_id", "created_at", "id"), ("seen_at", "id")), narrow=True),
     Table(ResetToken, "reset_tokens", indexes=(("user_id", "id"),), narrow=True),
+    Table(Passkey, "passkeys", indexes=(("user_id", "id"),), narrow=True),
+    Table(UsedChallenge, "used_challenges", indexes=(("expires_at", "id"),), narrow=True),
     Table(GuessCount, "guess_counts", narrow=True),
     Table(Letter, "letters", narrow=True),
     # Few operator actions wait for a second operator. The audit log also records the outcome of the others.

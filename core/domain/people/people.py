@@ -194,3 +194,36 @@ def idle_limit(role: Role) -> timedelta:
 def absolute_limit(role: Role) -> timedelta:
     """Return how long a session of this role may last."""
     return timedelta(hours=12) if role in MONEY_ROLES else timedelta(days=7)
+
+
+PASSKEYS_MOST = 20
+PASSKEY_NAME_LONGEST = 60
+
+
+class Passkey(Masked, frozen=True, kw_only=True):
+    """A passkey of a person."""
+
+    _shown = ("user_id", "name", "created_at")
+
+    id: str
+    """The credential's id, in base64url."""
+    user_id: str
+    rp_id: str
+    """The host at which it was made; it works nowhere else."""
+    public_key: bytes
+    sign_count: int
+    """Last counter that it sent; passkeys on several devices always send 0."""
+    name: str
+    is_synced: bool
+    created_at: datetime
+    used_at: datetime | None = None
+    version: int = 0
+
+
+class UsedChallenge(msgspec.Struct, frozen=True, kw_only=True):
+    """Mark of a passkey challenge that was answered, rightly or not: it counts once."""
+
+    id: str
+    """Digest of the challenge."""
+    expires_at: datetime
+    version: int = 0

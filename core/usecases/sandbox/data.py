@@ -43,7 +43,7 @@ from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
 from ...domain.people.guesses import GuessCount
-from ...domain.people.people import Invitation, Letter, Membership, ResetToken, Session, User
+from ...domain.people.people import Invitation, Letter, Membership, Passkey, ResetToken, Session, UsedChallenge, User
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import KnownRate
@@ -198,6 +198,8 @@ STAYS: Mapping[type[Any], str] = {
     Invitation: "an invitation to both modes",
     Session: "a signed-in browser; it ends by itself",
     ResetToken: "a person's link; it ends by itself",
+    Passkey: "a person's means to sign in",
+    UsedChallenge: "guards the sign-in",
     GuessCount: "guards the sign-in",
     Letter: "a letter to a person, which is sent within hours",
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",

@@ -16,6 +16,7 @@ from ....core.usecases.people.factors import (
 )
 from ....core.usecases.people.invitations import invite, list_invitations, revoke_invitation
 from ....core.usecases.people.members import Member, change_member, list_members, remove_member
+from ....core.usecases.people.passkeys import add_passkey, creation_options, list_passkeys, remove_passkey
 from ....core.usecases.people.sessions import end_other_sessions, end_session, list_sessions
 from ....core.usecases.people.users import email_of
 from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Picture, Pre, Table, Value
@@ -84,6 +85,21 @@ add(
             "Храните эти коды отдельно от телефона: каждый один раз заменит код из приложения.",
         ),
         "profile.codes.new": ("Create new recovery codes", "Создать новые запасные коды"),
+        "passkeys": ("Passkeys", "Ключи доступа"),
+        "passkey.new": ("New passkey", "Новый ключ доступа"),
+        "passkey.add": ("Add a passkey", "Добавить ключ доступа"),
+        "passkey.remove": ("Remove the passkey", "Удалить ключ доступа"),
+        "passkey.where": ("Where", "Где"),
+        "passkey.synced": ("on several devices", "на нескольких устройствах"),
+        "passkey.single": ("only on this device: add a second one", "только на этом устройстве: добавьте второй"),
+        "passkey.none": (
+            "None yet. A passkey replaces password and code.",
+            "Пока нет. Ключ доступа заменяет пароль и код.",
+        ),
+        "passkey.address": (
+            "Passkeys need a name in the address of the dashboard; browsers offer none at an IP address.",
+            "Ключам доступа нужно имя в адресе кабинета: на IP-адресе браузеры их не предлагают.",
+        ),
         "profile.sessions": ("Sessions", "Сеансы"),
         "profile.device": ("Browser", "Браузер"),
         "profile.network": ("Network", "Сеть"),
@@ -317,6 +333,7 @@ async def profile(ask: Ask) -> Page:
     else:
         begin = ask.t("profile.app.begin")
         blocks.append(Form(action=ask.to("/profile/app"), fields=[], submit=begin, title=ask.t("profile.app")))
+    blocks += await _passkeys(ask)
     blocks.append(
         Table(
             title=ask.t("profile.sessions"),
@@ -341,6 +358,64 @@ async def profile(ask: Ask) -> Page:
         Form(action=ask.to("/logout"), fields=[], submit=ask.t("logout")),
     ]
     return Page(ask.t("profile"), blocks)
+
+
+async def _passkeys(ask: Ask) -> list[Block]:
+    options = await creation_options(ask.ports, ask.actor)
+    if options is None:
+        return [Note(ask.t("passkey.address"), "plain")]
+    found = await list_passkeys(ask.ports, ask.actor.user.id)
+    title = ask.t("passkeys")
+    blocks: list[Block] = [
+        Table(
+            title=title,
+            caption=title,
+            columns=[
+                Column(ask.t("name")),
+                Column(ask.t("passkey.where")),
+                Column(ask.t("created")),
+                Column(ask.t("key.used")),
+            ],
+            rows=[
+                [
+                    each.name,
+                    ask.t("passkey.synced" if each.is_synced else "passkey.single"),
+                    ask.at(each.created_at),
+                    ask.at(each.used_at),
+                ]
+                for each in found
+            ],
+            empty=ask.t("passkey.none"),
+        ),
+        Form(
+            action=ask.to("/profile/passkeys"),
+            fields=[Field(name="name", label=ask.t("name"), maxlength=60)],
+            submit=ask.t("passkey.add"),
+            title=ask.t("passkey.new"),
+            passkey="create",
+            options=options,
+        ),
+    ]
+    blocks += [
+        Form(
+            action=ask.to("/profile/passkeys/remove"),
+            fields=[Field(name="passkey", type="hidden", value=each.id)],
+            submit=f"{ask.t('passkey.remove')}: {each.name}",
+            tone="danger",
+        )
+        for each in found
+    ]
+    return blocks
+
+
+async def new_passkey(ask: Ask) -> Redirect:
+    await add_passkey(ask.ports, ask.actor, ask.secret("reply"), ask.value("name"))
+    return Redirect("/profile", {"done": "created"})
+
+
+async def drop_passkey(ask: Ask) -> Redirect:
+    await remove_passkey(ask.ports, ask.actor, ask.value("passkey"))
+    return Redirect("/profile", {"done": "removed"})
 
 
 def _session(ask: Ask, each: Session) -> list[Value]:
@@ -434,6 +509,8 @@ PEOPLE = (
     post("/profile/app/confirm", confirm_app, retry="/profile/app"),
     post("/profile/app/remove", remove_app, retry="/profile"),
     post("/profile/codes", new_codes, retry="/profile"),
+    post("/profile/passkeys", new_passkey, retry="/profile"),
+    post("/profile/passkeys/remove", drop_passkey, retry="/profile"),
     post("/profile/sessions/end", end_others, retry="/profile"),
     post("/profile/session", end_one, retry="/profile"),
     post("/profile/language", language, retry="/profile"),

@@ -7,6 +7,7 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.errors import Refusal
 from ....core.domain.people.people import User
 from ....core.usecases.people.invitations import accept_invitation, show_invitation
+from ....core.usecases.people.passkeys import sign_in_by_passkey, sign_in_options
 from ....core.usecases.people.resets import is_reset_open, request_reset, reset_password
 from ....core.usecases.people.sessions import (
     change_session,
@@ -37,6 +38,11 @@ add(
         "login.password": ("Password", "Пароль"),
         "login.submit": ("Sign in", "Войти"),
         "login.forgot": ("Forgot your password?", "Забыли пароль?"),
+        "login.passkey": ("Sign in with a passkey", "Войти ключом доступа"),
+        "login.passkey.failed": (
+            "The passkey was not accepted: try again, or use your password.",
+            "Ключ доступа не принят: повторите или войдите с паролем.",
+        ),
         "login.code.title": ("Enter the code", "Введите код"),
         "login.code": ("Code", "Код"),
         "login.code.hint": (
@@ -147,9 +153,34 @@ def _login_page(ask: Ask, following: str, fault: str = "", status: int = 200) ->
     blocks: list[Block] = [] if not fault else [Note(fault, "bad")]
     blocks += [
         Form(action=ask.to("/login"), fields=fields, submit=ask.t("login.submit")),
+        *_passkey_form(ask, following),
         Note("", "plain", Link(ask.t("login.forgot"), ask.to("/reset"))),
     ]
     return Page(ask.t("login.title"), blocks, status=status, has_form=True)
+
+
+def _passkey_form(ask: Ask, following: str) -> list[Block]:
+    options = sign_in_options(ask.ports, ask.browser)
+    if options is None:
+        return []
+    return [
+        Form(
+            action=ask.to("/login/passkey"),
+            fields=[Field(name="next", type="hidden", value=following)],
+            submit=ask.t("login.passkey"),
+            passkey="get",
+            options=options,
+        )
+    ]
+
+
+async def log_in_by_passkey(ask: Ask) -> Page | Redirect:
+    following = ask.value("next")
+    try:
+        user = await sign_in_by_passkey(ask.ports, ask.secret("reply"), ask.browser)
+    except Refusal as refusal:
+        return _login_page(ask, following, ask.t("login.passkey.failed"), refusal.status)
+    return await _enter(ask, user, following, method="passkey")
 
 
 async def log_in(ask: Ask) -> Page | Redirect:
@@ -166,9 +197,9 @@ async def log_in(ask: Ask) -> Page | Redirect:
     return await _enter(ask, passed.user, following)
 
 
-async def _enter(ask: Ask, user: User, following: str) -> Redirect:
+async def _enter(ask: Ask, user: User, following: str, method: str = "password") -> Redirect:
     """Start the session. A new browser is reported to the person."""
-    new = await start_session(ask.ports, user.id, method="password", device=ask.device)
+    new = await start_session(ask.ports, user.id, method=method, device=ask.device)
     if not is_known_device(ask.ports, user.id, ask.cookie(DEVICE)):
         await warn_of_sign_in(ask.ports, user, ask.device.name, ask.device.network)
     ask.keep_session(new.token)
@@ -367,6 +398,7 @@ async def switch(ask: Ask) -> Redirect:
 SIGN_IN = (
     get("/login", login, is_public=True),
     post("/login", log_in, is_public=True, retry="/login"),
+    post("/login/passkey", log_in_by_passkey, is_public=True, retry="/login"),
     get("/login/code", code, is_public=True),
     post("/login/code", enter_code, is_public=True, retry="/login/code"),
     post("/logout", log_out),

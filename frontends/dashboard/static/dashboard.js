@@ -22,6 +22,28 @@ for (const form of document.querySelectorAll("form[method=post]")) {
   });
 }
 
+if (window.PublicKeyCredential && PublicKeyCredential.parseRequestOptionsFromJSON) {
+  for (const part of document.querySelectorAll("[data-needs=passkey]")) part.hidden = false;
+  for (const form of document.querySelectorAll("form[data-passkey]")) {
+    form.addEventListener("submit", async (event) => {
+      if (form.elements.reply.value) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      const options = JSON.parse(form.dataset.options);
+      try {
+        const credential = form.dataset.passkey === "create"
+          ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+          : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+        form.elements.reply.value = JSON.stringify(credential.toJSON());
+        form.submit();
+      } catch (error) {
+        // Cancelled, timed out, or known already: the person sees the browser's own message and may try again.
+        console.debug(error.name);
+      }
+    }, { capture: true });
+  }
+}
+
 const alert = document.querySelector("[role=alert]");
 if (alert) {
   alert.tabIndex = -1;
