@@ -18,7 +18,7 @@ from tests.tables import table
 
 PROMISED = (
     "quickstart", "concepts", "payments", "window", "subscriptions", "refunds", "exchanges", "kyc", "webhooks",
-    "payloads", "settlement", "states", "errors", "limits", "versioning", "client", "sandbox", "testing",
+    "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning", "client", "sandbox", "testing",
     "console",
 )  # fmt: skip
 """Pages that must exist in Russian: for merchants, their support staff and operators."""

@@ -21,7 +21,7 @@ RUSSIAN = "ru"
 GROUPS: Mapping[str, Sequence[str]] = {
     "start": ("quickstart", "concepts"),
     "money": ("payments", "window", "subscriptions", "refunds", "exchanges", "kyc"),
-    "events": ("webhooks", "payloads", "settlement", "states", "errors", "limits", "versioning"),
+    "events": ("webhooks", "dashboard", "payloads", "settlement", "states", "errors", "limits", "versioning"),
     "build": ("client", "sandbox", "testing"),
 }
 """The pages in reading order."""

@@ -1,0 +1,180 @@
+"""Merchants' people in a real browser, at a real service: they join, work and sign in again (docs/dashboard.md)."""
+
+import re
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from cambist.core.domain.people.roles import Role
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.people.invitations import invite
+from cambist.frontends.http.server import Running, listen, running
+from cambist.frontends.settings import Settings
+from tests.people_kit import PASSWORD
+from tests.stories.browsers import WatchedTab
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+PHONE = {"width": 360, "height": 740}
+DESKTOP = {"width": 1280, "height": 800}
+PAGES = (
+    *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/balance", "/payouts"),
+    *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
+    *("/shops", "/people", "/settings", "/audit", "/profile"),
+)
+
+
+class Company:
+    """A merchant's account at a running service."""
+
+    def __init__(self, service: Running, account: accounts.NewAccount) -> None:
+        self.service = service
+        self.account = account
+        self.app = service.house.settings.app_url
+
+    async def invited(self, role: Role) -> str:
+        """The link of a new invitation, in test mode."""
+        ports = self.service.house.ports
+        email = f"{role}-{uuid4().hex[:8]}@shop.example"
+        made = await invite(ports, self.account.account_id, email, role, live=False, language="en")
+        return made.link
+
+    async def pays(self) -> str:
+        """The id of a new paid payment."""
+        keys = {"X-Api-Key": self.account.test.api_key, "X-Api-Secret": self.account.test.api_secret}
+        async with httpx.AsyncClient(base_url=self.service.house.settings.base_url, headers=keys) as client:
+            body = {"amount_rub": "1490.00", "external_id": "order-1", "client_phone": "+79001234567"}
+            headers = {"Idempotency-Key": str(uuid4())}
+            payment = (await client.post("/api/v1/payments", json=body, headers=headers)).json()["id"]
+            await client.post(f"/api/v1/sandbox/payments/{payment}/simulate", json={"outcome": "paid"})
+        return str(payment)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def company() -> AsyncIterator[Company]:
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    settings = Settings(database_url="memory://", port=port, app_url=f"http://localhost:{port}")
+    async with running(settings, listener) as service:
+        account = await accounts.create_account(service.house.ports, "Coffee House")
+        await accounts.set_settings(service.house.ports, account.account_id, {"refunds": "true"})
+        yield Company(service, account)
+
+
+async def joined(browser: Browser, company: Company, role: Role, **options: object) -> tuple[Page, WatchedTab]:
+    """A page of a person who has just joined, with a watch on what the browser complains about."""
+    context = await browser.new_context(locale="en-US", viewport=DESKTOP, **options)  # type: ignore[arg-type]
+    page = await context.new_page()
+    watched = WatchedTab(page, company.app)
+    await page.goto(await company.invited(role))
+    await page.get_by_label("Choose a password").fill(PASSWORD)
+    await page.get_by_role("button", name="Join").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+    return page, watched
+
+
+async def test_support_refunds_an_order_on_a_phone(browser: Browser, company: Company) -> None:
+    payment = await company.pays()
+    page, watched = await joined(browser, company, Role.SUPPORT)
+    await page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # width and height
+    await page.goto(f"{company.app}/payments")
+    await page.get_by_text("Filter", exact=True).first.click()
+    await page.get_by_label("Order number or payment id").fill(payment)
+    await page.get_by_role("button", name="Filter").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Payment order-1")
+    await page.get_by_label("Amount, empty for all that is left").fill("90,50")
+    await page.get_by_role("button", name="Apply for a refund").click()
+    await expect(page.get_by_role("status")).to_have_text("Created.")
+    await expect(page.get_by_text("90.50")).to_be_visible()
+    assert watched.complaints == []
+    await page.context.close()
+
+
+async def test_passkey_signs_in_without_a_name(browser: Browser, company: Company) -> None:
+    page, watched = await joined(browser, company, Role.OWNER)
+    authenticator = await page.context.new_cdp_session(page)
+    await authenticator.send("WebAuthn.enable", {"enableUI": False})
+    options = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    await authenticator.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    await page.goto(f"{company.app}/profile")
+    await page.locator("form[data-passkey=create]").get_by_label("Name").fill("Laptop")
+    await page.get_by_role("button", name="Add a passkey").click()
+    await expect(page.get_by_role("cell", name="Laptop")).to_be_visible()
+    await page.get_by_role("button", name="Sign out").click()
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+    # The same answer a second time: the challenge counts once.
+    await page.goto(f"{company.app}/profile")
+    await page.get_by_role("button", name="Sign out").click()
+    replies: list[str] = []
+    page.on("request", lambda request: replies.append(request.post_data or "") if request.method == "POST" else None)
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+    [reply] = [each for each in replies if "reply=" in each]
+    again = await page.context.request.post(
+        f"{company.app}/login/passkey",
+        data=reply,
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"},
+    )
+    assert again.status in (401, 403)
+    assert [each for each in watched.complaints if "favicon" not in each] == []
+    await page.context.close()
+
+
+async def test_everything_works_without_script(browser: Browser, company: Company) -> None:
+    payment = await company.pays()
+    page, _ = await joined(browser, company, Role.OWNER, java_script_enabled=False)
+    await page.goto(f"{company.app}/payments/{payment}")
+    await page.get_by_label("Amount, empty for all that is left").fill("10")
+    await page.get_by_role("button", name="Apply for a refund").click()
+    await expect(page.get_by_role("status")).to_have_text("Created.")
+    await page.goto(f"{company.app}/shops")
+    await page.get_by_label("Name").fill("No script")
+    await page.get_by_role("button", name="Create the shop").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("No script")
+    await page.goto(f"{company.app}/login")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Home")
+    await page.context.close()
+
+
+@pytest.mark.parametrize("width", [320, 360, 1280])
+async def test_no_page_is_wider_than_the_screen(browser: Browser, company: Company, width: int) -> None:
+    await company.pays()
+    page, watched = await joined(browser, company, Role.OWNER)
+    await page.set_viewport_size({"width": width, "height": 800})
+    for path in PAGES:
+        for language in ("en", "ru"):
+            await page.goto(f"{company.app}{path}{'&' if '?' in path else '?'}lang={language}")
+            wide = await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+            assert not wide, f"{path} at {width}, {language}"
+    assert watched.complaints == []
+    await page.context.close()
+
+
+async def test_keyboard_reaches_the_content_at_once(browser: Browser, company: Company) -> None:
+    page, _ = await joined(browser, company, Role.VIEWER)
+    await page.goto(f"{company.app}/payments")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.className") == "skip"
+    await page.keyboard.press("Enter")
+    assert await page.evaluate("document.activeElement.id") == "main"
+    await page.context.close()
+
+
+async def test_test_mode_is_said_on_every_page(browser: Browser, company: Company) -> None:
+    page, _ = await joined(browser, company, Role.VIEWER)
+    for path in ("/home", "/payments", "/profile"):
+        await page.goto(f"{company.app}{path}")
+        await expect(page.get_by_text(re.compile("no real money moves"))).to_be_visible()
+    await page.context.close()
