@@ -67,6 +67,8 @@ def _faults_of_network(settings: Settings) -> list[str]:
         url: str = getattr(settings, name)
         if url.startswith("http://") and not is_near(url):
             faults.append(f"{name} is http: keys and payer data travel unencrypted")
+            if name == "app_url":
+                faults.append("app_url is http: browsers keep no session there, so the dashboard is not served")
     if settings.base_url.startswith("https://") and not settings.trusted_proxies:
         faults.append(
             "base_url is https, so a proxy stands before the service, but trusted_proxies is empty: all requests count "
