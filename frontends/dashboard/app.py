@@ -19,6 +19,7 @@ from ...core.usecases.test_clock import test_clock_of
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ..http.door.routing import Application, Router
+from ..http.door.streams import WindowStreams
 from ..http.packed import Packed, asset
 from ..http.payer.page_limit import PageLimit
 from ..http.payer.pages import Asked
@@ -36,6 +37,7 @@ from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
 from .pages.refunds import REFUNDS
 from .pages.sign_in import SIGN_IN
+from .pages.stream import STREAM
 from .pages.trade import TRADE
 from .rows import Page, Redirect, Row
 from .texts import LANGUAGES
@@ -44,16 +46,20 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *REFUNDS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE
+    *SIGN_IN, *HOME, *PAYMENTS, *REFUNDS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE, *STREAM
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
+_LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts"))
+"""Sections whose pages say that there is something new."""
 _PARAMETER = re.compile(r"\{[^}]+\}")
 
 
-def dashboard(ports: Ports, trusted_proxies: Sequence[Network], limit: PageLimit) -> Application:
+def dashboard(
+    ports: Ports, trusted_proxies: Sequence[Network], limit: PageLimit, streams: WindowStreams
+) -> Application:
     """Build the dashboard as an application of its own, below the path of `app_url`."""
-    pages = _Pages(ports, trusted_proxies)
+    pages = _Pages(ports, trusted_proxies, streams)
 
     @route("/dashboard/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
@@ -96,8 +102,8 @@ def _handler(pages: "_Pages", path: str, rows: Sequence[Row]) -> Any:
 class _Pages:
     """Answers requests by their rows."""
 
-    def __init__(self, ports: Ports, trusted_proxies: Sequence[Network]) -> None:
-        self.site = Site(ports, trusted_proxies)
+    def __init__(self, ports: Ports, trusted_proxies: Sequence[Network], streams: WindowStreams) -> None:
+        self.site = Site(ports, trusted_proxies, streams)
         self.assets: Mapping[str, Packed] = {
             name: read_asset(name, kind, SHARED if name == "mark.svg" else FOLDER / "static")
             for name, kind in ASSETS.items()
@@ -175,9 +181,10 @@ class _Pages:
     async def _page(self, ask: Ask, page: Page) -> Response[str]:
         actor = ask.signed_in
         accounts = [] if actor is None else await list_accounts_of(self.site.ports, actor.user.id)
-        return html(ask, self._draw(ask, page, menu_of(ask, len(accounts)), actor), page.status)
+        several = ask.to("/accounts") if len(accounts) > 1 else ""
+        return html(ask, self._draw(ask, page, menu_of(ask, len(accounts)), actor, several), page.status)
 
-    def _draw(self, ask: Ask, page: Page, menu: Sequence[Any], actor: Any) -> str:
+    def _draw(self, ask: Ask, page: Page, menu: Sequence[Any], actor: Any, accounts: str = "") -> str:
         is_test = actor is not None and actor.mode is Mode.TEST
         other = None
         if actor is not None:
@@ -191,17 +198,23 @@ class _Pages:
             blocks=page.blocks,
             crumbs=page.crumbs,
             menu=menu,
-            menu_open=True,
             filtered=bool(ask.query.keys() - {"lang", "page", "done"}),
             csrf=ask.csrf if actor is not None or page.has_form else "",
             home=ask.to("/home"),
             account="" if actor is None else actor.account.name,
+            accounts=accounts,
             switch=ask.to("/switch"),
             is_test=is_test,
             other_mode=other,
+            stream=ask.to("/stream") if self._is_live(ask, page) else "",
             done=ask.t.of("done", done) if f"done.{done}" in _DONE else "",
             languages=[(code, name, ask.here(lang=code)) for code, name in LANGUAGES.items()],
         )
+
+    def _is_live(self, ask: Ask, page: Page) -> bool:
+        section = ask.request.scope["path"].removeprefix(f"{self.site.root}/").partition("/")[0]
+        person = ask.signed_in
+        return page.status == 200 and section in _LIVE and person is not None and person.caller.shops is None
 
     def failed(self, request: Asked, error: Exception) -> Response[str]:
         """Answer a request that reached no page: an unknown address or method, or a fault before the page."""

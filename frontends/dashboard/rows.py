@@ -42,6 +42,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     is_public: bool = False
     retry: str = ""
     """Page to which a refused form leads back."""
+    is_stream: bool = False
+    """Whether the answer stays open, for the page's script."""
 
 
 def get(path: str, handler: Handler, right: PersonRight | None = None, *, is_public: bool = False) -> Row:

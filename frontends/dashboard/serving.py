@@ -1,4 +1,4 @@
-"""Which requests belong to the dashboard. Its pages are imported when the first of them is opened."""
+"""Requests that belong to the dashboard. Its pages are imported when the first of them is opened."""
 
 from urllib.parse import urlsplit
 
@@ -9,7 +9,7 @@ SECTIONS = frozenset(
     (
         *("login", "logout", "invite", "reset", "confirm", "accounts", "switch", "home", "payments", "refunds"),
         *("subscriptions", "exchanges", "balance", "payouts", "settlements", "developers", "shops", "settings"),
-        *("audit", "people", "profile", "dashboard"),
+        *("audit", "people", "profile", "dashboard", "stream"),
     )
 )
 """First parts of the paths of its pages, below the path of `app_url`."""

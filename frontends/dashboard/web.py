@@ -1,4 +1,4 @@
-"""What every page of the dashboard shares: the signed-in person, language, forms and their locks, answers."""
+"""Common parts of the pages: the signed-in person, language, forms and their locks, answers."""
 
 import hmac
 import logging
@@ -20,6 +20,7 @@ from ...core.usecases.acts.audit import note
 from ...core.usecases.people.sessions import Actor, Device, by_person, may
 from ...ports.bundle import Ports
 from ..http.door.origin import origin
+from ..http.door.streams import WindowStreams
 from ..http.payer.pages import HEADERS as PAGE_HEADERS
 from ..http.payer.pages import HTML, Asked
 from ..http.payer.window_page import pick_language
@@ -55,8 +56,9 @@ Form = Mapping[str, Sequence[str]]
 class Site:
     """The dashboard as a whole: where it is, and what its pages need."""
 
-    def __init__(self, ports: Ports, trusted_proxies: Sequence[Network]) -> None:
+    def __init__(self, ports: Ports, trusted_proxies: Sequence[Network], streams: WindowStreams) -> None:
         self.ports = ports
+        self.streams = streams
         self.trusted_proxies = trusted_proxies
         parts = urlsplit(ports.urls.app_url)
         self.root = parts.path.rstrip("/")

@@ -64,7 +64,8 @@ def create_app(
             from ..dashboard.app import dashboard
             from .payer.page_limit import PageLimit
 
-            return dashboard(ports, trusted_proxies, PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits))
+            limit = PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits)
+            return dashboard(ports, trusted_proxies, limit, streams)
 
         pages = WithDashboard(pages, _Late(make_dashboard), ports.urls.app_url)
     operations = (*OPERATIONS, *probes(doctor, is_leaving))

@@ -253,3 +253,16 @@ async def test_strange_forms_get_a_page_and_no_error(house: TestHouse) -> None:
         "/login", content=b"a=" + b"x" * 70_000, headers={"Content-Type": "application/x-www-form-urlencoded"}
     )
     assert answer.status_code == 413
+
+
+async def test_live_updates_need_a_session_and_the_whole_account(house: TestHouse) -> None:
+    assert (await Browser(house).open("/stream")).path == "/login"
+    shop = house.account.default_shop_id
+    member = await joined(house, Role.VIEWER, shops=(shop,))
+    assert (await member.open("/stream")).answer.status_code == 403
+    await member.open("/payments")
+    assert "data-stream" not in member.answer.text
+    owner = await joined(house, Role.OWNER)
+    await owner.open("/payments")
+    assert "data-stream" in owner.answer.text
+    assert (await owner.http.head("/stream")).headers["cache-control"] == "no-store"

@@ -12,6 +12,8 @@ from playwright.async_api import Browser, Page, expect
 from cambist.core.domain.people.roles import Role
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.people.invitations import invite
+from cambist.core.usecases.people.members import switch_user
+from cambist.core.usecases.people.sessions import find_actor
 from cambist.frontends.http.server import Running, listen, running
 from cambist.frontends.settings import Settings
 from tests.people_kit import PASSWORD
@@ -178,3 +180,37 @@ async def test_test_mode_is_said_on_every_page(browser: Browser, company: Compan
         await page.goto(f"{company.app}{path}")
         await expect(page.get_by_text(re.compile("no real money moves"))).to_be_visible()
     await page.context.close()
+
+
+async def test_open_page_says_that_there_is_something_new(browser: Browser, company: Company) -> None:
+    page, watched = await joined(browser, company, Role.OWNER)
+    async with page.expect_response("**/stream"):
+        await page.goto(f"{company.app}/payments")
+    news = page.locator("[data-stream]")
+    await expect(news).to_be_hidden()
+    payment = await company.pays()
+    await expect(news).to_contain_text("There is something new.", timeout=15_000)
+    await news.get_by_role("link", name="Load it").click()
+    await expect(page.locator(f"a[href*='{payment}']")).to_be_visible()
+    assert watched.complaints == []
+    await page.context.close()
+
+
+async def test_live_updates_end_when_the_person_is_disabled(browser: Browser, company: Company) -> None:
+    page, _ = await joined(browser, company, Role.OWNER)
+    [session] = [each for each in await page.context.cookies() if each["name"] == "__Host-cambist"]
+    headers = {"Cookie": f"__Host-cambist={session['value']}"}
+    await page.context.close()
+    async with httpx.AsyncClient(base_url=company.app, headers=headers, timeout=15) as client:
+        assert (await client.head("/stream")).status_code == 200
+        async with client.stream("GET", "/stream") as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            lines = answer.aiter_lines()
+            while not (line := await anext(lines)).startswith("data:"):
+                pass
+            assert "news" in line
+            ports = company.service.house.ports
+            actor = await find_actor(ports, session["value"])
+            assert actor is not None
+            await switch_user(ports, actor.user.id, enabled=False)
+            assert [each async for each in lines if "data:" in each] == ['data: {"status":null,"face":"closed"}']

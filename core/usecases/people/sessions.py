@@ -157,8 +157,11 @@ async def start_session(
     return NewSession(token=token, session=await retrying(ports.storage, work))
 
 
-async def find_actor(ports: Ports, token: str) -> Actor | None:
-    """Return the person of a session. None: the session is unknown, ended or expired, or the person was removed."""
+async def find_actor(ports: Ports, token: str, *, is_active: bool = True) -> Actor | None:
+    """Return the person of a session. None: the session is unknown, ended or expired, or the person was removed.
+
+    `is_active` False: the page asks by itself, which does not keep the session alive.
+    """
     now = ports.clock.real()
     async with ports.storage.unit() as unit:
         session = await unit[Session].get(token_digest(token))
@@ -169,7 +172,7 @@ async def find_actor(ports: Ports, token: str) -> Actor | None:
         account = await unit[Account].get(session.account_id)
     if user is None or membership is None or account is None or not _is_alive(session, user, membership, now):
         return None
-    if now - session.seen_at >= SEEN_EVERY:
+    if is_active and now - session.seen_at >= SEEN_EVERY:
         session = await _seen(ports, session, now)
     since = session.stepped_up_at
     return Actor(

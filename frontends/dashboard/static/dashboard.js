@@ -44,6 +44,35 @@ if (window.PublicKeyCredential && PublicKeyCredential.parseRequestOptionsFromJSO
   }
 }
 
+// Says that there is something new, and moves nothing under the reader's finger. Only while the page is looked at.
+const news = document.querySelector("[data-stream]");
+if (news && window.EventSource) {
+  let source = null;
+  let known = null;
+  const show = () => {
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = news.dataset.link;
+    news.replaceChildren(`${news.dataset.text} `, link);
+  };
+  const listen = () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else if (!source && !news.hasChildNodes()) {
+      source = new EventSource(news.dataset.stream);
+      source.addEventListener("state", (event) => {
+        const present = JSON.parse(event.data).news;
+        if (present && known !== null && present !== known) show();
+        known = known ?? present;
+        if (!present || news.hasChildNodes()) source.close();
+      });
+    }
+  };
+  document.addEventListener("visibilitychange", listen);
+  listen();
+}
+
 const alert = document.querySelector("[role=alert]");
 if (alert) {
   alert.tabIndex = -1;

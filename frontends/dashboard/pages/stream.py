@@ -1,0 +1,55 @@
+"""Live updates: the page's script learns that there is something new, and offers to load the page again
+(docs/dashboard.md "Live pages")."""
+
+import hashlib
+
+from litestar import Response
+from litestar.response import Stream
+
+from ....core.domain.people.roles import PersonRight
+from ....core.usecases.overview.changes import latest_change
+from ....core.usecases.people.sessions import find_actor
+from ...http.door.streams import Seat, Sight, follow
+from ..cookies import SESSION
+from ..rows import Row
+from ..texts import add
+from ..web import HEADERS, Ask
+
+_PAUSE = 3.0
+"""Seconds between two reads: an open page is no payer who waits."""
+
+add(
+    {
+        "news": ("There is something new.", "Есть новое."),
+        "news.show": ("Load it", "Показать"),
+    }
+)
+
+
+async def stream(ask: Ask) -> Response[bytes] | Stream:
+    """Stream a value that changes when something happens in the account. It ends with the session, and each read checks
+    that the person still belongs to the account. It names no object, so the page itself decides what is shown."""
+    ask.require_whole_account()
+    token, account, mode = ask.cookie(SESSION), ask.actor.account.id, ask.mode
+
+    async def read() -> Sight | None:
+        actor = await find_actor(ask.ports, token, is_active=False)
+        if actor is None or (actor.account.id, actor.mode) != (account, mode):
+            return None
+        key = await latest_change(ask.ports, actor.caller)
+        tag = hashlib.sha256(",".join(key).encode()).hexdigest()[:16]
+        return Sight(wire={"news": tag}, key=key, is_final=False, pause=_PAUSE)
+
+    seen = await read()
+    seat = Seat(page=f"dashboard:{ask.actor.user.id}", address=ask.address)
+    headers = {**HEADERS, "X-Accel-Buffering": "no"}
+    if seen is None or not ask.site.streams.is_free(seat):
+        return Response(b"", status_code=503, media_type="text/plain", headers={**headers, "Retry-After": "60"})
+    if ask.request.method == "HEAD":
+        return Response(b"", media_type="text/event-stream", headers=headers)
+    return Stream(
+        follow(ask.ports.clock, ask.site.streams, seat, seen, read), media_type="text/event-stream", headers=headers
+    )
+
+
+STREAM = (Row(method="GET", path="/stream", handler=stream, right=PersonRight.READ, is_stream=True),)
