@@ -121,6 +121,11 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     options: str = ""
     kind: str = "form"
 
+    @property
+    def is_button(self) -> bool:
+        """Whether people see only its button."""
+        return not (self.title or self.intro) and all(each.type == "hidden" for each in self.fields)
+
 
 class Note(msgspec.Struct, frozen=True):
     """A sentence that stands out: `tone` is good, bad, warn or plain."""
@@ -170,7 +175,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Actions(msgspec.Struct, frozen=True):
-    """Links to what can be done next."""
+    """Links to the next steps."""
 
     links: Sequence[Link]
     kind: str = "actions"

@@ -49,6 +49,7 @@ add(
         "switch.live": ("Switch to live", "В боевой"),
         "newer": ("Newer", "Новее"),
         "older": ("Older", "Старше"),
+        "filters": ("Filter", "Фильтр"),
         "filter": ("Filter", "Показать"),
         "reset": ("Reset", "Сбросить"),
         "all": ("All", "Все"),

@@ -12,6 +12,7 @@ from ..web import Ask
 
 add(
     {
+        "home.day": ("{first}, UTC day", "{first}, день UTC"),
         "home.period": ("{first} to {last}, UTC days", "{first} – {last}, дни UTC"),
         "period.today": ("Today", "Сегодня"),
         "period.yesterday": ("Yesterday", "Вчера"),
@@ -96,7 +97,9 @@ def _figures(ask: Ask, found: Overview) -> Stats:
         return "–" if sums.success_percent is None else f"{sums.success_percent} %"
 
     now, before = found.now, found.before
-    title = f"{ask.t.of('period', found.period)}: {ask.t('home.period', first=found.first, last=found.last)}"
+    first, last = (".".join(reversed(day.split("-"))) for day in (found.first, found.last))
+    days = ask.t("home.day", first=first) if first == last else ask.t("home.period", first=first, last=last)
+    title = f"{ask.t.of('period', found.period)}: {days}"
     return Stats(
         title,
         [
