@@ -16,7 +16,6 @@ from ...ports.jobs import Job
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.payments.payments import Payment
-from ..domain.payments.suspense import Suspense
 from ..domain.refunds.refunds import Refund
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
@@ -44,7 +43,6 @@ from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
 from .refunds.giving_up import give_up
 from .refunds.receipts import BACK, write_back
 from .refunds.steps import GIVE_UP
-from .refunds.suspense_takeover import FORMER_RETURN, take_over
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle_job
@@ -77,7 +75,6 @@ class JobKind(msgspec.Struct, frozen=True):
 
 JOB_KINDS = (
     *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in FOLLOWED),
-    JobKind(FORMER_RETURN.kind, take_over, Suspense),
     JobKind(GIVE_UP.kind, give_up, Refund),
     JobKind(BACK.kind, write_back, Refund),
     JobKind(WATCH.kind, watch, Payment),

@@ -127,9 +127,6 @@ UUID = "0198c3f2-7d1a-7e4b-9f60-000000000001"
     ("operation", "payment_id"),
     [
         (f"bnd_{UUID}", f"pay_{UUID}"),
-        (f"sub_{UUID}:{UUID}", f"pay_{UUID}"),
-        (f"sub_{UUID}:{UUID.upper()}", None),
-        (f"sub_{UUID}:x", None),
         (f"sub_{UUID}", None),
         (f"acc_{UUID}:{UUID}", None),
         (f"pay_{UUID}", None),

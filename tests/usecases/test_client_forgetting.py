@@ -10,7 +10,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.kyc.clients import Client, former_operation_of, operation_of
+from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.webhooks.events import Attempt, Delivery, Event
@@ -81,7 +81,7 @@ async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(
     done = await forget(kyc, client)
     assert (done.client_id, done.uploads, done.events, done.verifier) == (client.id, 4, 2, "simulator")
     both = tuple(msgspec.structs.replace(client, checks=number) for number in (1, 2))
-    assert done.checks == tuple(name for each in both for name in (former_operation_of(each), operation_of(each)))
+    assert done.checks == tuple(operation_of(each) for each in both)
     assert all(check in remains(done) for check in done.checks)
     left = await rows(kyc, Client, Upload, Event, Delivery, Attempt, Job)
     for trace in (client.id, PHONE, str(client.phone_digest), body["selfie_key"], body["document_key"]):

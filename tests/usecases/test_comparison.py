@@ -11,7 +11,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import invoice_operation
-from cambist.core.domain.exchanges.returns import rub_return_operation, usdt_return_operation
+from cambist.core.domain.exchanges.returns import rub_return_operation
 from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Rub
@@ -21,7 +21,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.refunds import Refund
-from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
+from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
@@ -520,7 +520,6 @@ class TestRefunds:
             assert (await compare(house.ports, None)).lacking == []
 
     async def test_money_that_was_sent_back_from_suspense_is_known(self, world: World) -> None:
-        """By the id that it went under, and by the one that an earlier version gave it."""
         async with world.opened() as house:
             payment = await paid(house)
             await house.pay(payment, again=True)
@@ -528,11 +527,9 @@ class TestRefunds:
             await return_suspense(house.ports, money.id)
             await house.work(60)
             assert await refunded(world) == [return_operation(money, 1)]
-            await send_back(world, payment.bank_reference, former_operation(money.id, 1))
             assert await lacking(house) == []
 
     async def test_rub_that_an_exchange_gave_back_are_known(self, world: World) -> None:
-        """By both ids, too."""
         async with world.opened() as house:
             await house.know_client(PHONE)
             made = await create_rub_usdt(
@@ -545,9 +542,6 @@ class TestRefunds:
             [transfer] = await return_money(house.ports, made.id)
             await house.work(60)
             assert await refunded(world) == [rub_return_operation(transfer.id, 1)]
-            [exchange] = await house.exchanges()
-            await world.bank.pretend(invoice, Pretence(status=InvoiceStatus.PAID, again=True))
-            await send_back(world, exchange.invoice_reference, usdt_return_operation(transfer.id, 1))
             assert await lacking(house) == []
 
     async def test_money_that_the_copy_never_had_is_listed_by_its_operation(self, world: World) -> None:

@@ -7,7 +7,7 @@ from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation
 from cambist.core.usecases.notices import HEARERS
-from cambist.core.usecases.payments.recurring import binding_operation, former_binding
+from cambist.core.usecases.payments.recurring import binding_operation
 from tests.tables import table
 
 A, B = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
@@ -15,23 +15,17 @@ EXCHANGE = ids.prefixed(ids.EXCHANGE, A)
 
 OPERATIONS = [
     ids.prefixed(ids.REFUND, A),
-    "sus_simulator-test:transfer",
-    "sus_simulator-test:transfer#2",
     ids.operation("sus_", A, ids.tail("sus_simulator-test:transfer", 2)),
-    f"{EXCHANGE}:transfer#1",
     rub_return_operation(f"{EXCHANGE}:transfer", 10),
     EXCHANGE,
     invoice_operation(EXCHANGE),
-    f"{EXCHANGE}/3",
     part_operation(EXCHANGE, 3),
-    former_binding(ids.prefixed(ids.SUBSCRIPTION, A), ids.prefixed(ids.PAYMENT, B)),
     binding_operation(ids.prefixed(ids.PAYMENT, B)),
     ids.prefixed(ids.PAYMENT, A),
-    f"kyc_{A}_1",
     ids.operation("kyc_", A, 1),
 ]
-"""One of each form, and of that of earlier versions: a refund, suspense twice, RUB of an exchange, its invoice and a
-part of its payout, a binding, a payment or a charge, a check."""
+"""One of each form: a refund, suspense, RUB of an exchange, the exchange, its invoice and a part of its payout, a
+binding, a payment or a charge, a check."""
 
 
 @table("operation", OPERATIONS)

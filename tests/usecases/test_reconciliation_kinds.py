@@ -8,18 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
+from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.returns import ReturnStatus, rub_return_operation
-from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.payments.suspense import Suspense
-from cambist.core.domain.reconciliation.comparing import Difference
 from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus
-from cambist.core.domain.refunds.suspense_returns import former_operation, present_operation
 from cambist.core.usecases.reconciliation.counted import known
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
 from cambist.core.usecases.reconciliation.scope import scope_of
-from cambist.ports.reporting import ReportedState, ReportingBank
+from cambist.ports.reporting import ReportingBank
 from tests.invariants import everything
 from tests.reconciliation_kit import (
     KINDS,
@@ -28,7 +24,6 @@ from tests.reconciliation_kit import (
     compared,
     with_exchange_of_rub,
     with_first_charge,
-    with_money_sent_back,
 )
 from tests.restored import House, World
 
@@ -81,56 +76,14 @@ async def test_each_is_extra_when_we_know_nothing_of_it(house: House, make: Make
         assert {each.entry for each in found} == done
 
 
-async def test_what_is_known_by_a_former_name_is_no_other(house: House) -> None:
-    """The bank keeps an operation under the name that an earlier version gave it."""
-    day = await at_noon(house)
-    made = await with_exchange_of_rub(house)
-    exchange = next(each for each in await everything(house.ports, Exchange) if each.id in made)
-    transfer = next(each for each in await everything(house.ports, ExchangeTransfer) if each.id in made)
-    assert transfer.sent_back is not None
-    [sent_back] = [each for each in await with_money_sent_back(house) if each.startswith("sus_")]
-    money = await house.ports.storage.get(Suspense, sent_back)
-    assert money is not None
-    renamed = {
-        present_operation(money): former_operation(money.id, 1),
-        exchange.id.replace("exch_", "inv_", 1): exchange.id,
-        transfer.sent_back.operation: f"{transfer.id}#1",
-    }
-    for present, former in renamed.items():
-        house.world.script.entries.turned[present] = lambda each, former=former: msgspec.structs.replace(  # type: ignore[misc]
-            each, operation=former
-        )
-    assert await compared(house, day) is S.AGREED, await list_differences(house.ports)
-
-
-async def test_what_failed_there_by_a_former_name_is_another_state(house: House) -> None:
-    """Not one that the bank lacks."""
-    day = await at_noon(house)
-    [sent_back] = [each for each in await with_money_sent_back(house) if each.startswith("sus_")]
-    money = await house.ports.storage.get(Suspense, sent_back)
-    assert money is not None
-    house.world.script.entries.turned[present_operation(money)] = lambda each: msgspec.structs.replace(
-        each, operation=former_operation(money.id, 1), state=ReportedState.FAILED
-    )
-    assert await compared(house, day) is S.DIFFERENT
-    assert [(each.difference, each.object_id) for each in await list_differences(house.ports)] == [
-        (Difference.STATE, money.id)
-    ]
-
-
-async def test_a_binding_is_known_by_both_of_its_names(house: House) -> None:
+async def test_binding_is_known_by_its_operation(house: House) -> None:
     await at_noon(house)
     [payment_id] = await with_first_charge(house)
-    payment = await house.ports.storage.get(Payment, payment_id)
-    assert payment is not None
     bank = house.ports.banks.named("bank")
     assert isinstance(bank, ReportingBank)
-    uuid = payment_id.removeprefix("pay_")
-    names = {f"bnd_{uuid}", f"{payment.subscription_id}:{uuid}"}
-    found = await known(house.ports, await scope_of(house.ports, bank, ""), names)
-    assert set(found) == names
-    assert {each.object_id for each in found.values()} == {payment_id}
-    assert {each.operation for each in found.values()} == {f"bnd_{uuid}"}
+    name = payment_id.replace("pay_", "bnd_", 1)
+    found = await known(house.ports, await scope_of(house.ports, bank, ""), {name})
+    assert {operation: each.object_id for operation, each in found.items()} == {name: payment_id}
 
 
 async def test_an_attempt_that_another_one_followed_is_undone_and_money_that_was_taken_back_is_none(

@@ -12,7 +12,7 @@ from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.reports import Report
 from cambist.core.domain.payments.suspense import Suspense
-from cambist.core.domain.refunds.suspense_returns import return_operation, returned_money
+from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
 from cambist.core.usecases.refunds import suspense_progress
@@ -25,7 +25,6 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.invariants import balances, everything
 from tests.refund_house import RefundHouse, conclude_return, open_refund_house
-from tests.tables import table
 
 S = RefundStatus
 
@@ -327,17 +326,3 @@ async def test_of_two_operators_one_attempt_comes(refunds: RefundHouse) -> None:
     money = await only(refunds)
     await asyncio.gather(*(return_suspense(refunds.ports, money.id) for _ in range(3)))
     assert (await only(refunds)).attempt == 2
-
-
-@table(
-    ("operation", "money"),
-    [
-        ("sus_b:t", [("sus_b:t", 1)]),
-        ("sus_b:t#2", [("sus_b:t#2", 1), ("sus_b:t", 2)]),
-        ("sus_b:t#10", [("sus_b:t#10", 1), ("sus_b:t", 10)]),
-        *((text, [(text, 1)]) for text in ("sus_b:t#1", "sus_b:t#11", "sus_b:t#02", "sus_b:t#²", "sus_b:t#", "#")),
-    ],
-)
-def test_the_money_of_an_operation(operation: str, money: list[tuple[str, int]]) -> None:
-    """A bank's transfer id may end as the operation of a further attempt does."""
-    assert list(returned_money(operation)) == money

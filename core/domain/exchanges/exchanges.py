@@ -294,7 +294,7 @@ def invoice_operation(exchange_id: str) -> str:
 
 def operation_exchange(operation: str) -> str | None:
     """Return the exchange of an operation. The operation may be an invoice, a part of a payout, or the exchange's own
-    id (a wallet's operation, and an invoice's in earlier versions). None for any other operation."""
+    id, which a wallet's operation has. None for any other operation."""
     part = read_part(operation)
     if part is not None:
         return part[0]

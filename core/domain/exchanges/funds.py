@@ -19,7 +19,6 @@ from .returns import (
     UNDER_WAY,
     MoneyReturn,
     ReturnStatus,
-    former_return,
     rub_return_operation,
     usdt_return_operation,
 )
@@ -274,9 +273,8 @@ def with_return(
 
 
 def is_return_of(transfer: ExchangeTransfer, operation: str) -> bool:
-    """Return whether an operation is the present return attempt, by its id in this version or an earlier one."""
-    back = transfer.sent_back
-    return back is not None and operation in (back.operation, former_return(transfer.id, back.operation))
+    """Return whether an operation is the present return attempt."""
+    return transfer.sent_back is not None and operation == transfer.sent_back.operation
 
 
 def returned(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:

@@ -69,17 +69,10 @@ def part_operation(exchange_id: str, number: int) -> str:
 
 
 def read_part(operation: str) -> tuple[str, int] | None:
-    """Return the exchange and the number of a part from its operation, also in the form of earlier versions
-    (`exch_…/1`); None for any other operation."""
-    exchange_id, slash, which = (former_part(operation) or operation).partition("/")
-    number = ids.read_number(which) if slash and len(which) <= 9 else None
-    return None if number is None or not ids.is_prefixed(ids.EXCHANGE, exchange_id) else (exchange_id, number)
-
-
-def former_part(operation: str) -> str | None:
-    """Return the operation id that earlier versions used for this part; None if it is already in that form."""
+    """Return the exchange and the number of a part from its operation; None for any other operation."""
     found = ids.read_operation(_PART, operation)
-    return None if found is None else f"{ids.EXCHANGE}{found[0]}/{found[1]}"
+    number = None if found is None or len(found[1]) > 9 else ids.read_number(found[1])
+    return None if found is None or number is None else (f"{ids.EXCHANGE}{found[0]}", number)
 
 
 def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:

@@ -99,7 +99,7 @@ def rub_return_operation(transfer_id: str, number: int) -> str:
 
 
 def usdt_return_operation(transfer_id: str, number: int) -> str:
-    """Return the operation id of a return by a wallet; in earlier versions also of one by a bank."""
+    """Return the operation id of a return by a wallet."""
     return f"{transfer_id}#{number}"
 
 
@@ -110,17 +110,15 @@ def returning_exchange(operation: str) -> str | None:
     return None if found is None else f"{ids.EXCHANGE}{found[0]}"
 
 
-def former_return(transfer_id: str, operation: str) -> str | None:
-    """Return the operation id that earlier versions used for the return of this transfer; None if the operation is for
-    another transfer, or already in that form."""
+def return_number(transfer_id: str, operation: str) -> int | None:
+    """Return the attempt number of an operation from `rub_return_operation` for this transfer; None: it is for another
+    one."""
     found = ids.read_operation(_RETURN, operation)
-    number = None if found is None else ids.tail_number(transfer_id, found[1])
-    return None if number is None else usdt_return_operation(transfer_id, number)
+    return None if found is None else ids.tail_number(transfer_id, found[1])
 
 
 def returned_transfer(operation: str) -> str | None:
-    """Return the id of the transfer that an operation returns by a wallet, or in earlier versions by a bank; None for
-    any other operation."""
+    """Return the id of the transfer that an operation returns by a wallet; None for any other operation."""
     transfer_id, _, number = operation.rpartition("#")
     is_ours = (
         ids.is_prefixed(ids.EXCHANGE, transfer_id.partition(":")[0])

@@ -178,34 +178,24 @@ def operation_of(client: Client) -> str:
     return ids.operation(_OPERATION, client.id, client.checks)
 
 
-def former_operation_of(client: Client) -> str:
-    """Return the operation id of the present check in earlier versions."""
-    return f"{_OPERATION}{client.id}_{client.checks}"
-
-
 def operations_of(client: Client) -> tuple[str, ...]:
-    """Return all ids that the client's checks may have at the verifier, the present one's last: each as in earlier
-    versions and as in this one."""
-    each = (msgspec.structs.replace(client, checks=number) for number in range(1, client.checks + 1))
-    return tuple(name for check in each for name in (former_operation_of(check), operation_of(check)))
+    """Return the ids of all the client's checks at the verifier, the present one's last."""
+    return tuple(ids.operation(_OPERATION, client.id, number) for number in range(1, client.checks + 1))
 
 
 def read_operation(operation: str) -> tuple[str, int] | None:
-    """Return the client's id and the number of the check, also from an id of earlier versions; None for any other
-    operation."""
+    """Return the client's id and the number of the check; None for any other operation."""
     found = ids.read_operation(_OPERATION, operation)
-    head, _, number = operation.rpartition("_") if found is None else (f"{_OPERATION}{found[0]}", "_", found[1])
-    client_id = head.removeprefix(_OPERATION)
-    # A stored integer has no more digits.
-    if not head.startswith(_OPERATION) or ids.canonical_uuid(client_id) != client_id or len(number) > 18:
+    # A stored integer has no more digits than 18.
+    if found is None or ids.canonical_uuid(found[0]) != found[0] or len(found[1]) > 18:
         return None
-    count = ids.read_number(number)
-    return None if count is None else (client_id, count)
+    count = ids.read_number(found[1])
+    return None if count is None else (found[0], count)
 
 
 def is_check_of(client: Client, operation: str) -> bool:
-    """Return whether an operation is the client's present check, by its id in this version or an earlier one."""
-    return operation in (operation_of(client), former_operation_of(client))
+    """Return whether an operation is the client's present check."""
+    return operation == operation_of(client)
 
 
 _TEST_VERIFIED = "+7000000000"

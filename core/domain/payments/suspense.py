@@ -42,8 +42,7 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     sending_since: datetime | None = None
     """Since when the bank may have the present attempt; None: it was never requested."""
     operation: str | None = None
-    """The bank's operation id of the present attempt; None: it was never requested, or an earlier version requested it,
-    whose ids follow from `id` (suspense_returns.py: present_operation)."""
+    """The bank's operation id of the present attempt; None: it was never requested."""
     version: int = 0
 
 

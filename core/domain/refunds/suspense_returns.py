@@ -14,18 +14,9 @@ def return_operation(suspense: Suspense, attempt: int) -> str:
     return ids.operation(SUSPENSE, suspense.payment_id, ids.tail(suspense.id, attempt))
 
 
-def former_operation(suspense_id: str, attempt: int) -> str:
-    """Return the operation id that earlier versions used: for the first attempt, the id of the suspense itself."""
-    return suspense_id if attempt == 1 else f"{suspense_id}#{attempt}"
-
-
 def present_operation(suspense: Suspense) -> str:
     """Return the bank's operation id of the present attempt, requested or not."""
-    if suspense.operation is not None:
-        return suspense.operation
-    if suspense.sending_since is not None:
-        return former_operation(suspense.id, suspense.attempt)
-    return return_operation(suspense, suspense.attempt)
+    return suspense.operation or return_operation(suspense, suspense.attempt)
 
 
 def returning_payment(operation: str) -> str | None:
@@ -39,12 +30,3 @@ def attempt_of(suspense: Suspense, operation: str) -> int | None:
     """Return the attempt number of an operation from `return_operation` for this money; None: it is for other money."""
     found = ids.read_operation(SUSPENSE, operation)
     return None if found is None else ids.tail_number(suspense.id, found[1])
-
-
-def returned_money(operation: str) -> tuple[tuple[str, int], ...]:
-    """Return the suspense ids and attempts that an operation of an earlier version may mean, the likeliest first. A
-    second reading exists only if the operation ends like a further attempt, because a bank's transfer id may end that
-    way, too."""
-    money, mark, number = operation.rpartition("#")
-    further = {str(attempt): attempt for attempt in range(2, MOST_TRIES + 1)}
-    return ((operation, 1), (money, further[number])) if mark and number in further else ((operation, 1),)

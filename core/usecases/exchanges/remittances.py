@@ -27,14 +27,12 @@ from ...domain.exchanges.payouts import (
     PartTrigger,
     PayoutPart,
     all_delivered,
-    former_part,
     part_asked,
     part_moved,
 )
-from ..forgotten import may_be_forgotten, sent_at_earliest
+from ..forgotten import sent_at_earliest
 from ..gateways.watch import at_bank
 from ..ledger.ledger import post
-from ..operations.former import find_either
 from ..operations.operation import Operation, Want
 from ..operations.repeating import repeats_until
 from ..sealed import exchange_fits, open_exchange_phone
@@ -137,15 +135,11 @@ REMITTANCES = Remittances()
 
 async def find_part(ports: Ports, bank: RemittanceBank, exchange: Exchange, part: PayoutPart) -> RemittanceState | None:
     """Return the state of a part at a bank; None when the bank never saw it. Raises: faults of the port's reads."""
-
-    async def find(operation: str) -> RemittanceState | None:
-        if isinstance(bank, SearchesRemittances):
-            request = msgspec.structs.replace(_request(ports, exchange, part), operation=operation)
-            return await bank.search_remittance(request, await sent_at_earliest(ports, exchange.created_at))
-        return await bank.find_remittance(operation)
-
-    former = former_part(part.operation) if await may_be_forgotten(ports, exchange.created_at) else None
-    return await find_either(find, part.operation, former)
+    if isinstance(bank, SearchesRemittances):
+        return await bank.search_remittance(
+            _request(ports, exchange, part), await sent_at_earliest(ports, exchange.created_at)
+        )
+    return await bank.find_remittance(part.operation)
 
 
 def _request(ports: Ports, exchange: Exchange, part: PayoutPart) -> RemittanceRequest:

@@ -18,8 +18,7 @@ from ...domain.exchanges.returns import (
     UNDER_WAY,
     ReturnStatus,
     ReturnTrigger,
-    former_return,
-    returned_transfer,
+    return_number,
     returning_exchange,
 )
 from ...domain.ledger import Currency
@@ -50,7 +49,7 @@ class RubReturns(BankRefunds[RubReturning]):
     races = RETURN_RACES
 
     def owns(self, operation: str, /) -> bool:
-        return (returning_exchange(operation) or returned_transfer(operation)) is not None
+        return returning_exchange(operation) is not None
 
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> RubReturning | None:
         transfer = await unit[ExchangeTransfer].get(object_id)
@@ -64,9 +63,6 @@ class RubReturns(BankRefunds[RubReturning]):
         if transfer is None or not is_return_of(transfer, operation):
             return None
         return await self.load(ports, unit, transfer.id)
-
-    def former(self, subject: RubReturning, /) -> str | None:
-        return former_return(subject.transfer.id, self.operation(subject))
 
     def banked(self, subject: RubReturning, /) -> Exchange:
         return subject.exchange
@@ -88,9 +84,7 @@ class RubReturns(BankRefunds[RubReturning]):
         return subject.transfer.received_at
 
     def sent_at(self, subject: RubReturning, /) -> datetime | None:
-        back = return_of(subject.transfer)
-        # Returns of earlier versions store only the time of the decision.
-        return back.sent_at or back.created_at
+        return return_of(subject.transfer).sent_at
 
     async def prepare(self, ports: Ports, unit: Unit, subject: RubReturning, /) -> RubReturning:
         return _saved(unit, subject, with_return_asked(subject.transfer, ports.clock.now()))
@@ -129,9 +123,9 @@ async def returned_by(unit: Unit, operation: str) -> ExchangeTransfer | None:
     """Return the transfer that a bank operation returns, for any attempt."""
     exchange_id = returning_exchange(operation)
     if exchange_id is None:
-        return await unit[ExchangeTransfer].get(returned_transfer(operation) or "")
+        return None
     found = await transfers_of(unit, exchange_id)
-    return next((each for each in found if former_return(each.id, operation) is not None), None)
+    return next((each for each in found if return_number(each.id, operation) is not None), None)
 
 
 def _saved(unit: Unit, subject: RubReturning, after: ExchangeTransfer) -> RubReturning:

@@ -19,14 +19,13 @@ from ..holding import read_hold, require_readable
 from ..refunds.executed import book_all_executed
 from ..refunds.steps import CARRY_OUT
 from ..refunds.suspense_progress import RETURN
-from ..refunds.suspense_takeover import FORMER_RETURN
 from ..settlement.withdrawal_progress import EXECUTE
 from ..subscriptions.charge_progress import WATCH_CHARGE
 from .bringing_in import bring_in
 from .comparison import Comparison, Decisions, compare, decided
 from .marking import mark_anew
 
-SENDING = (EXECUTE, CARRY_OUT, RETURN, FORMER_RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
+SENDING = (EXECUTE, CARRY_OUT, RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
 """Jobs that may send money. Without this, jobs that the quarantine postponed would wait for the next step of their
 backoff schedule, perhaps for hours."""
 

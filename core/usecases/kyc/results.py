@@ -19,7 +19,6 @@ from ...domain.kyc.clients import (
     Client,
     DocumentState,
     KycStatus,
-    former_operation_of,
     is_check_of,
     operation_of,
     read_operation,
@@ -28,7 +27,6 @@ from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
 from ..operations.engine import hear
-from ..operations.former import find_either
 from ..operations.operation import Followed, Looked, Want
 from ..schedule import FollowUp
 from ..sealed import kyc_request_place, open_client_phone
@@ -139,15 +137,9 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
         if subject.kyc is not KycStatus.REGISTERING:
             return None
         request = None if subject.request is None else _open_request(ports, subject)
-        # Use the id saved with the request. Without a saved request, an earlier version may have begun the check.
         named = operation_of(subject) if request is None else request.operation
-        former = former_operation_of(subject) if request is None else None
-
-        async def find(operation: str) -> Check | None:
-            # The start time of this check is not stored; it cannot precede the client's record.
-            return await find_check(provider, operation, request, subject.created_at)
-
-        return await find_either(find, named, former)
+        # The start time of this check is not stored; it cannot precede the client's record.
+        return await find_check(provider, named, request, subject.created_at)
 
     def may_send(self, _ports: Ports, subject: Client, /) -> bool:
         return subject.request is not None

@@ -16,7 +16,6 @@ from ...domain.accounts.receipts import ReceiptTerms
 from ...domain.accounts.shops import Shop
 from ...domain.days import iso
 from ...domain.errors import Refusal
-from ...domain.ids import canonical_uuid
 from ...domain.money import Rub
 from ...domain.payloads import SubscriptionPayload
 from ...domain.payments.payments import RECURRING, BindingCharge, Payment, PaymentStatus
@@ -128,13 +127,12 @@ async def any_subscription(unit: Unit, subscription_id: str) -> Subscription | N
     return await unit[Subscription].get(subscription_id) if is_id else None
 
 
-async def mandate_operations(unit: Unit, subscription: Subscription) -> tuple[str, ...]:
-    """Return the possible operation ids of the binding that gave the current mandate, because a bank knows the mandate
-    by them, too. Empty without a mandate.
-    """
+async def mandate_operation(unit: Unit, subscription: Subscription) -> str | None:
+    """Return the operation id of the binding that gave the current mandate, because a bank knows the mandate by it,
+    too. None without a mandate."""
     reference = subscription.mandate_reference
     if reference is None:
-        return ()
+        return None
     found = await unit[Payment].find(
         account_id=subscription.account_id,
         mode=subscription.mode,
@@ -143,7 +141,7 @@ async def mandate_operations(unit: Unit, subscription: Subscription) -> tuple[st
         bank_reference=reference,
         limit=1,
     )
-    return binding_operations(subscription.id, found[0].id) if found else ()
+    return binding_operation(found[0].id) if found else None
 
 
 def no_subscription() -> Refusal:
@@ -161,27 +159,10 @@ def binding_operation(payment_id: str) -> str:
     return payment_id.replace(ids.PAYMENT, _BINDING, 1)
 
 
-def former_binding(subscription_id: str, payment_id: str) -> str:
-    """Return the id that earlier versions gave the same operation."""
-    return f"{subscription_id}:{payment_id.removeprefix(ids.PAYMENT)}"
-
-
-def binding_operations(subscription_id: str, payment_id: str) -> tuple[str, str]:
-    """Return both ids, the current one first."""
-    return binding_operation(payment_id), former_binding(subscription_id, payment_id)
-
-
 def is_binding_operation(operation: str) -> bool:
     return bound_by(operation) is not None
 
 
 def bound_by(operation: str) -> str | None:
-    """Return the id of the binding payment of an operation, in the current or the earlier format; None for an operation
-    of another kind.
-    """
-    if ids.is_prefixed(_BINDING, operation):
-        return operation.replace(_BINDING, ids.PAYMENT, 1)
-    subscription_id, _, uuid = operation.partition(":")
-    if not ids.is_prefixed(ids.SUBSCRIPTION, subscription_id) or canonical_uuid(uuid) != uuid:
-        return None
-    return f"{ids.PAYMENT}{uuid}"
+    """Return the id of the binding payment of an operation; None for an operation of another kind."""
+    return operation.replace(_BINDING, ids.PAYMENT, 1) if ids.is_prefixed(_BINDING, operation) else None

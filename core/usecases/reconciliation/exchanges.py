@@ -9,7 +9,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.exchanges.exchanges import Direction, Exchange, invoice_operation, operation_exchange
 from ...domain.exchanges.funds import ExchangeTransfer, transfer_ids
 from ...domain.exchanges.payouts import PartStatus, read_part
-from ...domain.exchanges.returns import ReturnStatus, former_return, rub_return_operation
+from ...domain.exchanges.returns import ReturnStatus, return_number, rub_return_operation
 from ...domain.ledger import Currency
 from ...domain.reconciliation.comparing import Counted, Standing, Subject
 from ..exchanges.rub_return import returned_by
@@ -101,8 +101,10 @@ async def known_returns(unit: Unit, scope: Scope, operations: Collection[str]) -
 
 def _return_number(transfer: ExchangeTransfer, operation: str) -> int | None:
     """Return the number of the return attempt; None for an attempt that was never made."""
-    number = int((former_return(transfer.id, operation) or operation).rpartition("#")[2])
-    return number if transfer.sent_back is not None and 1 <= number <= transfer.sent_back.number else None
+    number = return_number(transfer.id, operation)
+    if number is None or transfer.sent_back is None:
+        return None
+    return number if 1 <= number <= transfer.sent_back.number else None
 
 
 def _of_exchange(exchange: Exchange, came: Iterable[ExchangeTransfer], scope: Scope) -> Counted:

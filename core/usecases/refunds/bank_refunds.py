@@ -13,9 +13,8 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ....ports.searching import find_refund
 from ...domain.payments.payments import Payment
-from ..forgotten import may_be_forgotten, sent_at_earliest
+from ..forgotten import sent_at_earliest
 from ..gateways.watch import Banked, at_bank
-from ..operations.former import find_either
 from ..operations.operation import Followed, S
 from ..operations.repeating import repeats_until
 from ..payments.receipts import receipt_of
@@ -52,22 +51,11 @@ class BankRefunds(Followed[S, RefundState, Bank]):
     def operation(self, subject: S, /) -> str:
         return self.request(subject).operation
 
-    def former(self, _subject: S, /) -> str | None:
-        """Return the operation id that earlier versions used; None if it is the same."""
-        return None
-
     def at_provider(self, ports: Ports, subject: S, /) -> AbstractAsyncContextManager[Bank]:
         return at_bank(ports, self.banked(subject))
 
     async def find(self, ports: Ports, provider: Bank, subject: S, /) -> RefundState | None:
-        request, since = self.request(subject), self.since(subject)
-        earliest = await sent_at_earliest(ports, since)
-
-        async def find(operation: str) -> RefundState | None:
-            return await find_refund(provider, msgspec.structs.replace(request, operation=operation), earliest)
-
-        former = self.former(subject) if await may_be_forgotten(ports, since) else None
-        return await find_either(find, request.operation, former)
+        return await find_refund(provider, self.request(subject), await sent_at_earliest(ports, self.since(subject)))
 
     async def send(self, ports: Ports, provider: Bank, subject: S, /) -> RefundState:
         return await provider.refund(self._with_receipt(ports, provider, subject))

@@ -26,10 +26,8 @@ from ...domain.payments.suspense import (
 )
 from ...domain.refunds.suspense_returns import (
     attempt_of,
-    former_operation,
     present_operation,
     return_operation,
-    returned_money,
     returning_payment,
 )
 from ..accounts.accounts import storable
@@ -85,10 +83,6 @@ class SuspenseReturns(BankRefunds[Returning]):
             amount_kopecks=suspense.amount.kopecks,
             transfer=suspense.transfer_id,
         )
-
-    def former(self, subject: Returning, /) -> str | None:
-        former = former_operation(subject.suspense.id, subject.attempt)
-        return None if former == self.operation(subject) else former
 
     def wants(self, subject: Returning, /) -> Want:
         if subject.suspense.resolved_at is not None:
@@ -151,21 +145,12 @@ async def find_suspense(unit: Unit, suspense_id: str) -> Suspense | None:
 
 
 async def suspense_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None:
-    """Return the suspended money that a bank operation sends back, and the number of the attempt. Ids of earlier
-    versions work, too.
+    """Return the suspended money that a bank operation sends back, and the number of the attempt. A QR may be paid any
+    number of times, so read in batches.
     """
     payment_id = returning_payment(operation)
-    if payment_id is not None:
-        return await _of_payment(unit, payment_id, operation)
-    for money_id, attempt in returned_money(operation):
-        found = await find_suspense(unit, money_id)
-        if found is not None:
-            return found, attempt
-    return None
-
-
-async def _of_payment(unit: Unit, payment_id: str, operation: str) -> tuple[Suspense, int] | None:
-    """Find the money of a payment by its operation. A QR may be paid any number of times, so read in batches."""
+    if payment_id is None:
+        return None
     offset = 0
     while True:
         batch = await unit[Suspense].find(payment_id=payment_id, order="received_at", limit=_BATCH, offset=offset)

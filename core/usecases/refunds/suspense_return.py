@@ -16,7 +16,6 @@ from ..operations.engine import look_up, settle
 from ..test_clock import in_test_time
 from ..units import retrying
 from .suspense_progress import RETURN, SUSPENSE_RETURNS
-from .suspense_takeover import FORMER_RETURN
 
 
 async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool = False) -> None:
@@ -24,7 +23,6 @@ async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool 
     has never seen.
     """
     now = ports.clock.now()
-    await FORMER_RETURN.drop(unit, suspense_id)
     await RETURN.plan(unit, suspense_id, now, now, anew=anew)
 
 

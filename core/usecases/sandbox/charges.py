@@ -19,8 +19,7 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.payments.payments import FailureReason, Payment
 from ...domain.subscriptions.subscriptions import Subscription
 from ..operations.engine import hear
-from ..operations.former import first_known
-from ..payments.recurring import mandate_operations, no_subscription, own_subscription
+from ..payments.recurring import mandate_operation, no_subscription, own_subscription
 from ..subscriptions.charge_progress import CHARGES
 from .subscriptions import simulator_of
 
@@ -50,17 +49,17 @@ async def wish_next_charge(
     """
     async with ports.storage.unit() as unit:
         subscription = await own_subscription(unit, caller, subscription_id)
-        operations = () if subscription is None else await mandate_operations(unit, subscription)
+        operation = None if subscription is None else await mandate_operation(unit, subscription)
     if subscription is None:
         raise no_subscription()
     wish = read_wish()
     if wish.result not in RESULTS:
         raise shape_error("result", f"must be one of: {', '.join(RESULTS)}")
-    if not operations:
+    if operation is None:
         raise _unbound(subscription)
     simulator = _simulator(ports, subscription.mandate_bank)
     try:
-        await first_known(operations, lambda each: simulator.pretend_next_charge(each, wish.result))
+        await simulator.pretend_next_charge(operation, wish.result)
     except Refused:
         raise _unbound(subscription) from None
     return wish

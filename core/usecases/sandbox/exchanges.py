@@ -27,7 +27,6 @@ from ..exchanges.return_progress import carry
 from ..exchanges.returns import return_money
 from ..exchanges.sending import SENT
 from ..exchanges.steps import RACES, WATCH_EXCHANGE, fail, read_exchange
-from ..operations.former import first_known
 from ..signed_transfers.engine import refuse
 from ..units import retrying
 
@@ -132,10 +131,8 @@ async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_b
     missing = exchange.amount_rub - exchange.amount_rub_received
     kopecks = None if taken_back else (amount or missing).kopecks
     pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
-    # Earlier versions used the exchange's id for the invoice.
-    named, reference = (invoice_operation(exchange.id), exchange.id), exchange.invoice_reference
     try:
-        await first_known(named, lambda each: bank.pretend(each, pretence, reference=reference))
+        await bank.pretend(invoice_operation(exchange.id), pretence, reference=exchange.invoice_reference)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no invoice of this exchange", retry_after=10) from None
     return await _seen(ports, exchange)

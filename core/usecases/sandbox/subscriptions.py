@@ -1,6 +1,6 @@
 """Simulation of a subscription's payer and bank in test mode (docs/sandbox.md "The calls")."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -11,8 +11,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.payments.payments import Payment
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding
-from ..operations.former import first_known
-from ..payments.recurring import any_subscription, binding_operations, mandate_operations
+from ..payments.recurring import any_subscription, binding_operation, mandate_operation
 from ..subscriptions.binding_opening import open_binding
 from ..subscriptions.binding_progress import on_binding_notice
 from ..subscriptions.subscriptions import get_subscription
@@ -77,13 +76,11 @@ async def simulate_event(
     async with ports.storage.unit() as unit:
         subscription = await any_subscription(unit, subscription.id) or subscription
         binding = subscription.binding
-        operations: Sequence[str]
         if event in _OF_BINDING:
-            bank = None if binding is None else binding.bank
-            operations = () if binding is None else (binding.operation,)
+            bank, operation = (None, None) if binding is None else (binding.bank, binding.operation)
         else:
-            bank, operations = subscription.mandate_bank, await mandate_operations(unit, subscription)
-    await _play(ports, bank, operations, MandatePretence(event=event, failure=failure))
+            bank, operation = subscription.mandate_bank, await mandate_operation(unit, subscription)
+    await _play(ports, bank, operation, MandatePretence(event=event, failure=failure))
     async with ports.storage.unit() as unit:
         return await any_subscription(unit, subscription.id) or subscription
 
@@ -95,16 +92,17 @@ async def simulate_binding(ports: Ports, payment: Payment, *, outcome: str, fail
     event = {"paid": MandateEvent.CONFIRM, "failed": MandateEvent.REFUSE}.get(outcome)
     if event is None:
         raise Refusal("INVALID_STATUS", "A payer who binds pays or refuses: paid, failed")
-    operations = binding_operations(payment.subscription_id or "", payment.id)
-    await _play(ports, payment.bank, operations, MandatePretence(event=event, failure=failure))
+    await _play(ports, payment.bank, binding_operation(payment.id), MandatePretence(event=event, failure=failure))
 
 
-async def _play(ports: Ports, bank: str | None, operations: Sequence[str], pretence: MandatePretence) -> None:
+async def _play(ports: Ports, bank: str | None, operation: str | None, pretence: MandatePretence) -> None:
     simulator = simulator_of(ports, bank)
     if simulator is None:
         raise Refusal("NOT_FOUND", "Endpoint not found")
+    if operation is None:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no binding yet", retry_after=10)
     try:
-        notices = await first_known(operations, lambda each: simulator.pretend_mandate(each, pretence))
+        notices = await simulator.pretend_mandate(operation, pretence)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no binding yet", retry_after=10) from None
     for notice in notices:

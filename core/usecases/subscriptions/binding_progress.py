@@ -33,7 +33,7 @@ from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.opening import link_kind
-from ..payments.recurring import any_subscription, binding_operations, bound_by, save_subscription
+from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
 from ..schedule import reschedule
 from ..sealed import mandate_place, pay_tag
 from ..simulated import is_advanced_over
@@ -85,7 +85,7 @@ async def on_binding_notice(ports: Ports, operation: str) -> None:
     """Handle a bank's notification about a binding or its mandate. It is only a hint, so poll the bank."""
     payment = await ports.storage.get(Payment, bound_by(operation) or "")
     subscription_id = None if payment is None else payment.subscription_id
-    if payment is None or subscription_id is None or operation not in binding_operations(subscription_id, payment.id):
+    if payment is None or subscription_id is None or operation != binding_operation(payment.id):
         return
     payment = await find_at_bank(ports, payment)
     if payment is not None:

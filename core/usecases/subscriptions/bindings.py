@@ -29,18 +29,15 @@ from ...domain.subscriptions.subscriptions import (
     Binding,
     Subscription,
 )
-from ..forgotten import may_be_forgotten
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
-from ..operations.former import find_either
 from ..payments.opening import link_kind
 from ..payments.receipts import purpose_of, receipt_of, takes_without
 from ..payments.recurring import (
     any_subscription,
     binding_operation,
-    former_binding,
     new_recurring_payment,
     save_subscription,
 )
@@ -225,13 +222,7 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     async with watched(ports, payment.mode, payment.bank):
         bank = binder(ports, payment.bank)
         request = _request(ports, payment, bank)
-
-        async def find(operation: str) -> AtBank | None:
-            return await find_binding(bank, msgspec.structs.replace(request, operation=operation), payment.created_at)
-
-        former = former_binding(payment.subscription_id or "", payment.id)
-        is_asked = await may_be_forgotten(ports, payment.created_at)
-        found = await find_either(find, request.operation, former if is_asked else None)
+        found = await find_binding(bank, request, payment.created_at)
     return payment if found is None else await take_binding(ports, payment, found)
 
 
