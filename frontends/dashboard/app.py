@@ -204,6 +204,7 @@ class _Pages:
             account="" if actor is None else actor.account.name,
             accounts=accounts,
             switch=ask.to("/switch"),
+            logout=ask.to("/logout"),
             is_test=is_test,
             other_mode=other,
             stream=ask.to("/stream") if self._is_live(ask, page) else "",

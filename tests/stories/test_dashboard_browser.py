@@ -113,6 +113,12 @@ async def test_passkey_signs_in_without_a_name(browser: Browser, company: Compan
     await page.locator("form[data-passkey=create]").get_by_label("Name").fill("Laptop")
     await page.get_by_role("button", name="Add a passkey").click()
     await expect(page.get_by_role("cell", name="Laptop")).to_be_visible()
+    [before] = [each for each in await page.context.cookies() if each["name"] == "__Host-cambist"]
+    await page.goto(f"{company.app}/confirm?next=/people")
+    await page.get_by_role("button", name="Confirm with a passkey").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("People")
+    [after] = [each for each in await page.context.cookies() if each["name"] == "__Host-cambist"]
+    assert before["value"] != after["value"]
     await page.get_by_role("button", name="Sign out").click()
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Home")

@@ -22,7 +22,7 @@ from ..units import retrying
 from .sessions import Actor, by_person
 from .users import email_of, warn_of_change
 
-REGISTER, SIGN_IN = "register", "sign_in"
+REGISTER, SIGN_IN, CONFIRM = "register", "sign_in", "confirm"
 _LIVES = timedelta(minutes=5)
 _NONCE = 16
 _TIME = 8
@@ -41,6 +41,13 @@ def sign_in_options(ports: Ports, browser: str) -> str | None:
     if ports.passkeys.rp_id is None:
         return None
     return ports.passkeys.request_options(challenge=_challenge(ports, SIGN_IN, browser))
+
+
+async def confirm_options(ports: Ports, actor: Actor) -> str | None:
+    """Return the options for a confirmation of this session, as JSON. None if the person has no passkey here."""
+    if all(each.rp_id != ports.passkeys.rp_id for each in await list_passkeys(ports, actor.user.id)):
+        return None
+    return ports.passkeys.request_options(challenge=_challenge(ports, CONFIRM, actor.session.id))
 
 
 async def creation_options(ports: Ports, actor: Actor) -> str | None:
@@ -109,6 +116,18 @@ async def sign_in_by_passkey(ports: Ports, reply: str, browser: str) -> User:
         return await _signed_in(ports, reply, read)
     except PasskeyRefused:
         raise _failed() from None
+
+
+async def confirm_by_passkey(ports: Ports, actor: Actor, reply: str) -> None:
+    """Check that the person holds one of their passkeys. Raises: Refusal SIGN_IN_FAILED, the same for every failure."""
+    try:
+        read = ports.passkeys.read(reply)
+        await _spend(ports, read.challenge, CONFIRM, actor.session.id)
+        user = await _signed_in(ports, reply, read)
+    except PasskeyRefused:
+        raise _failed() from None
+    if user.id != actor.user.id:
+        raise _failed()
 
 
 async def _signed_in(ports: Ports, reply: str, read: PasskeyReply) -> User:

@@ -353,10 +353,9 @@ async def profile(ask: Ask) -> Page:
         blocks.append(Form(action=action, fields=[], submit=ask.t("profile.end_others"), tone="danger"))
     options = list(LANGUAGES.items())
     language = Field(name="language", label=ask.t("language"), type="select", value=user.language, options=options)
-    blocks += [
-        Form(action=ask.to("/profile/language"), fields=[language], submit=ask.t("save"), title=ask.t("language")),
-        Form(action=ask.to("/logout"), fields=[], submit=ask.t("logout")),
-    ]
+    blocks.append(
+        Form(action=ask.to("/profile/language"), fields=[language], submit=ask.t("save"), title=ask.t("language"))
+    )
     return Page(ask.t("profile"), blocks)
 
 
@@ -453,7 +452,7 @@ def _qr(text: str) -> str:
     import segno
 
     out = io.BytesIO()
-    segno.make(text, error="m").save(out, kind="svg", xmldecl=False, svgns=True, nl=False, border=2, scale=1)
+    segno.make(text, error="m").save(out, kind="svg", xmldecl=False, svgns=True, nl=False, border=2, omitsize=True)
     return out.getvalue().decode()
 
 

@@ -7,7 +7,12 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.errors import Refusal
 from ....core.domain.people.people import User
 from ....core.usecases.people.invitations import accept_invitation, show_invitation
-from ....core.usecases.people.passkeys import sign_in_by_passkey, sign_in_options
+from ....core.usecases.people.passkeys import (
+    confirm_by_passkey,
+    confirm_options,
+    sign_in_by_passkey,
+    sign_in_options,
+)
 from ....core.usecases.people.resets import is_reset_open, request_reset, reset_password
 from ....core.usecases.people.sessions import (
     change_session,
@@ -74,10 +79,11 @@ add(
         "reset.new.submit": ("Set the password", "Задать пароль"),
         "confirm.title": ("Confirm that it is you", "Подтвердите, что это вы"),
         "confirm.intro": (
-            "What you are about to do needs your password again. It then counts for 10 minutes.",
-            "Для этого действия нужно ещё раз ввести пароль. Подтверждение действует 10 минут.",
+            "What you are about to do needs your password or passkey again. It then counts for 10 minutes.",
+            "Для этого действия нужен ещё раз пароль или ключ доступа. Подтверждение действует 10 минут.",
         ),
         "confirm.submit": ("Confirm", "Подтвердить"),
+        "confirm.passkey": ("Confirm with a passkey", "Подтвердить ключом доступа"),
         "accounts": ("Accounts", "Аккаунты"),
         "accounts.enter": ("Open", "Открыть"),
         "role.owner": ("owner", "владелец"),
@@ -325,10 +331,10 @@ async def reset(ask: Ask) -> Redirect:
 
 
 async def confirm(ask: Ask) -> Page:
-    return _confirm_page(ask, ask.query.get("next", ""))
+    return await _confirm_page(ask, ask.query.get("next", ""))
 
 
-def _confirm_page(ask: Ask, following: str, fault: str = "", status: int = 200) -> Page:
+async def _confirm_page(ask: Ask, following: str, fault: str = "", status: int = 200) -> Page:
     fields = [
         Field(
             name="password",
@@ -347,7 +353,27 @@ def _confirm_page(ask: Ask, following: str, fault: str = "", status: int = 200) 
     blocks: list[Block] = [] if not fault else [Note(fault, "bad")]
     intro = ask.t("confirm.intro")
     blocks.append(Form(action=ask.to("/confirm"), fields=fields, submit=ask.t("confirm.submit"), intro=intro))
+    options = await confirm_options(ask.ports, ask.actor)
+    if options is not None:
+        blocks.append(
+            Form(
+                action=ask.to("/confirm/passkey"),
+                fields=[Field(name="next", type="hidden", value=following)],
+                submit=ask.t("confirm.passkey"),
+                passkey="get",
+                options=options,
+            )
+        )
     return Page(ask.t("confirm.title"), blocks, status=status)
+
+
+async def confirmed_by_passkey(ask: Ask) -> Page | Redirect:
+    following = ask.value("next")
+    try:
+        await confirm_by_passkey(ask.ports, ask.actor, ask.secret("reply"))
+    except Refusal as refusal:
+        return await _confirm_page(ask, following, ask.t("login.passkey.failed"), refusal.status)
+    return await _step_up(ask, following)
 
 
 async def confirmed(ask: Ask) -> Page | Redirect:
@@ -359,10 +385,14 @@ async def confirmed(ask: Ask) -> Page | Redirect:
     except Refusal as refusal:
         if refusal.code not in ("SIGN_IN_FAILED", "TOO_MANY_GUESSES"):
             raise
-        return _confirm_page(ask, ask.value("next"), ask.t.of("error", refusal.code), refusal.status)
+        return await _confirm_page(ask, ask.value("next"), ask.t.of("error", refusal.code), refusal.status)
+    return await _step_up(ask, ask.value("next"))
+
+
+async def _step_up(ask: Ask, following: str) -> Redirect:
     new = await change_session(ask.ports, ask.actor, steps_up=True)
     ask.keep_session(new.token)
-    return Redirect(_next(ask, ask.value("next")))
+    return Redirect(_next(ask, following))
 
 
 async def accounts(ask: Ask) -> Page:
@@ -408,6 +438,7 @@ SIGN_IN = (
     post("/reset", reset, is_public=True, retry="/reset"),
     get("/confirm", confirm),
     post("/confirm", confirmed, retry="/confirm"),
+    post("/confirm/passkey", confirmed_by_passkey, retry="/confirm"),
     get("/accounts", accounts),
     post("/switch", switch, retry="/home"),
 )
