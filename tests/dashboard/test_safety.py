@@ -266,3 +266,46 @@ async def test_live_updates_need_a_session_and_the_whole_account(house: TestHous
     await owner.open("/payments")
     assert "data-stream" in owner.answer.text
     assert (await owner.http.head("/stream")).headers["cache-control"] == "no-store"
+
+
+async def test_session_ends_with_a_change_of_the_role(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    admin = await joined(house, Role.ADMIN)
+    await owner.open("/people")
+    [other] = [link for link in owner.page.links if "/people/usr_" in link][1:]
+    await owner.open(other)
+    await owner.send(urlsplit(other).path, role="viewer")
+    assert (await admin.open("/shops")).path == "/login"
+
+
+async def test_nobody_is_signed_in_or_out_by_another_site(house: TestHouse) -> None:
+    owner = await joined(house, Role.OWNER)
+    for values in ({}, {"csrf": "x"}):
+        await owner.post("/logout", values, {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"})
+        assert owner.answer.status_code == 403
+    assert (await owner.open("/home")).path == "/home"
+    victim = Browser(house)
+    values = {"email": "owner@shop.example", "password": PASSWORD}
+    await victim.post("/login", values, {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"})
+    assert victim.answer.status_code == 403
+    assert "__Host-cambist" not in victim.http.cookies
+
+
+async def test_no_parameter_or_header_turns_a_get_into_a_change(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    await owner.open("/shops")
+    csrf = owner.page.forms[-1].values["csrf"][0]
+    query = {"csrf": csrf, "name": "Planted", "_method": "POST"}
+    headers = {"X-HTTP-Method-Override": "POST", "X-Method-Override": "POST"}
+    await owner.http.get("/shops", params=query, headers=headers)
+    for method in ("PUT", "PATCH", "DELETE"):
+        assert (await owner.http.request(method, "/shops", params=query)).status_code in (404, 405)
+    await owner.open("/shops")
+    assert "Planted" not in owner.text
+
+
+async def test_addresses_never_come_from_the_host_header(house: TestHouse) -> None:
+    headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    for path in ("/login", "/home", "/reset"):
+        answer = await Browser(house).http.get(path, headers=headers)
+        assert "evil.example" not in answer.text + str(answer.headers)
