@@ -18,7 +18,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def attacked(database_url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
-    """A house on it; what is written into it agrees with nothing afterwards."""
+    """An app on this database. Its balances need not agree at the end, because the attacker changes rows."""
     async with open_test_house(database_url=database_url, vault=KEYS, data_dir=tmp_path) as house:
         house.made_up = True
         yield house
@@ -26,5 +26,5 @@ async def attacked(database_url: str, tmp_path: Path) -> AsyncIterator[TestHouse
 
 @pytest.fixture
 def attacker(attacked: TestHouse, database_url: str) -> Attacker:
-    """Who writes it."""
+    """An attacker who writes to the app's database."""
     return Attacker(database_url, attacked.ports)

@@ -1,5 +1,5 @@
-"""Who may write the database, but has no key of the vault, writes no history that passes for true (SECURITY.md): of the
-ledger, and of the audit log. He makes every link, head and balance anew by himself."""
+"""An attacker who can write to the database, but has no vault key, cannot forge history in the ledger or the audit log
+(SECURITY.md). The attacker recomputes every link, head and balance."""
 
 from collections.abc import Awaitable, Callable
 

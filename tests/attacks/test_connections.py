@@ -1,4 +1,4 @@
-"""Nobody without a key takes all connections of a process by opening them (docs/limits.md "Sizes")."""
+"""A client without a key cannot use up a process's connections by opening them (docs/limits.md "Sizes")."""
 
 import asyncio
 import sysconfig

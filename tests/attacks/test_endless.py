@@ -24,7 +24,7 @@ BYTES = (100 if FULL else 6) * 1_000_000
 BYTES_OF_REQUESTS = BYTES if FULL else 2_000_000
 """They are answered, each: a hundred thousand of the shortest."""
 WARM_UP = 10_000_000
-"""Of a form at the most, before memory is looked at."""
+"""Bytes sent in each form, at most, before memory is measured."""
 BLOCK = 1_000_000
 MEMORY = 1.0 if FULL else 2.0
 """MiB. A page more or less of the interpreter's own is nearly nothing of 100 MB, and is something of 6."""
@@ -61,7 +61,7 @@ FORMS = {
     "empty lines": endless(b"", b"\r\n"),
     "nothing of HTTP": endless(b"", b"\x16\x03\x01\x02"),
 }
-"""By what is sent without end."""
+"""Endless streams, by their content."""
 
 
 async def attack(port: int, form: Callable[[], Iterator[bytes]], most: int) -> int:

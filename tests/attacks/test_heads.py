@@ -1,5 +1,5 @@
-"""Nobody without a key makes the service keep what it has not asked for: heads, addresses and trailers are bounded
-before they are parsed (docs/limits.md "Sizes")."""
+"""A client without a key cannot make the service keep unbounded input: heads, addresses and trailers are bounded before
+they are parsed (docs/limits.md "Sizes")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def a_service() -> AsyncIterator[int]:
 
 
 async def said(port: int, *parts: bytes) -> bytes:
-    """All that is answered until the connection ends."""
+    """Return all bytes that the service answers until the connection ends."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         for part in parts:
@@ -94,7 +94,7 @@ async def test_a_head_in_small_pieces_counts_as_one_head(fed: list[int]) -> None
 async def test_what_comes_around_a_body_is_bounded_too(fed: list[int], tail: bytes) -> None:
     async with a_service() as port:
         await said(port, CHUNKED, tail)
-    assert sum(fed) <= 2 * HEAD  # what comes in one piece with the head is looked at with it
+    assert sum(fed) <= 2 * HEAD  # bytes in one piece with the head are parsed with it
 
 
 async def test_the_refusal_is_the_documented_envelope() -> None:

@@ -1,4 +1,5 @@
-"""Whoever may write the database, but has no key of the vault, opens nothing with a key's row (SECURITY.md)."""
+"""An attacker who can write to the database, but has no vault key, cannot sign in by changing a key's row
+(SECURITY.md)."""
 
 from collections.abc import Mapping
 
@@ -31,7 +32,7 @@ EDITS: Mapping[str, str] = {
 
 
 async def opens(house: TestHouse, pair: KeyPair) -> bool:
-    """Return whether the pair is let in by a process that remembers nothing of what it read before."""
+    """Return whether a process without cached reads accepts the pair."""
     fresh = ForwardingStorage(house.ports.storage)
 
     async def recent(kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:

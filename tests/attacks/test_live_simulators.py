@@ -1,5 +1,5 @@
-"""Nobody pays a live payment with a button: what is simulated works in live mode only where the installation says so,
-or is on this machine alone (docs/operations.md "Going live")."""
+"""A simulator's button cannot pay a live payment: simulators work in live mode only if the installation allows them or
+is on this machine alone (docs/operations.md "Going live")."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping

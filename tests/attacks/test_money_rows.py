@@ -1,5 +1,5 @@
-"""Who may write the database, but has no key of the vault, moves no money elsewhere by the rows beside the journal, and
-what he alters of them is named (SECURITY.md)."""
+"""An attacker who can write to the database, but has no vault key, cannot redirect money by changing rows beside the
+journal. The proof names each altered field (SECURITY.md)."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ async def with_wallet(house: TestHouse) -> Account:
 
 
 async def differing(house: TestHouse) -> list[tuple[str, str]]:
-    """What is named, by row and field; nothing else may be wrong."""
+    """Return the row and field of each bad value; assert that the proof finds nothing else wrong."""
     report = await verify_ledger(house.ports)
     assert (report.first_bad_entry, report.bad_balances) == (None, ())
     assert report.holds == (not report.bad_values)
@@ -132,7 +132,7 @@ MOVEMENTS: dict[str, tuple[str, str, Sequence[str]]] = {
     "by what": ("2", "object_id = (SELECT object_id FROM movements WHERE number = 1)", ["number"]),
     "its number": ("2", "number = 7", ["number", "id"]),
 }
-"""Of three receipts."""
+"""Changes to one of three receipts: its number, the SQL, and the fields that the proof names."""
 
 
 @pytest.mark.parametrize("case", MOVEMENTS)
@@ -153,7 +153,7 @@ async def test_an_altered_movement_is_named(attacked: TestHouse, attacker: Attac
 
 
 async def test_the_proof_ends_for_entries_that_nobody_books(attacked: TestHouse, attacker: Attacker) -> None:
-    """Of an object, or a kind, that moves no balance: the proof names them, and does not fail."""
+    """The entry's object or kind moves no balance: the proof names the entry, and does not fail."""
     for change in ("object_id = 'x'", "kind = 'review'"):
         await paid(attacked, "100.00")
         await attacker.run(f"UPDATE journal SET {change} WHERE place IS NULL")

@@ -1,5 +1,5 @@
-"""Who may write the database, but has no key of the vault, sends no exchange's money elsewhere, nor what goes back of
-one, and has no act confirmed that nobody asked for (SECURITY.md)."""
+"""An attacker who can write to the database, but has no vault key, cannot redirect an exchange's money or its return,
+and cannot have an operator action confirmed that nobody requested (SECURITY.md)."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -45,7 +45,7 @@ async def named(ports: Ports) -> list[tuple[str, str]]:
 
 
 async def asked_for(ports: Ports, of: str) -> list[tuple[str, str]]:
-    """What operators are told of objects of this kind."""
+    """Return the action items that operators see for objects of this kind."""
     return [(need.object_id, need.text) for need in (await read_action_items(ports)).found if need.of == of]
 
 

@@ -1,4 +1,5 @@
-"""Whoever has a bank's address of notices, or floods it: he has the bank asked, and nothing else."""
+"""An attacker who knows a bank's notification address, or floods it, can make the service poll the bank and nothing
+else."""
 
 import asyncio
 import hashlib
@@ -99,7 +100,7 @@ async def test_a_notice_is_counted_as_one_however_its_path_is_spelt(spelling: st
     ],
 )
 async def test_what_is_no_notice_is_counted_by_the_common_limit(method: str, path: str) -> None:
-    """Else there would be paths that nobody counts."""
+    """Otherwise requests to such paths would not be counted."""
     async with watched() as house:
         base, rest = house.address.split("/api/v1/notices/")
         answer = await house.http.request(method, base + path.format(rest))

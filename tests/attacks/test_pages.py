@@ -94,8 +94,8 @@ PAGES = {
 
 
 async def test_no_get_of_a_page_changes_a_row() -> None:
-    """Previews, scanners, prefetching browsers and HEAD: of all that is stored at most the moment of the bank's next
-    poll moves, for a payment whose page is opened (docs/window.md "What it shows", "Subscriptions")."""
+    """Previews, scanners, prefetching browsers and HEAD change no row. One exception: opening a payment's page may move
+    the time of the next poll of its bank (docs/window.md "What it shows", "Subscriptions")."""
     bank = TellsNothing(sends_notices=True)
     async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
         bank.clock = house.ports.clock

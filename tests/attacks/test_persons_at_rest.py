@@ -1,8 +1,8 @@
-"""Nobody who reads the database, the uploads, a backup or the log learns who a person is (docs/security.md).
+"""A reader of the database, the uploads, a backup or the log cannot learn who a person is (docs/security.md).
 
-Every story of live mode is played with canaries: a payer whom the merchant names and whom the bank names, a client who
-passes KYC with documents and exchanges, a subscriber; with webhooks that are delivered and that fail. Then all that
-lies on the disk is searched for them, in every spelling in which such data are usually kept.
+The tests run every flow of live mode with canaries: a payer whom the merchant and the bank name, a client who passes
+KYC with documents and exchanges, and a subscriber; some webhooks are delivered and some fail. Then they search
+everything on the disk for the canaries, in every spelling in which such data are usually kept.
 """
 
 import base64
@@ -56,7 +56,7 @@ CANARIES = {
     "e-mail of the client": "client-canary@mail.example",
 }
 FACE = b"\xff\xd8\xff\xe0" + CANARIES["document"].encode() * 20_000
-"""Of several parts."""
+"""An upload of several parts."""
 
 
 def spellings(text: str) -> Iterator[bytes]:
@@ -83,7 +83,7 @@ def found_in(content: bytes) -> list[str]:
 
 @pytest.mark.parametrize("text", CANARIES.values())
 def test_search_finds_every_spelling(text: str) -> None:
-    """The searches below would else find nothing of what is there."""
+    """Otherwise the searches below would miss data that is there."""
     for before in range(3):
         assert found_in(base64.b64encode(b"x" * before + text.encode() + b"yz"))
     for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
@@ -98,7 +98,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def watch() -> RequestWatch:
-    """What a process notes of requests, and writes every few seconds."""
+    """The process's record of requests, written every few seconds."""
     return RequestWatch(SystemClock(), access_log="all")
 
 
@@ -172,7 +172,7 @@ async def _exchanged(house: TestHouse) -> None:
 
 
 async def _refused(house: TestHouse) -> None:
-    """What is refused names the person, too."""
+    """Send requests that are refused and name the person, too."""
     headers = house.headers("live", Idempotency_Key=str(uuid4()))
     for body in ({"client_phone": f"{PHONE}x"}, {CANARIES["name"]: 1}, {"payer": {"full_name": CANARIES["name"]}}):
         answer = await house.http.post("/api/v1/payments", json={"amount_rub": "100.00", **body}, headers=headers)

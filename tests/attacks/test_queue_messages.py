@@ -1,5 +1,5 @@
-"""Who can write to Redis forges no work: a message of the queue says "look", whatever it says
-(docs/operations.md "Settings and secrets")."""
+"""An attacker who can write to Redis cannot forge work: a queue message only makes a worker read the jobs, whatever the
+message contains (docs/operations.md "Settings and secrets")."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A merchant's receiver cannot keep the event loop to itself by what it answers (docs/webhooks.md)."""
+"""A merchant's receiver cannot block the event loop with its answer (docs/webhooks.md)."""
 
 from collections.abc import AsyncIterator
 

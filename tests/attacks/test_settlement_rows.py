@@ -1,5 +1,5 @@
-"""Whoever may write the database, but has no key of the vault, has no money settled that the signed journal does not
-give to that account (SECURITY.md)."""
+"""An attacker who can write to the database, but has no vault key, cannot have money settled that the signed journal
+does not give to that account (SECURITY.md)."""
 
 import logging
 from collections.abc import Mapping

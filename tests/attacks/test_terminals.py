@@ -1,4 +1,4 @@
-"""What merchants write does not command the operator's terminal (docs/limits.md "Sizes")."""
+"""Text from merchants cannot send commands to the operator's terminal (docs/limits.md "Sizes")."""
 
 import ast
 from pathlib import Path

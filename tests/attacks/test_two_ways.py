@@ -181,7 +181,7 @@ class Way:
 
 
 class Made:
-    """Requests made up of what is usual and what is odd, for every operation of the interface."""
+    """Requests of usual and odd parts, for every operation of the interface."""
 
     def __init__(self, seed: int, house: TestHouse) -> None:
         self._chance = random.Random(seed)
@@ -201,7 +201,7 @@ class Made:
         return self._chance.choice(odd) if odd and self._chance.random() < odds else usual
 
     def _id(self, name: str) -> str:
-        """Of an object that a parameter or a field of this name could mean."""
+        """Return an id of an object that a parameter or field of this name could mean."""
         if name == "gateway_id":
             return "simulator-test"
         known = self._ids.get(_PREFIXES.get(name, "pay"), [])[-8:]
@@ -315,7 +315,7 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
 @table("host", BAD_HOSTS, ids=ascii)
 async def test_a_malformed_host_is_refused_wherever_it_is_sent(house: TestHouse, path: str, host: bytes) -> None:
     way = Way(house, house.http._transport.app)  # type: ignore[attr-defined]
-    await house.clock.advance(60)  # of the limits: none is reached
+    await house.clock.advance(60)  # to stay below the rate limits
     keys = [(name.lower().encode(), value.encode()) for name, value in house.headers().items()]
     scope = {
         "type": "http",

@@ -26,7 +26,7 @@ def compared(server: str, only: Sequence[int] | None, seeds: Sequence[int]) -> t
 
 
 async def _patiently(every: Sequence[Place], history: History) -> Difference | None:
-    """A machine that is too busy breaks connections off: what was not answered is asked again."""
+    """Compare the places, and retry after a broken connection: a busy machine breaks some off."""
     for _ in range(_TRIES - 1):
         try:
             return await difference(every, history)

@@ -1,5 +1,5 @@
-"""The four storages that answer each history: memory, a SQLite file, a Postgres database, and one that comes by an
-entry point. Opened once for many histories; between two of them only rows go, and time goes on."""
+"""The four storages that answer each history: memory, a SQLite file, a Postgres database, and a storage from an entry
+point. They are opened once for many histories; between two histories only rows are removed, and time goes on."""
 
 import sqlite3
 import sys
@@ -48,7 +48,7 @@ class Place:
         """The tables that the last history may have written to."""
 
     async def answers(self, history: History) -> list[Answer]:
-        """What the history is answered here."""
+        """Run the history in this storage and return its answers."""
         self._clock.begin_again()
         if self._storage is None or self._empty is None:
             self._storage = await self._opened(self._clock, self._note)

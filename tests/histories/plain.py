@@ -1,8 +1,8 @@
-"""A storage of its own making, as a package from elsewhere would bring one: written from the port alone
-(ports/storage.py), over records as they are, with none of the tables, codecs and statements that ours share. What all
-of ours do alike and wrong, it does not do. Slow, and of one process.
+"""An independent storage, as a package from elsewhere would bring one: written from the port alone (ports/storage.py),
+over plain records, without the tables, codecs and statements that our storages share. A mistake that all of ours share
+is not in it. It is slow, and works in one process only.
 
-`open_plain` is what the entry point `plain` of `cambist.storages` names (places.py).
+The entry point `plain` of `cambist.storages` names `open_plain` (places.py).
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -38,7 +38,7 @@ class PlainStorage:
         return True
 
     def seen(self) -> State:
-        """What is committed. Whoever commits puts another in its place."""
+        """Return the committed state. A commit replaces this object, so a reader keeps an unchanging one."""
         if self._closed:
             raise Unavailable("closed")
         return self._state

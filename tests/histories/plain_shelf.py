@@ -28,7 +28,7 @@ replaced: Any = msgspec.structs.replace
 
 
 class PlainUnit:
-    """A unit; one that is over from the beginning is a snapshot."""
+    """A unit of work. A snapshot is a unit that is over from the beginning."""
 
     def __init__(self, seen: Callable[[], State], apply: Callable[..., Awaitable[None]]) -> None:
         self.is_over = False

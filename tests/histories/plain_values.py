@@ -1,4 +1,4 @@
-"""What values of records are to the storage plain.py: which may be kept, and which a criterion means."""
+"""Rules for values of records in the storage plain.py: test whether a value can be stored or matches a criterion."""
 
 from datetime import datetime
 from enum import Enum
@@ -58,7 +58,8 @@ def holds(criterion: Any, value: Any) -> bool:
 
 @cache
 def bare_type(kind: Any, field: str) -> tuple[Any, bool]:
-    """The type of a field without null, and whether it may be null. Raises: TypeError, where there is none."""
+    """Return the type of a field without null, and whether it may be null. Raises: TypeError if there is no such
+    field."""
     hint = get_type_hints(kind).get(field)
     if hint is None:
         raise TypeError(f"no field {field}")
@@ -69,7 +70,7 @@ def bare_type(kind: Any, field: str) -> tuple[Any, bool]:
 
 
 def require_comparable(kind: Any, field: str) -> None:
-    """Raises: TypeError for a field that holds a structure, or is none."""
+    """Raises: TypeError for a field that holds a structure or does not exist."""
     bare, _ = bare_type(kind, field)
     is_structure = get_origin(bare) is not None or bare is dict or issubclass(bare, msgspec.Struct)
     if is_structure and bare not in (Rub, Usdt):

@@ -1,5 +1,5 @@
-"""A history, carried out in one storage: what each of its steps was answered, in a normal form that is the same for
-whoever answers alike."""
+"""Run a history in one storage and collect the answer of each step, in a normal form in which equal answers are
+equal."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from tests.histories.steps import Ask, Both, Claim, End, History, Keep, Pass, Se
 
 Answer = Any
 REFUSALS = (Conflict, Stale, ValueError, TypeError)
-"""What the contract says of a call that may not be: whichever it is, it is an answer."""
+"""Errors that the contract allows for an invalid call; each counts as an answer."""
 _NEVER = 1_000_000
 """A version that no record reaches."""
 replaced: Any = msgspec.structs.replace
@@ -61,7 +61,7 @@ class Runner:
                 return None
 
     async def _prepared(self, unit: Unit, work: Work) -> list[Answer]:
-        """What a unit is answered before its commit."""
+        """Return the answers of a unit before its commit."""
         known: dict[tuple[type[Any], str], Any] = {}
         told = [await _tried(self._put, unit, write, known) for write in work.writes]
         return [*told, *[await self._asked(unit, ask) for ask in work.asks]]
@@ -92,7 +92,7 @@ class Runner:
         base = write.record if stored is None else stored
         base = replaced(base, version=base.version + write.offset)
         if stored is None and write.verb == "change":
-            # Who changes names what is stored: where that is nothing he is stale, even if somebody adds it meanwhile.
+            # A change names a stored record. Without one it must be stale, even if another unit adds it meanwhile.
             base = replaced(base, version=_NEVER)
         match write.verb:
             case "add":

@@ -1,5 +1,5 @@
-"""Histories of units, drawn from a seed: what is done to a storage, step by step, as plain data. Each step has a source
-of chance of its own, so that one that is left out leaves all others as they are."""
+"""Histories of units, drawn from a seed: the operations on a storage, step by step, as plain data. Each step has its
+own random generator, so leaving one out changes no other step."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _STEPS = (6, 14)
 
 @dataclass(frozen=True)
 class Write:
-    """One write of a unit. `offset`: by how much the version is wrong that it goes by."""
+    """One write of a unit. `offset`: added to the version to make it wrong."""
 
     verb: str
     record: Any
@@ -41,7 +41,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Work:
-    """A unit: what it asks, writes, and whether it is committed."""
+    """A unit: its reads, its writes, and whether it is committed."""
 
     asks: tuple[Ask, ...]
     writes: tuple[Write, ...]
@@ -77,14 +77,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Keep:
-    """The leases of those that were claimed last are made longer."""
+    """Extend the leases of the jobs claimed last."""
 
     lease: float
 
 
 @dataclass(frozen=True)
 class End:
-    """Those that were claimed last are removed, or freed for later."""
+    """Remove the jobs claimed last, or free them for later."""
 
     removes: bool
     later: float
@@ -108,11 +108,11 @@ class History:
     numbers: tuple[int, ...]
     steps: tuple[Step, ...]
     tables: frozenset[str]
-    """The names of those that it may write to."""
+    """Names of the tables that it may write to."""
 
 
 def drawn(seed: int, only: Sequence[int] | None = None) -> History:
-    """The history of a seed; `only`: of its steps those of these numbers."""
+    """Return the history of a seed. `only`: keep the steps with these numbers."""
     chance = random.Random(f"history/{seed}")
     kinds = _drawn_kinds(seed, chance)
     numbers = tuple(range(chance.randint(*_STEPS))) if only is None else tuple(only)
@@ -161,7 +161,7 @@ def _drawn_write(table: Table, chance: random.Random) -> Write:
     if table.sums and not table.uniques:
         verbs += ["accrue", "accrue", "accrue"]
     verb = chance.choice(verbs)
-    # What is taken away was read, and so is such as can be kept.
+    # A removed record was read before, so it must be one that can be stored.
     record = drawn_record(table.kind, chance, storable=verb in ("remove", "increase"))
     if verb == "increase":
         return Write(verb, record, {chance.choice(table.sums): None}, by=chance.choice((1, -1, 5, 100, 2**63 - 3)))
@@ -236,7 +236,7 @@ def _criterion(kind: type[Any], name: str, chance: random.Random) -> Any:
 
 
 def _field(kind: type[Any], chance: random.Random) -> str:
-    """A field that can be asked for: mostly one that an index has. Seldom one that is none, or holds a structure."""
+    """Return a field to query: mostly an indexed one, seldom an unknown field or a structure."""
     if chance.random() < 0.02:
         return chance.choice(("nonsense", kind.__struct_fields__[-2]))
     table = _TABLES[kind]

@@ -1,5 +1,5 @@
-"""Records drawn from chance, of any type that the catalogue declares: few values, so that ids and unique rules clash
-and lists have ties, and now and then one from the ends of what can be stored, or beyond them."""
+"""Random records of any type that the catalogue declares. Few distinct values, so that ids and unique rules clash and
+lists have ties; now and then a value at or beyond the limits of storage."""
 
 import random
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ def drawn_id(kind: type[Any], chance: random.Random) -> str:
 
 
 def drawn_field(kind: Any, field: str, chance: random.Random) -> Any:
-    """A value of this field; some text where there is none of the name."""
+    """Return a random value for this field, or some text if the type has no such field."""
     return drawn_value(dict(_hints(kind)).get(field, str), chance)
 
 

@@ -1,9 +1,9 @@
-"""Mutants of every line: each small wrong change of the core's modules (edits.py) is shown to the tests that execute it
+"""Mutants of every line: show each small wrong change of the core's modules (edits.py) to the tests that execute it
 (`nox -s mutation -- core/domain/ledger.py core/usecases/refunds`; docs/reliability.md "Mutants of every line").
 
 The tests are those of the domain, the use cases and HTTP that need nothing but memory, the quickest first, until one
-fails. What was found is kept in build/mutation.jsonl, and a run goes on where the last one ended: it counts until the
-module changes. `--again` shows the survivors to the tests anew, and `--list` tells who they are.
+fails. Results are stored in build/mutation.jsonl and count until the module changes, so a run continues after the
+last one. `--again` shows the survivors to the tests once more, and `--list` lists them.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""The wrong changes of a source: operators of cosmic-ray and mutmut, made as edits of the text at the places of its
+"""The wrong changes of a source: operators of cosmic-ray and mutmut, made as edits of the text at the nodes of its
 syntax tree, so that every line keeps its number.
 
-Left out, because no run could tell: docstrings, annotations, `if TYPE_CHECKING`, decorators and the options of classes
-(sizes of caches; how a struct is made), the first `version` of a row, `__repr__`, f-strings and the log (texts for
-people), and what a programmer's mistake says.
+No run could notice changes of these, so they are left out: docstrings, annotations, `if TYPE_CHECKING`, decorators,
+the options of classes (cache sizes; how a struct is made), the first `version` of a row, `__repr__`, f-strings and
+log calls (texts for people), and the messages of errors that report a programmer's mistake.
 """
 
 import ast
@@ -37,15 +37,15 @@ class Edit(msgspec.Struct, frozen=True):
     statement: tuple[int, int]
     """First and last line of the innermost statement: a test that executes none of them cannot notice."""
     names: tuple[str, ...]
-    """What is bound by it, where it is executed when the module is loaded; none of a function's body."""
+    """Names that the statement binds while the module is loaded; empty in a function's body."""
     wrong: str
-    """What stands there instead."""
+    """The wrong text that replaces the right one."""
     text: str
     """The whole source with it."""
 
     @property
     def name(self) -> str:
-        """What tells it from the others of its source."""
+        """The edit's id within its source."""
         return f"{self.operator}:{self.line}:{self.column}"
 
 
@@ -55,7 +55,7 @@ def edits(source: str) -> Iterator[Edit]:
     made.visit(ast.parse(source))
     for operator, start, end, wrong, statement, names in sorted(made.found, key=lambda each: each[1:3]):
         before = made.source[:start]
-        # What is taken away leaves its line breaks.
+        # Keep the line breaks of removed text, so that line numbers stay.
         wrong += "\n" * (made.source[start:end].count(b"\n") - wrong.count("\n"))
         text = (before + wrong.encode() + made.source[end:]).decode()
         try:
@@ -78,7 +78,7 @@ class _Mutator(ast.NodeVisitor):
         self._depth = 0
 
     def visit(self, node: ast.AST) -> None:
-        """Every node; of a statement with a body only its head is its own."""
+        """Visit every node. A statement with a body has only its head as lines."""
         before, names = self._statement, self._names
         if isinstance(node, ast.stmt):
             self._names = _bound(node) or self._names
@@ -117,7 +117,7 @@ class _Mutator(ast.NodeVisitor):
         if found is not None:
             self._add(operator, start + found.start(), start + found.end(), words[1])
 
-    # What nobody could notice.
+    # Changes that no test could notice.
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Neither decorators nor annotations."""
@@ -157,7 +157,7 @@ class _Mutator(ast.NodeVisitor):
         """It is for the type checkers."""
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        """To raise nothing; of a programmer's mistake no more than that."""
+        """Raise nothing. The arguments of a programmer's mistake are not mutated."""
         self._instead("delete", node, "pass")
         made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         if not (isinstance(made, ast.Name) and made.id in _MISTAKES):
@@ -205,7 +205,7 @@ class _Mutator(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
-        """Over nothing; what is left out is in, and the other way round."""
+        """Iterate over nothing, and negate each condition."""
         if not node.is_async:
             self._instead("over nothing", node.iter, "()")
         for each in node.ifs:

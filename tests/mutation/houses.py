@@ -1,9 +1,9 @@
-"""Where mutants live: a fork in which a function, or a module, is the wrong one, and that runs tests until one fails.
+"""Processes for mutants: a fork in which a function or a module is wrong, and which runs tests until one fails.
 
-A mutant of a function's body lives in a fork of a process that has loaded the house and collected all tests: its code
-takes the place of the right code in the function itself, wherever that is known. One of what is executed while the
-module is loaded (a constant, a default) lives in a fork that has loaded nothing of ours yet: the module is loaded as
-mutated, and then all else. That takes a second, the other some hundredths.
+A mutant of a function's body runs in a fork of a process that has loaded the app and collected all tests: its code
+replaces the right code in the function object, wherever that is known. A mutant of code that runs while the module
+is loaded (a constant, a default) runs in a fork that has loaded nothing of ours yet: the mutated module is loaded
+first, then everything else. That takes a second; the first kind takes some hundredths.
 """
 
 import functools
@@ -32,14 +32,14 @@ UNFIT = "unfit"
 """The mutant cannot live so: no function is to be found that its code would fit, or no test loads its module."""
 
 Word = str | None
-"""What a fork says: the test that failed, or what ended it; None: all passed."""
+"""A fork's result: the test that failed, or the reason why the fork ended; None if all tests passed."""
 
 Place = tuple[str, str, int]
-"""What tells a function's code from others: its file below the core, its name, and its first line."""
+"""Key of a function's code: its file below the core, its name, and its first line."""
 
 
 def forked(live: Callable[[Callable[[str], None]], None]) -> Word:
-    """What a fork says of a mutant: `live` ends, or says a word, which ends it."""
+    """Run `live` in a fork and return the fork's result. `live` returns, or says a word, which ends the fork."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -127,7 +127,7 @@ class House(Plugin):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {each.nodeid: each for each in session.items if is_in_memory(each)}
         known = sorted(self._items, key=lambda name: not name.startswith("tests/http/test_payments"))
-        for item in [self._items[each] for each in known[:1]]:  # what is made once is made, and lasts
+        for item in [self._items[each] for each in known[:1]]:  # one test fills everything that is made once
             item.ihook.pytest_runtest_protocol(item=item, nextitem=session)
         gc.collect()
         for each in gc.get_objects():
@@ -140,7 +140,7 @@ class House(Plugin):
         return True
 
     def lives(self, right: CodeType, wrong: CodeType, tests: Sequence[str]) -> Word:
-        """What the tests say of a mutant; UNFIT where it cannot live here."""
+        """Return the tests' result for a mutant; UNFIT if it cannot run in this process."""
         swaps = list(_differing(right, wrong))
         if not swaps or any(not self._known(code) for code, _ in swaps):
             return UNFIT
@@ -196,7 +196,7 @@ def _plain(code: CodeType) -> list[Any]:
     return [(type(each), each) for each in code.co_consts if not isinstance(each, CodeType)] + [*code.co_names]
 
 
-# Mutants of what is executed on loading.
+# Mutants of code that runs on loading.
 
 
 class _Loading(Plugin):
@@ -219,14 +219,14 @@ class _Loading(Plugin):
 
 
 def lives_from_the_start(module: str, text: str, tests: Sequence[str], cpu: Mapping[str, float]) -> Word:
-    """What the tests say of a mutant of which all is loaded anew; UNFIT where they do not load it."""
+    """Return the tests' result for a mutant for which everything is loaded anew; UNFIT if no test loads its module."""
     plugin = _Loading(cpu, module, text)
 
     def live(say: Callable[[str], None]) -> None:
         plugin.say = say
         alone = ["--noconftest"] if all(each.startswith("tests/domain/") for each in tests) else []
         ended = pytest.main([*OPTIONS, "-p", "no:cambist", *alone, *tests], plugins=[plugin])
-        if ended:  # before it could tell of a test: what it loads first cannot be loaded
+        if ended:  # before any test reported: a module that pytest loads first cannot be loaded
             say(f"pytest ended with {ended}")
         if not plugin.is_loaded():
             say(UNFIT)

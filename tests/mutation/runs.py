@@ -1,4 +1,4 @@
-"""A worker's part of the mutants: which tests see each of them, and what is kept of it."""
+"""A worker's share of the mutants: choose the tests for each mutant, and store the result."""
 
 import os
 import re
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What became of a mutant."""
+    """Result of a mutant."""
 
     module: str
     of: str
@@ -30,11 +30,11 @@ class Tried(msgspec.Struct, frozen=True):
     name: str
     line: int
     wrong: str
-    """The line, and what came into it."""
+    """The line, and the text that replaced part of it."""
     by: str | None
-    """The test that noticed it, or what else ended it; None: nobody did."""
+    """The test that noticed the mutant, or another reason why the fork ended; None if it survived."""
     tests: int
-    """How many were to see it."""
+    """Number of tests chosen for it."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -46,11 +46,11 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> range:
-        """Those of its statement."""
+        """Lines of the mutated statement."""
         return range(self.edit.statement[0], self.edit.statement[1] + 1)
 
     def tried(self, by: str | None, tests: int) -> Tried:
-        """What became of it."""
+        """Return the mutant's result."""
         right = source_of(self.module).splitlines()[self.edit.line - 1].strip()
         wrong = f"{right}  =>  {self.edit.wrong}"
         return Tried(self.module, self.of, self.edit.name, self.edit.line, wrong, by, tests)
@@ -65,12 +65,12 @@ class Run:
         self._cpu = {name: each.cpu for name, each in chosen.traces.tests.items()}
         self._noticing: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=12))
         self._sound: dict[str, bool] = {}
-        """Whether a test passes where nothing is mutated, of those that noticed something."""
+        """Whether a test passes without a mutant; only of tests that noticed a mutant."""
         self._counts = Counter[str]()
         self._began = time.monotonic()
 
     def run(self) -> None:
-        """Try all, first those that need nothing loaded anew.
+        """Try all mutants, beginning with mutants of function bodies, for which no module is loaded anew.
 
         Raises: RuntimeError where the tests cannot be collected.
         """
@@ -132,8 +132,8 @@ class Run:
             yield each
 
     def _tests(self, task: Task) -> list[str]:
-        """Who is to see it, for as long as is given: who noticed the module's last mutants and is quick, then the tests
-        of the domain, then the quickest."""
+        """Choose tests for the mutant within the CPU budget: first the quick ones that noticed the module's last
+        mutants, then tests of the domain, then the quickest."""
         if task.edit.names:
             found = {test for module, lines in _using(task) for test in self._chosen.executing(module, lines)}
         else:

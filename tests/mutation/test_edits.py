@@ -1,4 +1,4 @@
-"""What is made of a source, and what is left alone."""
+"""Edits made of a source, and the parts of it that are left alone."""
 
 import ast
 from textwrap import dedent

@@ -1,7 +1,7 @@
-"""Which test executes which lines of the core, and for how long: what a mutant is shown to.
+"""Lines of the core that each test executes, and its time, to choose the tests for a mutant.
 
-It is looked at once (coverage's tracer), and again for each file of tests that has changed since. Of a module that has
-changed since, no more is known than which tests enter it.
+The tests are traced once (coverage's tracer), and a file of tests again after it has changed. For a module that has
+changed since, only the tests that enter it are known.
 """
 
 import os
@@ -28,11 +28,11 @@ _OUTSIDE = {"server", "migrated_database", "migrated_file"}
 """Fixtures that start or fill a database."""
 
 Lines = dict[str, str]
-"""Of modules the executed lines: a set of bits, in hexadecimal digits."""
+"""Executed lines by module: a set of bits, in hexadecimal digits."""
 
 
 class Trace(msgspec.Struct):
-    """What one test does."""
+    """CPU time and executed lines of one test."""
 
     cpu: float
     """Seconds, under the tracer."""
@@ -40,14 +40,14 @@ class Trace(msgspec.Struct):
 
 
 class Traces(msgspec.Struct):
-    """What all of them do."""
+    """Traces of all tests."""
 
     modules: dict[str, str] = {}
-    """Digests of the modules that were looked at."""
+    """Digests of the modules that were traced."""
     files: dict[str, str] = {}
-    """And of the files of tests."""
+    """Digests of the files of tests."""
     loading: Lines = {}
-    """What is executed before the first test."""
+    """Lines that are executed before the first test."""
     tests: dict[str, Trace] = {}
 
 
@@ -59,7 +59,8 @@ class Chosen(msgspec.Struct, frozen=True):
     """The tests that enter it, each with the set of lines."""
 
     def executing(self, module: str, lines: Iterable[int]) -> set[str]:
-        """The tests that execute one of the lines; where the module is another by now, those that enter it."""
+        """Return the tests that execute one of the lines. If the module has changed since, return all tests that enter
+        it."""
         asked = sum(1 << line for line in lines) if self.traces.modules.get(module) == digest(module) else -1
         return {test for test, mask in self.by_module.get(module, ()) if mask & asked}
 
@@ -71,7 +72,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 @cache
 def digest(file: str) -> str:
-    """What tells a file from what it was."""
+    """Return a digest by which a changed file is noticed."""
     return sha256((ROOT / file).read_bytes()).hexdigest()[:12]
 
 
