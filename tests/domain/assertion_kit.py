@@ -1,4 +1,5 @@
-"""What a unit writes, put together for the rules of what it may not (docs/reliability.md "Assertions")."""
+"""Builders of a unit's writes, for the tests of the rules that forbid some of them (docs/reliability.md
+"Assertions")."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -67,7 +68,7 @@ def event(object_id: str, sequence: int, previous: str = "paid") -> Event:
 
 
 def change(before: Any, **fields: Any) -> Change:
-    """What a unit makes of an object that it has read."""
+    """Return the change of an object that the unit has read."""
     return Change(before=before, after=replaced(before, **fields))
 
 

@@ -1,5 +1,5 @@
-"""An endpoint that is served without a port: the planner's steps are performed on records in memory, and told as words,
-so that a race is a line of what happens beside a line of what is done."""
+"""An endpoint that is served without a port: perform the planner's steps on records in memory and record them as words.
+A test of a race then is a line of events beside a line of expected steps."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -46,7 +46,7 @@ class Time:
 
 
 class PlayedEndpoint:
-    """One endpoint, its records, and whoever serves it."""
+    """One endpoint, its records, and its sender."""
 
     def __init__(
         self, time: Time | None = None, limiter: SendLimiter | None = None, *, name: str = "acc_1", host: str = ""
@@ -98,7 +98,7 @@ class PlayedEndpoint:
         self.asked = True
 
     def serve(self) -> None:
-        """Perform steps until there is none but to wait, or the run is over."""
+        """Perform steps until the planner says to wait or the run is over."""
         while not self.over:
             step = self.state.next(self.time.seconds)
             self._tell(step)
@@ -108,7 +108,8 @@ class PlayedEndpoint:
             self.perform(step)
 
     def answer(self, name: str, status: int | None) -> None:
-        """The receiver's answer to a webhook under way; whoever has its place goes on with the next one."""
+        """Answer a webhook under way as the receiver. If the sender keeps its permit, it continues with the next
+        webhook."""
         permit, webhook = self.under_way.pop(name)
         outcome = Outcome(
             answer="timeout" if status is None else "responded",
@@ -157,7 +158,7 @@ class PlayedEndpoint:
                 pass  # told with the webhook
 
     def perform(self, step: Step) -> None:
-        """What the planner says."""
+        """Perform the planner's step."""
         match step:
             case Send():
                 self._goes_on(*self.state.begun())
@@ -229,8 +230,8 @@ def event(delivery: Delivery) -> OpenEvent:
 
 
 def play(endpoint: PlayedEndpoint, story: str) -> list[str]:
-    """What is done at the endpoint while things happen there, each a few words between slashes. Serving begins with the
-    word `serve`, and goes on after each thing that has the planner stir whoever serves."""
+    """Play the events of a story, a few words each between slashes, and return the steps performed. Sending begins with
+    the word `serve`, and continues after each event for which the planner wakes the sender."""
     endpoint.told.clear()
     begun = False
     for happening in story.split(" / "):

@@ -1,4 +1,4 @@
-"""A payment of 100 RUB, its refunds, and what is asked about them."""
+"""A payment of 100 RUB, its refunds, and shortcuts to judge them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ PAID_AMOUNT = Rub(100_00)
 
 
 def payment(status: PaymentStatus = PaymentStatus.PAID, **more: Any) -> Payment:
-    """Paid with 100 RUB, where more was asked: what came is what counts."""
+    """A payment of 120 RUB for which 100 RUB came: refunds count from the amount that came."""
     fields: dict[str, Any] = {
         "id": "pay_1",
         "account_id": "acc_1",
@@ -66,7 +66,7 @@ def case(amount: str | None = None, refunds: Sequence[Refund] = (), **more: Any)
 
 
 def refusal(judged: RefundCase) -> tuple[int, str] | None:
-    """Status and code of the refusal; None when there is none."""
+    """Return status and code of the refusal, or None."""
     try:
         judge_refund(judged)
     except Refusal as refused:

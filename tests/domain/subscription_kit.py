@@ -1,4 +1,4 @@
-"""A subscription of 100 RUB a month, bound on 31 January, and what is asked about it."""
+"""A subscription of 100 RUB a month, bound on 31 January, and shortcuts to judge it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -115,7 +115,7 @@ def order_case(**order: Any) -> SubscriptionCase:
 
 
 def refusal(judge: Callable[[], object]) -> tuple[int, str] | None:
-    """Status and code of the refusal; None when there is none."""
+    """Return status and code of the refusal, or None."""
     try:
         judge()
     except Refusal as refused:

@@ -221,7 +221,7 @@ def test_what_a_new_account_has(names: tuple[str, ...], value: object) -> None:
 
 
 def test_every_field_of_the_settings_can_be_set_and_nothing_else_but_the_secret() -> None:
-    """A setting added to the record and forgotten in the table would be one that nobody can set."""
+    """Merchants could not set a setting that is in the record but not in the table."""
     assert set(ACCOUNT_SETTINGS) == {*Settings.__struct_fields__, "webhook_secret"}, (
         "a field of Settings (domain/accounts/accounts.py) and its row in domain/account_settings.py"
     )

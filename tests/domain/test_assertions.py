@@ -1,4 +1,5 @@
-"""Each rule of what a unit may not write, on both of its sides (docs/reliability.md "Assertions")."""
+"""Each rule about forbidden writes of a unit, with a case that passes and a case that breaks it (docs/reliability.md
+"Assertions")."""
 
 from cambist.core.domain.assertions import Written, breach_of
 from cambist.core.domain.ledger import EntryKind as K
@@ -51,7 +52,7 @@ OTHER = refund_kit.payment(id="pay_2", sequence=1)
         (written(change(PAID), rewritten=["receipt:pay_1:1"]), "journal_entry"),
         (written(**booked(replaced(RECEIPT, postings=(Posting(Purse.BANK, -5),)))), "journal_entry"),
         (written(**booked(RECEIPT, replaced(SECOND, postings=(Posting(Purse.BANK, -5),)))), "journal_entry"),
-        # What a payout moves is what it is of.
+        # A payout moves its own amount.
         (
             written(
                 new(PAYOUT),
@@ -93,7 +94,7 @@ TOLD = [event("pay_1", 2)]
         (written(change(PAYOUT, status=W.COMPLETED)), "status"),
         (written(change(PAYOUT), change(PAID, status=P.EXPIRED)), "status"),
         (written(new(OTHER), gone(WAITS), change(PAID, status=P.EXPIRED)), "status"),
-        # Of several moves only the ends are known.
+        # A unit with several moves shows only the first and the last status.
         (written(change(PAID, status=P.EXPIRED, sequence=3), events=[*TOLD, event("pay_1", 3)]), None),
         # The sequence rises with each event.
         (written(change(PAID, sequence=2)), "event_sequence"),
@@ -154,7 +155,7 @@ GOES = replaced(WAITS, status=R.PROCESSING)
         (written(change(PAID, refund_taken=Rub(40_00)), new(GOES)), None),
         (written(change(TAKEN)), None),
         (written(change(TAKEN), change(GOES)), None),
-        # Nobody loses or gives what no refund moves.
+        # A payment loses or regains money only if a refund moves it.
         (written(change(PAID, refund_taken=Rub(40_00))), "refund"),
         (written(change(TAKEN, refund_taken=Rub(0))), "refund"),
         (written(change(WAITS, status=R.PROCESSING)), "refund"),
@@ -170,7 +171,7 @@ GOES = replaced(WAITS, status=R.PROCESSING)
         (written(change(replaced(TAKEN, refund_taken=Rub(100_01)))), "refund"),
         (written(change(replaced(TAKEN, refund_taken=Rub(-1)))), "refund"),
         (written(change(replaced(TAKEN, refund_taken=Rub(1), actual_amount=None))), "refund"),
-        # What was not read, or goes, leaves it open how much moved.
+        # If an object was not read or is removed, the amount that moved is unknown.
         (written(unread(TAKEN), change(WAITS, status=R.PROCESSING)), None),
         (written(change(WAITS, status=R.PROCESSING), unread(TAKEN)), None),
         (written(change(PAID, refund_taken=Rub(40_00)), gone(GOES)), None),

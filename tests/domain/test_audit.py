@@ -1,4 +1,4 @@
-"""What a row of the audit log says, and what it never does (docs/console.md "The audit log")."""
+"""Content of a row of the audit log, and data that it must never contain (docs/console.md "The audit log")."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -57,7 +57,7 @@ WAITS = refund(RefundStatus.PENDING)
     [
         (WAITS, replaced(WAITS, status=RefundStatus.REJECTED), "status=pending", "status=rejected"),
         (WAITS, WAITS, "", ""),
-        # What was nothing and is something; alone it is told that it was nothing.
+        # A field that was empty is left out of the state before, unless it is the only one that changed.
         (
             WAITS,
             replaced(WAITS, status=RefundStatus.PROCESSING, approved_at=datetime(2026, 11, 26, 12, tzinfo=UTC)),
@@ -69,7 +69,7 @@ WAITS = refund(RefundStatus.PENDING)
         # A new record has no before.
         (None, KEY, "", "mode=live"),
         (payment(), payment(refund_pending=True), "refund_pending=false", "refund_pending=true"),
-        # Of what is not safe nothing is told: of a secret whether it is set, of an unknown kind nothing.
+        # Unsafe values are not logged: a secret only as set or unset, an unknown kind not at all.
         (
             exchange_kit.account(),
             replaced(exchange_kit.account(refunds=True), webhook_secret=b"sealed"),

@@ -1,5 +1,5 @@
-"""What a bank reports of a binding, one row per case (docs/states.md "Subscription";
-docs/payments.md "Money that cannot count"; docs/subscriptions.md "How the payer binds")."""
+"""Results of a bank's report about a binding, one row per case (docs/states.md "Subscription"; docs/payments.md "Money
+that cannot count"; docs/subscriptions.md "How the payer binds")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

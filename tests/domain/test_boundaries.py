@@ -1,5 +1,6 @@
-"""The moments that the interface names, each at the microsecond before it, at it, and at the one after: to which
-side it belongs. Those that only a house can ask: usecases/test_boundaries.py. `nox -s mutants` shows that all bite."""
+"""The moments that the interface names, each at the microsecond before it, at it, and at the one after: the tests say
+to which side the moment belongs. Moments that need an app are in usecases/test_boundaries.py. `nox -s mutants` shows
+that each test fails when its boundary moves."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -165,13 +166,14 @@ def link(created_at: datetime = BOUND, **more: Any) -> Subscription:
 
 
 def spent(now: datetime) -> bool:
-    """Whether the budget of one failed attempt is used up: by its 20 hours alone."""
+    """Whether the budget of one failed attempt is used up by its 20 hours alone."""
     tried = subscription(attempts=attempts())
     return exhaustion(terms(), tried.charge_state, now) is not None
 
 
 def sends_on(now: datetime, *, ended: bool = False) -> str:
-    """What may be done about a charge of START without an outcome; `ended`: its subscription was cancelled then."""
+    """Return the step allowed for a charge of START without an outcome. `ended`: its subscription was cancelled
+    then."""
     is_of = subscription(S.CANCELLED, updated_at=START) if ended else subscription()
     return step_of(charge(), is_of, now).value
 
@@ -189,14 +191,14 @@ def verified(now: datetime) -> bool:
 
 
 def with_deposit(at: datetime, now: datetime, *, is_final: bool = True) -> str | None:
-    """What becomes of an exchange with all it asked for in a block of `at`."""
+    """Return the new status of an exchange whose full amount arrived in a block of `at`."""
     made = exchange_kit.exchange()
     seen = Incoming(source="a:0", amount=made.amount_usdt.units, at=at, is_final=is_final)
     return led(EXCHANGE_MOVES[made.direction], made.status, judge_deposits(made, [seen], now).trigger)
 
 
 ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
-    # what, the moment, the question, the answer before, the answer after, to which side the moment itself belongs
+    # name, moment, question, answer before, answer after, side of the moment itself
     ("the settlement of a day starts", START.replace(hour=9), lambda now: last_run(now).day, 20, 21, FROM),
     ("the next settlement", START.replace(hour=9), lambda now: next_run(now).day, 21, 22, FROM),
     ("the day of a cutoff", START.replace(hour=0), lambda now: cutoff_of(now).day, 20, 21, FROM),
@@ -241,7 +243,7 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
     (
         "its page then",
         BOUND + DAY,
-        lambda now: binding_face(link(), None, now),  # nobody pressed the button so far
+        lambda now: binding_face(link(), None, now),  # the button was not pressed yet
         BindingFace.TERMS,
         BindingFace.EXPIRED,
         FROM,

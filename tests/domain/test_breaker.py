@@ -140,7 +140,7 @@ def alone(
 OPEN, SHUT = True, False
 GATEWAY = EventType.GATEWAY_STATUS_CHANGED
 LADDERS_END = [
-    # answers, type, when another event is taken (s), open?, status, pause to what comes next (s)
+    # answers, type, seconds until another event is accepted, open?, status, seconds until the next attempt
     pytest.param([503], None, None, OPEN, "pending", 1, id="5xx"),
     pytest.param([None], None, None, OPEN, "pending", 1, id="no answer"),
     pytest.param([302], None, None, OPEN, "pending", 1, id="a redirect"),

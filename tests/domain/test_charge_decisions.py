@@ -81,7 +81,8 @@ class TestDecision:
 
     @pytest.mark.parametrize("before", [HOUR, 3 * HOUR])
     def test_a_period_that_ends_no_later_than_its_budget_is_not_exhausted(self, before: timedelta) -> None:
-        """Of a day tried at 21:00 the three hours end with the day, and in the next one charges are allowed again."""
+        """If the first attempt of the day is at 21:00, its three hours end with the day, and charges are allowed again
+        in the next period."""
         daily = terms(Interval.DAY, 1)
         period = window_period(daily, BOUND_AT, 1)
         known = attempts(period=period, first_at=period.closes_at - before)

@@ -1,4 +1,4 @@
-"""What charges make of their subscription (docs/subscriptions.md "Periods and attempts", "Charging")."""
+"""Effects of charges on their subscription (docs/subscriptions.md "Periods and attempts", "Charging")."""
 
 from datetime import timedelta
 
@@ -41,7 +41,7 @@ class TestCharges:
 
     @table("status", S)
     def test_a_success_moves_the_anchor_and_clears_what_is_overdue(self, status: SubscriptionStatus) -> None:
-        """A success moves the anchor, also of one that is over: what it did stays true, and its status stays."""
+        """A success moves the anchor even if the subscription is over; the status stays."""
         overdue = status is S.ACTIVE
         before = start(subscription(status, past_due=overdue))
         paid = charge_moves.charge_succeeded(before, "pay_1", FIRST.ref, at=IN_FIRST, now=IN_FIRST)

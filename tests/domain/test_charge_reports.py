@@ -1,4 +1,4 @@
-"""What a bank's word means for a charge, and what may be done about one that nobody knows of
+"""Effects of a bank's report on a charge, and the steps allowed for a charge without a known outcome
 (docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
 
 from datetime import timedelta

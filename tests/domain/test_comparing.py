@@ -1,4 +1,5 @@
-"""What is a difference, and what is found however the two lists are stretched (docs/reconciliation.md)."""
+"""Differences between our operations and the provider's entries, found however the two lists are cut into stretches
+(docs/reconciliation.md)."""
 
 from datetime import date, datetime, timedelta
 from random import Random
@@ -92,7 +93,7 @@ def theirs(standing: Standing = N, subject: Subject = PAYMENT, **fields: Any) ->
         (ours(reference="b-1"), theirs(reference=None), ()),
         (ours(reference=None), theirs(reference="b-2"), ()),
         (ours(N, REFUND), theirs(N, PAYOUT), (D.EXTRA,)),
-        # nobody compares test mode
+        # test mode is not compared
         (ours(is_compared=False), None, ()),
         (ours(F, is_compared=False), theirs(N), ()),
     ],
@@ -118,11 +119,12 @@ def test_a_payment_that_nobody_paid_is_not_asked_for(entry: Booked, asked: bool)
 
 STRETCH = timedelta(minutes=20)
 HALF_AN_HOUR = timedelta(minutes=30)
-"""What docs/reconciliation.md "What is compared" tells of both sides of a day."""
+"""Half an hour on both sides of a day, as in docs/reconciliation.md "What is compared"."""
 
 
 def swept(counted: list[Counted], booked: list[Booked], *, begin: datetime = BEGIN) -> tuple[set[str], set[str], int]:
-    """As a comparison goes: what is lacking, whose entries found nothing, and how much was held at most."""
+    """Sweep as a comparison does. Return the operations without an entry, the entries without an operation, and the
+    most operations held at once."""
     sweep, listed, held, most = Sweep(begin, END), begin - MARGIN, begin - MARGIN, 0
     lacking: set[str] = set()
     strange: set[str] = set()

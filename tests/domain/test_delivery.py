@@ -1,4 +1,4 @@
-"""What comes after an attempt (docs/webhooks.md "When you do not answer")."""
+"""The step after a delivery attempt (docs/webhooks.md "When you do not answer")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -64,8 +64,8 @@ def test_one_whose_event_cannot_be_read_waits_for_an_hour() -> None:
 
 
 def walked(delivery: Delivery, *statuses: int | None, took: float = 0) -> tuple[Delivery, list[datetime]]:
-    """Give these answers in turn, the last one for ever, where others are answered well; what the delivery ends as, and
-    when it was tried."""
+    """Give these answers in turn, the last one repeatedly, while other deliveries are answered well. Return the final
+    delivery and the moments of its attempts."""
     moments: list[datetime] = []
     now, answers = NOON, list(statuses)
     while delivery.status is DeliveryStatus.PENDING:
@@ -145,8 +145,8 @@ def test_the_slow_ladder_is_walked_to_its_end_whatever_is_answered(answers: list
 
 
 def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_ladder() -> None:
-    """The event waits with the breaker (docs/webhooks.md "When you do not answer"); what was given up for is the
-    receiver, not the event."""
+    """The event waits with the breaker (docs/webhooks.md "When you do not answer"): the receiver was given up, not the
+    event."""
     end = NOON + HOUR
     waiting = after_attempt(walked_to(9, 503), outcome(503, at=end), receiver_away=True)
     assert (waiting.status, waiting.attempts, waiting.give_up_at) == (DeliveryStatus.PENDING, 10, NOON + LIFETIME)
@@ -200,7 +200,7 @@ def test_the_last_attempt_may_still_deliver() -> None:
 
 
 def test_what_was_delivered_stays_delivered_when_a_slower_worker_fails() -> None:
-    """Two workers may send one event (a lease ended); "any 2xx closes the delivery" whoever got it."""
+    """Two workers may send one event (a lease ended). "Any 2xx closes the delivery", whichever worker received it."""
     delivered = tried(fresh(), 200)
     after = tried(delivered, 500, at=NOON + timedelta(seconds=5))
     assert (after.status, after.delivered_at, after.due) == (DeliveryStatus.DELIVERED, NOON, None)
@@ -285,8 +285,8 @@ class TestResend:
 
 class TestAge:
     def test_after_seven_days_it_is_given_up_and_can_be_sent_again(self) -> None:
-        """What is older than 7 days is `failed`, and can still be sent again
-        (docs/webhooks.md "When you do not answer")."""
+        """An event older than 7 days is `failed`, and can still be sent again (docs/webhooks.md "When you do not
+        answer")."""
         delivery = sent_anew(fresh(), receives=True, now=NOON)
         assert not is_too_old(delivery, NOON + timedelta(days=7) - timedelta(seconds=1))
         assert is_too_old(delivery, NOON + timedelta(days=7))

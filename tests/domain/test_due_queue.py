@@ -1,5 +1,5 @@
-"""What is due, taken in hand page by page (docs/webhooks.md "When you do not answer"): each delivery once, and nothing
-that is in hand hides what comes due behind it."""
+"""Due deliveries, read page by page (docs/webhooks.md "When you do not answer"): the queue takes each once, and
+deliveries in hand do not hide later ones."""
 
 import random
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ def pending(number: int, due: datetime = AT_ONCE) -> Delivery:
 
 
 def later(number: int) -> Delivery:
-    """One that was tried before, and is due by its timer."""
+    """A delivery that was tried before, and is due by its timer."""
     return pending(number, NOON - timedelta(seconds=1000 - number))
 
 
 def take(queue: DueQueue, stored: Sequence[Delivery]) -> ReadDue:
-    """Read the next page of what is stored, as a storage would; which page that was."""
+    """Read the next page of the stored deliveries, as a storage would, and return the page."""
     page = queue.page()
     after = page.after
     found = [each for each in stored if after is None or (each.due == AT_ONCE and each.id > after)]

@@ -23,7 +23,7 @@ from tests.tables import table
 
 @dataclass(frozen=True)
 class Row:
-    """A race: its rule, what happens, and what is done."""
+    """A race: its rule, the events, and the expected steps."""
 
     rule: str
     happens: str
@@ -201,7 +201,7 @@ ROWS = [
         "due a / serve / clock -3600 / after 1.25 / answer a 200",
         BEGIN + "send a / wait / look / wait / commit a 200, leave",
     ),
-    # what may not be sent, and who may not ask
+    # events that may not be sent
     Row(
         "an event that is too old is given up",
         f"due a b / after {LIFETIME.total_seconds()} / serve",
@@ -296,7 +296,7 @@ def test_the_planners_word_for_a_timeout_is_the_notifiers() -> None:
 
 
 class TestBreaker:
-    """What it is expected to be, with results that are not committed yet."""
+    """The breaker as expected after results that are not committed yet."""
 
     def test_an_endpoint_that_was_never_posted_to_gets_all_there_is_room_for(self) -> None:
         endpoint = PlayedEndpoint()
@@ -360,8 +360,8 @@ class Market:
         return endpoint
 
     def passes(self, seconds: float) -> None:
-        """Time passes, receivers answer, and everybody who has something to do does it. Who is over and has something
-        due begins anew."""
+        """Let time pass, let receivers answer, and serve every endpoint that has something to do. An endpoint that is
+        over and has due webhooks begins anew."""
         self.time.seconds += seconds
         self.limiter.look()
         moved = True
@@ -390,14 +390,14 @@ class Market:
 
 
 class TestFairness:
-    """Who is served when many share the places (docs/decisions.md "Slow receivers")."""
+    """Order of service when many endpoints share the permits (docs/decisions.md "Slow receivers")."""
 
     @pytest.mark.parametrize(("proven", "places"), [(False, 40), (True, 128)], ids=["new", "proven"])
     def test_an_endpoint_with_a_clean_record_keeps_its_places_when_99_of_100_hang(
         self, proven: bool, places: int
     ) -> None:
-        """However few there are, where those that hang never answered well; else where there are as many as webhooks
-        that begin to hang at one moment."""
+        """If the hanging endpoints never answered well, a few permits are enough; otherwise it takes as many permits as
+        webhooks that begin to hang at one moment."""
         time = Time()
         market = Market(SendLimiter(places, 8, 40, time.monotonic), time)
         for number in range(99):
@@ -413,8 +413,8 @@ class TestFairness:
         assert sum(len(each.under_way) for each in market.endpoints) <= places
 
     def test_a_host_that_many_merchants_share_is_served_in_turn(self) -> None:
-        """Ten merchants with four places there: each has its turn with at least every third of the answers, also those
-        that came when the first had all four."""
+        """Ten merchants share a host with four permits. Each merchant gets one with at least every third of the
+        answers, even if it came when the first merchant had all four."""
         time = Time()
         market = Market(SendLimiter(1000, 8, 4, time.monotonic), time)
         shared = [market.add(f"m{number}", proven=True, pause=0.2, host="shared") for number in range(10)]
@@ -463,7 +463,7 @@ class TestFairness:
         assert not endpoint.breaker.is_open
 
     def test_who_may_begin_no_more_gives_its_turn_to_the_next(self) -> None:
-        """One that was stopped while it waited, and has answers under way."""
+        """The endpoint was stopped while it waited, and has answers under way."""
         time = Time()
         limiter = SendLimiter(2, 8, 40, time.monotonic)
         first, second = PlayedEndpoint(time, limiter, name="first"), PlayedEndpoint(time, limiter, name="second")

@@ -1,4 +1,4 @@
-"""What an endpoint may be, and which one a delivery is for (docs/webhooks.md "Further endpoints")."""
+"""Valid endpoints, and the endpoint that a delivery is for (docs/webhooks.md "Further endpoints")."""
 
 from datetime import UTC, datetime
 
@@ -48,8 +48,8 @@ def knowing(count: int, mode: Mode = Mode.TEST) -> Account:
 
 
 def test_how_long_things_are_kept_is_what_merchants_are_told() -> None:
-    """A replaced secret, events, the feed, and what is tried (docs/webhooks.md "Changing the secret", "Looking, and
-    sending again", "When you do not answer")."""
+    """Retention of a replaced secret, of events, of the feed, and of deliveries that are retried (docs/webhooks.md
+    "Changing the secret", "Looking, and sending again", "When you do not answer")."""
     assert SECRET_OVERLAP_HOURS == 24
     assert [kept.days for kept in (EVENT_KEPT, feed.KEPT, LIFETIME)] == [30, 30, 7]
 

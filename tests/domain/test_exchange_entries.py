@@ -1,4 +1,4 @@
-"""What the ledger says of exchanges: each step sums to zero, and at the end value in equals value out, to the last of 8
+"""Ledger entries of exchanges: each step sums to zero, and at the end value in equals value out, to the last of 8
 decimals, in both directions (ARCHITECTURE.md "Money"; docs/exchanges.md "Rules")."""
 
 from collections import Counter
@@ -195,8 +195,8 @@ class TestEntries:
 
     @given(usdt_amounts, bases, markups, st.integers(0, 4))
     def test_a_payout_refused_half_way(self, amount: Usdt, base: str, markup: str, count: int) -> None:
-        """Refused for good is `failed`; what the client has got is settled as if it were all
-        (docs/exchanges.md "Rules")."""
+        """A payout refused for good is `failed`. The part that the client received is settled as if it were the whole
+        exchange (docs/exchanges.md "Rules")."""
         it = sold(amount, base, markup)
         if it.amount_rub.kopecks < 4:
             return

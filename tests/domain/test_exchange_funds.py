@@ -1,4 +1,4 @@
-"""What a client brings for an exchange, and what follows from it: one row for each case (docs/exchanges.md "Rules")."""
+"""Money that a client brings for an exchange, and its effects: one row per case (docs/exchanges.md "Rules")."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,5 +1,5 @@
-"""What an exchange is worth to the client, the merchant and the service, to the last of 8 decimals, in both directions,
-and how it is paid out in parts (docs/exchanges.md "Rules")."""
+"""Worth of an exchange to the client, the merchant and the service, to the last of 8 decimals, in both directions, and
+its payout in parts (docs/exchanges.md "Rules")."""
 
 from decimal import Decimal
 from fractions import Fraction

@@ -97,7 +97,7 @@ class TestOrder:
         assert answer(first.spoil(second.spoil(case()))) == first.answer
 
     def test_a_step_looks_at_its_own_rules_only(self) -> None:
-        """What is not known yet is not judged."""
+        """A step does not judge values that are unknown so far."""
         early = replace(case(), client=None, quote=None, has_active=True)
         assert refusal(lambda: judge_exchange(early, Step.ORDER)) is None
         assert refusal(lambda: judge_exchange(early, Step.CLIENT)) == (422, "CLIENT_NOT_REGISTERED")

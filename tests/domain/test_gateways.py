@@ -1,4 +1,4 @@
-"""A gateway's status, by hand and by what is observed (docs/webhooks.md "Gateways")."""
+"""A gateway's status, set by hand or observed (docs/webhooks.md "Gateways")."""
 
 from datetime import UTC, datetime, timedelta
 

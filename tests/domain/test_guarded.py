@@ -1,4 +1,5 @@
-"""Which effects of an operator's act widen what may leave the service (docs/operations.md "Two pairs of eyes")."""
+"""The effects of an operator action that need a second person, because they let more leave the service
+(docs/operations.md "Two pairs of eyes")."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ HELD = {"held_since": NOW, "held_because": Because.BY_HAND}
     ("installation", "place", "marks", "begun", "because"),
     [
         (row(), "here", BESIDE, False, None),
-        # It lies elsewhere; what cannot be told is no news.
+        # The database lies elsewhere; an unknown location raises no alarm.
         (row(), "there", BESIDE, False, Because.COPIED),
         (row(), "there", BESIDE, True, Because.COPIED),
         (row(), None, BESIDE, False, None),

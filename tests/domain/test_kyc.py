@@ -1,5 +1,5 @@
-"""A client's moves: what is asked, what is found, what is told (docs/kyc.md "In live mode";
-docs/exchanges.md "Finding exchanges and clients")."""
+"""A client's moves in KYC: requests, results and events (docs/kyc.md "In live mode"; docs/exchanges.md "Finding
+exchanges and clients")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -164,7 +164,7 @@ def test_the_status_of_lists_is_derived(fields: dict[str, Any], expected: Client
     ],
 )
 def test_a_check_begins_where_none_is_under_way_and_nobody_is_verified(fields: dict[str, Any], expected: bool) -> None:
-    """Else the stored result is the answer (docs/kyc.md "Answers and errors")."""
+    """Otherwise the stored result is the answer (docs/kyc.md "Answers and errors")."""
     assert needs_check(client(**fields)) is expected
 
 
@@ -227,7 +227,7 @@ def test_a_form_is_of_a_client_that_has_it_to_fill_in() -> None:
 def test_a_test_client_is_put_into_any_state(
     before: KycStatus, wanted: ClientStatus, kyc: KycStatus, level: int, passport: DocumentState | None, told: bool
 ) -> None:
-    """What was verified before and is no more has no event (docs/sandbox.md "The calls")."""
+    """Losing a verification sends no event (docs/sandbox.md "The calls")."""
     start = client(kyc=before, verified_at=NOW if before is _S.VERIFIED else None, level=1)
     after = staged(start, wanted, LATER)
     assert (client_status(after), after.kyc, after.level, after.passport_state) == (wanted, kyc, level, passport)

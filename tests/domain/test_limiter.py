@@ -1,4 +1,4 @@
-"""Places for webhooks: who may take how many, in all and at one host, and whose turn is next."""
+"""Permits for webhooks: the bounds in all, per receiver and per host, and the order in which receivers get them."""
 
 import random
 
@@ -339,8 +339,8 @@ def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_permits_get_fr
 
 @table("seed", range(20))
 def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_forgotten(seed: int) -> None:
-    """Takes, ends, lateness and changes of mind in any order: no more than the bounds is ever under way; who asked and
-    did not change his mind is told; when all is given back, nothing is remembered but who was slow."""
+    """Take, return, delay and decline permits in any order. The bounds always hold, every receiver that still waits is
+    notified, and after the last permit is returned the limiter remembers slow receivers only."""
     chance = random.Random(seed)
     hall = Hall(10, per_receiver=3, per_host=4)
     receivers = [Receiver(f"r{number}", f"h{number % 4}:443") for number in range(20)]
@@ -368,7 +368,7 @@ def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_
     for each in receivers:
         while each.permits:
             hall.give(each)
-    for _ in range(50):  # who is told takes its turn and is done
+    for _ in range(50):  # a notified receiver takes its permit and returns it
         for each in [each for each, told in waiting.items() if each.told > told]:
             known = Trust.SLOW if hall.limiter.is_slow(each.name) else Trust.PROVEN
             waiting[each] = each.told

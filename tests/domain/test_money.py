@@ -83,7 +83,7 @@ def test_a_plain_decimal_is_read_to_the_kopeck(text: str, kopecks: int) -> None:
 
 @table("units", [1, 99, 100])
 def test_what_is_below_zero_is_printed_so(units: int) -> None:
-    """To the smallest part: what is read may be printed as it was."""
+    """Amounts below zero print exactly, to the smallest part."""
     assert str(Rub(-units)) == f"-{Rub(units)}"
     assert str(Usdt(-units)) == f"-{Usdt(units)}"
 
@@ -100,7 +100,7 @@ def test_usdt_reads_what_it_prints(units: int) -> None:
 
 @given(RUB_UNITS, USDT_UNITS)
 def test_answers_always_print_two_or_eight_decimals(kopecks: int, units: int) -> None:
-    """Zero is read, and refused by who asks (docs/concepts.md "Amounts and times")."""
+    """Zero can be read; callers refuse it where it is not allowed (docs/concepts.md "Amounts and times")."""
     assert len(str(Rub(kopecks)).partition(".")[2]) == 2
     assert len(str(Usdt(units)).partition(".")[2]) == 8
 

@@ -1,5 +1,5 @@
-"""What an entry of the journal does to the balance, how it is counted, and which counts a question takes
-(docs/settlement.md "Movements")."""
+"""Effect of a journal entry on the balance, its counting, and the counts that a query uses (docs/settlement.md
+"Movements")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

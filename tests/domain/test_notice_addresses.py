@@ -1,4 +1,5 @@
-"""Which secret of a provider's address counts, and what of a notice is believed (docs/adapters.md "Notices")."""
+"""Which secret of a provider's notification address counts, and which parts of a notification are believed
+(docs/adapters.md "Notices")."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""When the payer window answers and what it shows (docs/window.md "Back to the shop", "How long it is there")."""
+"""When the payer window answers, and its content (docs/window.md "Back to the shop", "How long it is there")."""
 
 from datetime import UTC, datetime, timedelta
 

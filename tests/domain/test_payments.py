@@ -1,5 +1,5 @@
-"""What a payment says of itself: how long it waits, what is shown of its payer and of the money that came for it, and
-whether anybody knows how it went at its bank (docs/payments.md)."""
+"""A payment's view of itself: how long it waits, how its payer and the money that came are shown, and whether its
+outcome at the bank is known (docs/payments.md)."""
 
 from datetime import timedelta
 from itertools import product

@@ -1,4 +1,5 @@
-"""What makes an operator's act wait, and what the second one is shown (docs/operations.md "Two pairs of eyes")."""
+"""Operator actions that wait for a second person, and the text shown to that person (docs/operations.md "Two pairs of
+eyes")."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,5 +1,5 @@
 """Periods of subscriptions over random calendars (docs/subscriptions.md "Periods and attempts"): how they are cut and
-named. What is decided about charges in them is in test_charge_decisions.py."""
+named. Decisions about charges in them are in test_charge_decisions.py."""
 
 from calendar import monthrange
 from datetime import UTC, date, datetime, timedelta

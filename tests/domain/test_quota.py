@@ -98,7 +98,7 @@ class TestPaths:
             ("", "/"),
             ("//", "/"),
             ("/api//v1///payments/", "/api/v1/payments"),
-            # What the router does not take for the same path either stays as it is, and is 404 there.
+            # These stay as they are, because the router treats them as other paths, too, and answers 404.
             ("/payments/.", "/payments/."),
             ("/./payments", "/./payments"),
             ("/x/../payments", "/x/../payments"),

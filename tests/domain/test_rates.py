@@ -1,4 +1,4 @@
-"""Which quote is believed, and the merchant's rate (docs/settlement.md "The rate", "How much")."""
+"""The quote that is believed, and the merchant's rate (docs/settlement.md "The rate", "How much")."""
 
 import decimal
 from datetime import UTC, datetime, timedelta
@@ -92,7 +92,7 @@ def test_a_sound_quote_is_a_price_of_now(rate: str, age: float, sound: bool) -> 
 
 HELD = level("120", 60)
 
-# What is known, what was heard, whether more can be asked, what is believed, the candidate after it.
+# Known rate, quotes received, whether more sources can be asked, believed quote, candidate afterwards.
 ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candidate | None]] = {
     "nothing heard": (known(), [], False, None, None),
     "nothing heard, the candidate stays": (known(candidate=HELD), [], False, None, HELD),

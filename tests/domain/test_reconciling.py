@@ -1,4 +1,4 @@
-"""A comparison of a day from its beginning to its end, and what is kept of a difference (docs/reconciliation.md)."""
+"""A comparison of a day from beginning to end, and the stored record of a difference (docs/reconciliation.md)."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

@@ -112,7 +112,7 @@ class TestRules:
 
     @table("status", S)
     def test_the_eleventh_application_ever(self, status: RefundStatus) -> None:
-        """At most 10 a payment, ever, so also those that came to nothing (docs/refunds.md "Rules")."""
+        """A payment can have at most 10 applications ever; failed ones count (docs/refunds.md "Rules")."""
         before = [refund(status, Rub(1_00))] * (APPLICATIONS_MAX - 1)
         assert refusal(case("1.00", before)) is None
         assert refusal(case("1.00", [*before, refund(status, Rub(1_00))])) == (409, "LIMIT_PER_PAYMENT")

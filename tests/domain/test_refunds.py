@@ -1,5 +1,5 @@
-"""Refunds as data: every row of the state table, the body of an application, what is left
-(docs/refunds.md "How it ends")."""
+"""Refunds as data: every row of the state table, the body of an application, and the amount left (docs/refunds.md "How
+it ends")."""
 
 from datetime import timedelta
 from itertools import product
@@ -59,8 +59,8 @@ class TestMoves:
         assert {s for s in S if is_open(refund(s))} == {S.PENDING, S.PROCESSING}
 
     def test_money_is_held_from_the_bank_on_until_it_is_known_not_to_have_gone(self) -> None:
-        """In `pending` money is untouched; what failed or was reversed is given back
-        (docs/refunds.md "How it ends")."""
+        """In `pending` money is untouched; the money of a failed or reversed refund is given back (docs/refunds.md "How
+        it ends")."""
         assert {s for s in S if holds_money(refund(s))} == {S.PROCESSING, S.COMPLETED}
 
     @table(("status", "reason"), list(product(S, [None, *PendingReason])))
@@ -169,7 +169,7 @@ class TestSums:
     def test_refunded_when_completed_ones_reach_what_came(self, refunds: list[Refund], is_full: bool) -> None:
         """The payment is refunded when all of it was; a part leaves its status (docs/refunds.md "How it ends")."""
         assert refunded_by(payment(), refunds) is (PaymentTrigger.REFUNDED if is_full else None)
-        # One that is refunded stays so, or comes back to where its refunds took it from.
+        # A refunded payment stays refunded, or returns to its status before the refunds.
         refunded = payment(status=PaymentStatus.REFUNDED)
         assert refunded_by(refunded, refunds) is (None if is_full else PaymentTrigger.RESTORED)
         settled = payment(status=PaymentStatus.REFUNDED, settled_at=refunded.created_at)

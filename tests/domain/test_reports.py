@@ -1,4 +1,4 @@
-"""What follows from a bank's report: one case per row (docs/payments.md "How it ends")."""
+"""Effects of a bank's report on a payment: one case per row (docs/payments.md "How it ends")."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -53,7 +53,7 @@ MONEY_ROWS = [
     (S.EXPIRED, LATE, 50_00, S.AMOUNT_MISMATCH, None),
     (S.EXPIRED, timedelta(hours=6), 100_00, S.PAID, None),
     (S.EXPIRED, TOO_LATE, 100_00, None, "too_late"),
-    # Nobody looked until then.
+    # The bank was not polled until then.
     (S.PENDING, TOO_LATE, 100_00, S.EXPIRED, "too_late"),
     (S.PROCESSING, TOO_LATE, 50_00, S.EXPIRED, "too_late"),
     (S.FAILED, timedelta(minutes=1), 100_00, None, "after_failed"),
@@ -81,7 +81,8 @@ def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(s
 
 @table("status", [S.PAID, S.SETTLED, S.CANCELLED])
 def test_once_an_operator_said_how_much_came_the_transfer_of_that_is_no_second_one(status: PaymentStatus) -> None:
-    """Of two of the amount the earlier is it; an amount that nobody spoke of is none of it."""
+    """If two transfers have the amount that the operator named, the earlier one counts. A transfer of another amount
+    does not."""
     told = msgspec.structs.replace(payment(status), actual_amount=Rub(90_00))
     other, first = money(transfer="t0"), money(transfer="t1", kopecks=90_00, after=timedelta(minutes=2))
     again = money(transfer="t2", kopecks=90_00, after=timedelta(minutes=3))

@@ -1,5 +1,5 @@
-"""What a settlement takes and what it gives: cutoff, rates, rounding, and the lines of the statement
-(docs/settlement.md "When", "Reconciling")."""
+"""Input and output of a settlement: cutoff, rates, rounding, and the lines of the statement (docs/settlement.md "When",
+"Reconciling")."""
 
 from datetime import UTC, datetime
 from decimal import ROUND_DOWN, Decimal, localcontext
@@ -85,7 +85,7 @@ def test_every_part_is_rounded_down_and_the_dust_is_one_unit_at_most(amount: Rub
 def test_a_refund_after_settlement_takes_the_market_value_so_that_the_fee_stays(
     amount: Rub, rate: str, markup: str
 ) -> None:
-    """What is taken is what the service gave for the RUB, fee included (docs/refunds.md "The money")."""
+    """A refund takes the amount that the service gave for the RUB, fee included (docs/refunds.md "The money")."""
     worth = terms_of(rate, markup).worth(amount)
     assert at_market(amount, rate) == worth.market
     assert at_market(amount, rate) - worth.credit == worth.fee + worth.rounding

@@ -19,7 +19,7 @@ from cambist.core.domain.webhooks.signing import Flaw, NotVerified, Signer, head
 from tests.tables import table
 
 HEX = "9f" * 32
-"""What the service makes itself: 64 hex characters, which happen to be base64 too."""
+"""A secret made by the service: 64 hex characters, which happen to be valid base64, too."""
 TEXT = "Тайна: не base64!"
 STANDARD = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 """The secret, id, time, body and signature that the Standard Webhooks specification and its libraries use."""

@@ -281,8 +281,8 @@ class TestPatch:
         ],
     )
     def test_what_results(self, patch: dict[str, Any], wanted: tuple[int, str] | Prices) -> None:
-        """At least one of three (docs/subscriptions.md "Changing and ending"); null removes the window cap; what
-        results is compared."""
+        """A patch needs at least one of three fields (docs/subscriptions.md "Changing and ending"); null removes the
+        window cap; the rules compare the resulting prices."""
         assert patch_answer(patched(patch)) == wanted
 
     @table(

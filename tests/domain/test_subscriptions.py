@@ -105,7 +105,7 @@ class TestHappenings:
     def test_what_a_bank_or_the_time_does_to_a_status(
         self, change: Change, moves: dict[SubscriptionStatus, SubscriptionStatus], status: SubscriptionStatus
     ) -> None:
-        """A move is told once; where there is none, the status stays and nothing is told."""
+        """A move sends one event. Without a move the status stays and no event is sent."""
         before = subscription(status)
         after = change(before)
         assert after.status is moves.get(status, status)
@@ -285,7 +285,7 @@ class TestBinding:
             assert (known.period, known.payment_id, known.paid, known.used) == (period, charge, True, 1)
 
     def test_a_new_binding_without_charge_leaves_the_anchor(self) -> None:
-        """Only successes move it: else a period would pass for paid."""
+        """Only successes move it. Otherwise a period would count as paid."""
         known = attempts(used=2)
         again = bind(subscription(S.PAUSED, attempts=known), charge=None)
         assert (again.status, again.anchor, again.attempts) == (S.ACTIVE, BOUND_AT, known)

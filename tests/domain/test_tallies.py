@@ -118,7 +118,7 @@ def test_what_no_money_came_for_is_no_turnover(missing: str) -> None:
 
 
 def test_every_way_through_the_states_takes_money_at_most_once() -> None:
-    """And those that took it are the statuses that a recount counts. `failed` after a mismatch took none."""
+    """A recount counts exactly the statuses that took money. `failed` after a mismatch took none."""
 
     def walk(status: PaymentStatus, taken: int, steps: int) -> None:
         assert taken == (status in TOOK_MONEY), status

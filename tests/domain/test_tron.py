@@ -1,4 +1,5 @@
-"""TRON addresses are base58check, and no single wrong letter goes unnoticed: what was sent cannot be fetched back."""
+"""TRON addresses are base58check, and every single wrong letter is noticed, because a transfer cannot be fetched
+back."""
 
 import string
 

@@ -1,4 +1,4 @@
-"""Which addresses of the web are taken, the same for all who give one (docs/limits.md "Addresses")."""
+"""Web addresses that are accepted, by the same rule for every input (docs/limits.md "Addresses")."""
 
 import pytest
 
@@ -25,7 +25,7 @@ REFUSED = (
     # a user or a password
     "http://a@b/", "https://a:b@c", "https://@shop.example", "https://:@shop.example/", "https://shop.example@evil.example",
     "https://shop.example%40evil.example/",
-    # what browsers read otherwise
+    # addresses that browsers read in another way
     "https://shop.example\\@evil.example", "https:\\\\shop.example", "https://shop.example/\\evil", " https://shop.example",
     "https://shop.example ", "https://shop example", "https://shop.example\n", "java\nscript:alert(1)", "https://sh\top.example",
     "https://shop.example/\r\nSet-Cookie: a=b", "https://shop.example/\0", "https://shop.example/\x7f", "https://shop.example/\x85",
@@ -37,7 +37,7 @@ REFUSED = (
     "http://2130706433", "http://127.1", "http://0x7f.1", "http://127.0.0.0x1", "http://0177.0.0.1",
     "http://127.0.0.256", "http://1.2.3.4.5",
     "http://127.0.0.1.1", "http://127.0.0.08",
-    # an IPv6 address that is none
+    # an invalid IPv6 address
     "https://[::1", "https://::1/", "https://[]/", "https://[::1]x/", "https://x[::1]/", "https://[v1.x]/", "https://[::1%25lo]/",
     "https://[fe80::1%lo]/", "https://[shop.example]/", "https://[1:2]/",
     # a port

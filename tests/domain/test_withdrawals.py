@@ -1,5 +1,5 @@
-"""Withdrawals as data: every row of the state table, and what a move keeps and forgets
-(docs/settlement.md "Payouts")."""
+"""Withdrawals as data: every row of the state table, and the fields that a move keeps and clears (docs/settlement.md
+"Payouts")."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -47,7 +47,7 @@ OTHERS = [pair for pair in product(S, S) if pair not in ROWS]
 
 
 def withdrawal(status: WithdrawalStatus = S.PENDING, **more: Any) -> Withdrawal:
-    """One that stands there, with what it has by then."""
+    """A withdrawal in this status, with the fields that it has by then."""
     fields: dict[str, Any] = {
         "id": f"{ids.WITHDRAWAL}00000000-0000-7000-8000-000000000000",
         "account_id": "acc_1",
@@ -202,7 +202,7 @@ class TestPayable:
 
 
 def test_no_blob_shows_in_a_repr() -> None:
-    """Whoever has the signed transfer can send it."""
+    """Anybody who has the signed transfer can send it."""
     shown = repr(withdrawal(S.PROCESSING))
     assert "signed" not in shown
     assert withdrawal().id in shown
