@@ -291,6 +291,7 @@ class TestEndpoint:
             "url": WEBHOOK_URL,
             "secret_set": True,
             "event_types": None,
+            "header_names": [],
             "previous_secret_until": None,
             "breaker": {"state": "closed", "failures": 0, "opened_at": None, "next_probe_at": None},
             "backlog": {"held": 0, "pending": 0, "failed": 0},

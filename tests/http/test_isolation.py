@@ -101,6 +101,7 @@ OF_THE_ACCOUNT: Mapping[Named, str] = {
 """Operations without an id of an object, and the test that tries each."""
 
 NOBODYS: Mapping[Named, str] = {
+    ("get", "/account"): "the account of the key itself (test_account.py)",
     ("get", "/rates"): "a market rate and the caller's own markup",
     ("post", "/withdrawals"): "answers 410 to everybody",
     ("get", "/payment-methods/{method_id}/exchange-rate"): "answers 404 to everybody",

@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from cambist.core.domain.accounts.accounts import ApiKey, KeyUse, Mode
-from cambist.core.domain.accounts.key_terms import KeyTerms, Right, key_name, marked, read_addresses, read_rights
+from cambist.core.domain.accounts.accounts import KeyUse, Mode
+from cambist.core.domain.accounts.key_terms import KeyTerms, Right, key_name, read_addresses, read_rights
 from cambist.core.domain.errors import Refusal
 from cambist.core.usecases.accounts import keys as usecases
 from cambist.core.usecases.accounts.access import authenticate
@@ -132,19 +132,6 @@ async def test_a_change_of_terms_is_known_soon_and_the_secret_stays(house: TestH
     assert (await house.create()).status_code == 403
     await usecases.set_key(house.ports, house.account.test.api_key, rights=None)
     assert (await house.create()).status_code == 201
-
-
-async def test_a_program_from_before_terms_takes_no_key_with_terms(house: TestHouse) -> None:
-    """It compares the digest of the secret with what is stored (docs/decisions.md "Keys")."""
-    every: list[dict[str, Any]] = [{"rights": ["read"]}, {"addresses": ["203.0.113.1"]}, {}]
-    for terms in every:
-        pair = await made(house, str(len(terms)) + "".join(terms), **terms)
-        stored = await house.ports.storage.get(ApiKey, pair.api_key)
-        assert stored is not None
-        as_before = stored.secret_digest == house.ports.vault.fingerprint(pair.api_secret)
-        assert as_before is (terms == {})
-    assert marked(marked(bytes(range(32)))) == bytes(range(32))
-    assert marked(b"\x00\xff") == b"\xa5\x5a", "else every key with terms that is stored is none any more"
 
 
 async def test_a_rotated_key_keeps_what_it_had(house: TestHouse) -> None:

@@ -32,28 +32,15 @@ class Right(StrEnum):
 MOST_ADDRESSES = 50
 LONGEST_NAME = 40
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-_MARK = 0xA5
-"""Each byte of the digest of a key with terms is combined with this."""
 
 
 class KeyTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """Permissions of a pair. Versions of the program without this feature do not accept such a pair (`marked`)."""
+    """Permissions of a pair."""
 
     rights: tuple[str, ...] | None = None
     """Values of Right, or of a newer version; None: all present and future ones."""
     addresses: tuple[str, ...] | None = None
     """Networks from which it may be used; None: everywhere."""
-
-    @property
-    def are_all(self) -> bool:
-        """Whether nothing is restricted."""
-        return self.rights is None and self.addresses is None
-
-
-def marked(digest: bytes) -> bytes:
-    """Convert the digest of a secret to or from its stored form for a key with terms. Versions of the program without
-    terms find no match, and so refuse a pair whose restrictions they do not know."""
-    return bytes(byte ^ _MARK for byte in digest)
 
 
 def key_name(text: str) -> str:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
-from ...domain.accounts.key_terms import Right, marked, networks
+from ...domain.accounts.key_terms import Right, networks
 from ...domain.accounts.quota import is_among
 from ...domain.errors import Refusal
 from ..sealed import key_fits
@@ -47,8 +47,6 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
             # Another process may move the clock of a test account, and its time must never go back.
             within = RECENT if key.mode is LIVE else 0.0
             account = await ports.storage.recent(Account, key.account_id, within=within)
-    if key is not None and not key.terms.are_all:
-        given = marked(given)
     matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
     if not matches or key is None or account is None or _has_ended(ports, key):
         raise _unauthorized()

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Unit
 from ...domain.accounts.accounts import ApiKey, Mode
-from ...domain.accounts.key_terms import KeyTerms, key_name, marked, read_addresses, read_rights
+from ...domain.accounts.key_terms import KeyTerms, key_name, read_addresses, read_rights
 from ...domain.errors import Refusal
 from ..acts.four_eyes import gated
 from ..sealed import key_fits, tag_key
@@ -74,9 +74,8 @@ def _check_overlap(overlap: timedelta | None) -> timedelta:
 
 
 def _on_terms(key: ApiKey, terms: KeyTerms) -> ApiKey:
-    """Return the key with other terms, and with the form of digest that such terms require."""
-    digest = key.secret_digest if terms.are_all is key.terms.are_all else marked(key.secret_digest)
-    return msgspec.structs.replace(key, rights=terms.rights, addresses=terms.addresses, secret_digest=digest)
+    """Return the key with other terms."""
+    return msgspec.structs.replace(key, rights=terms.rights, addresses=terms.addresses)
 
 
 async def rotate_key(

@@ -14,8 +14,8 @@ KEYS: dict[str, Slip] = {
     ),
     "the key of a refund is not written down": usecase(
         "refunds/refunds",
-        "            unit[IdempotencyKey].add(key_record)\n            return unit[Refund].add(",
-        "            key_record.id.strip()\n            return unit[Refund].add(",
+        "            unit[IdempotencyKey].add(key_record)\n            applicant =",
+        "            key_record.id.strip()\n            applicant =",
     ),
     "the key of a charge is not written down": usecase(
         "subscriptions/charges", "    unit[IdempotencyKey].add(key)\n    payment = await new", "    payment = await new"
