@@ -50,6 +50,8 @@ add(
         "newer": ("Newer", "Новее"),
         "older": ("Older", "Старше"),
         "filters": ("Filter", "Фильтр"),
+        "show": ("Show", "Показать"),
+        "hide": ("Hide", "Скрыть"),
         "filter": ("Filter", "Показать"),
         "reset": ("Reset", "Сбросить"),
         "all": ("All", "Все"),

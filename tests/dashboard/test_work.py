@@ -263,3 +263,15 @@ async def test_person_of_two_accounts_switches_between_them(house: TestHouse) ->
     owner.sees("Second company", "Merchant")
     await owner.send("/switch", account=other.account_id)
     owner.sees("Second company")
+
+
+async def test_person_ends_one_of_the_other_sessions(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    other = Browser(house)
+    await other.open("/login")
+    await other.send("/login", email="owner@shop.example", password=PASSWORD)
+    assert other.path == "/home"
+    await owner.open("/profile")
+    await owner.send("/profile/session")
+    assert (await other.open("/home")).path == "/login"
+    assert (await owner.open("/home")).path == "/home"

@@ -220,3 +220,15 @@ async def test_live_updates_end_when_the_person_is_disabled(browser: Browser, co
             assert actor is not None
             await switch_user(ports, actor.user.id, enabled=False)
             assert [each async for each in lines if "data:" in each] == ['data: {"status":null,"face":"closed"}']
+
+
+async def test_password_can_be_read_while_it_is_typed(browser: Browser, company: Company) -> None:
+    page = await (await browser.new_context(locale="en-US")).new_page()
+    await page.goto(f"{company.app}/login")
+    field = page.get_by_label("Password", exact=True)
+    await field.fill("horse")
+    await page.get_by_role("button", name="Show").click()
+    await expect(field).to_have_attribute("type", "text")
+    await page.get_by_role("button", name="Hide").click()
+    await expect(field).to_have_attribute("type", "password")
+    await page.context.close()

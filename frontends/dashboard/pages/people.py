@@ -348,7 +348,16 @@ async def profile(ask: Ask) -> Page:
             empty=ask.t("nothing"),
         )
     )
-    if len(sessions) > 1:
+    blocks += [
+        Form(
+            action=ask.to("/profile/session"),
+            fields=[Field(name="session", type="hidden", value=each.id)],
+            submit=f"{ask.t('profile.end')}: {each.device}, {each.network}",
+        )
+        for each in sessions
+        if each.id != ask.actor.session.id
+    ]
+    if len(sessions) > 2:
         action = ask.to("/profile/sessions/end")
         blocks.append(Form(action=action, fields=[], submit=ask.t("profile.end_others"), tone="danger"))
     options = list(LANGUAGES.items())

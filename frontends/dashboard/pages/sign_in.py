@@ -118,8 +118,8 @@ add(
             "У вашей роли нет права на это.",
         ),
         "error.SECOND_FACTOR_NEEDED": (
-            "Set up an authenticator app in your profile first: your role works with live money.",
-            "Сначала подключите приложение с кодами в профиле: ваша роль работает с настоящими деньгами.",
+            "Your role works with live money: set up an authenticator app in your profile first, or use a passkey.",
+            "Ваша роль работает с настоящими деньгами: подключите приложение с кодами или войдите ключом доступа.",
         ),
         "error.LIVE_MODE_DENIED": (
             "You may work in test mode only: ask an owner for live mode.",

@@ -44,6 +44,21 @@ if (window.PublicKeyCredential && PublicKeyCredential.parseRequestOptionsFromJSO
   }
 }
 
+for (const field of document.querySelectorAll("input[type=password][data-show]")) {
+  const button = document.createElement("button");
+  const draw = () => { button.textContent = field.type === "password" ? field.dataset.show : field.dataset.hide; };
+  button.type = "button";
+  button.setAttribute("aria-controls", field.id);
+  button.className = "peek";
+  button.addEventListener("click", () => {
+    field.type = field.type === "password" ? "text" : "password";
+    draw();
+  });
+  field.form.addEventListener("submit", () => { field.type = "password"; });
+  draw();
+  field.after(button);
+}
+
 // Says that there is something new, and moves nothing under the reader's finger. Only while the page is looked at.
 const news = document.querySelector("[data-stream]");
 if (news && window.EventSource) {
