@@ -16,7 +16,7 @@ SHARES: dict[str, float] = {
     "docs": 2.3,
     "benchmarks": 0.6,
     "examples": 0.3,
-    "tests": 4.1,
+    "tests": 0.9,
     "README.md": 0.3,
     "ARCHITECTURE.md": 0.3,
     "CONTRIBUTING.md": 2.1,

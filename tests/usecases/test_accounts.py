@@ -1,5 +1,5 @@
-"""Accounts: opening, settings, keys and who may come in (docs/concepts.md "Accounts, keys, modes";
-docs/cli.md "A new account")."""
+"""Accounts: opening, settings, keys and authentication (docs/concepts.md "Accounts, keys, modes"; docs/cli.md "A new
+account")."""
 
 import asyncio
 import re
@@ -139,7 +139,7 @@ class TestSettings:
         assert await _stored(ports, made.account_id) == before
 
     async def test_settings_set_at_the_same_time_are_all_kept(self, ports: Ports) -> None:
-        """Reread and retried: nobody's change is lost."""
+        """Each change reads again and retries, so no change is lost."""
         made = await create_account(ports, "Merchant")
         wishes = [
             {"ttl_minutes_max": "90"},
@@ -324,7 +324,7 @@ class TestAccess:
 
 class TestRotation:
     async def test_the_old_pair_ends_at_once_and_the_other_mode_stays(self, ports: Ports) -> None:
-        """What a new account is like (docs/cli.md "A new account")."""
+        """The keys of a new account (docs/cli.md "A new account")."""
         made = await create_account(ports, "Merchant")
         new = await rotate_key(ports, made.account_id, Mode.TEST)
         assert new.pair.api_key.startswith("svc_test_")

@@ -39,7 +39,7 @@ from tests.refund_house import RefundHouse, open_refund_house
 from tests.usecases.test_reseal import blank
 
 Make = Callable[[datetime, Vault], Any]
-"""What has stood as it stands since then."""
+"""Make an object whose state has not changed since the moment."""
 OWNED: dict[str, Any] = {"account_id": "acc_1", "mode": Mode.LIVE}
 DAY, HOUR, MOMENT = timedelta(days=1), timedelta(hours=1), timedelta(microseconds=1)
 
@@ -121,7 +121,7 @@ FROM: list[tuple[Make, timedelta, str, str]] = [
         "1 client waits for someone to begin their checks; see the log and `cambist doctor`",
     ),
 ]
-"""Since when it has stood so, for how long it is nobody's concern, and what it is then."""
+"""Object, time until it becomes an action item, and the kind and text of the item."""
 UNTIL: list[tuple[Make, timedelta, str, str]] = [
     (withdrawal(W.FAILED), 7 * DAY, "payout", "1.00000000 USDT failed"),
     (

@@ -72,7 +72,7 @@ async def untagged(house: TestHouse, *chains: Chain) -> None:
 
 
 async def test_what_was_never_tagged_is_taken_over_and_goes_on(house: TestHouse) -> None:
-    """What waits is chained on top of it at once."""
+    """Rows that wait are chained on top of it at once."""
     await untagged(house, *CHAINS)
     await more(house, "new")
     before = await heads(house)
@@ -185,7 +185,7 @@ LEFT = (
     changed(planned(), id="tagged", return_tag=OTHERS),
     changed(planned(), id="resolved", return_tag=None, resolved_at=NOW),
 )
-"""Of payouts that go where nobody looked an operator has another made."""
+"""Rows that adoption leaves alone. For a payout to another wallet than the account's an operator makes a new payout."""
 
 
 async def test_wallets_and_what_is_under_way_are_taken_over_where_no_tag_is(house: TestHouse) -> None:

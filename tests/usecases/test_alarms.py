@@ -1,4 +1,5 @@
-"""Alarms: what operators and merchants are told of, once, and once when it is over (docs/alarms.md)."""
+"""Alarms: operators and merchants are notified once when a problem begins, and once when it is over
+(docs/alarms.md)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

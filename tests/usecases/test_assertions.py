@@ -1,4 +1,4 @@
-"""What cannot be true is not committed, by production's own storage (docs/reliability.md "Assertions")."""
+"""Production's own storage refuses to commit an impossible state (docs/reliability.md "Assertions")."""
 
 import inspect
 from collections.abc import Awaitable, Callable

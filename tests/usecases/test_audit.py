@@ -111,7 +111,7 @@ async def test_who_loses_a_race_and_tries_again_leaves_one_row() -> None:
 
 
 async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
-    """Of two operators at one object one wins, and the other is told."""
+    """If two operators act on one object, one wins and the other is refused."""
     async with open_refund_house() as refunds:
         refund_id = await waiting(refunds)
         seen = (await refunds.refund(refund_id)).version

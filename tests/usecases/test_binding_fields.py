@@ -1,4 +1,5 @@
-"""What a bank says of a binding's link, and which first charges it takes (docs/adapters.md "What an invoice says")."""
+"""A binding's link as the bank states it, and the first charges that a bank accepts (docs/adapters.md "What an invoice
+says")."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -97,7 +97,7 @@ async def check(house: TestHouse, subscription_id: str) -> None:
     if subscription.mandate_reference is None:
         assert subscription.amount == subscription.cap_amount
     elif subscription.consent is not None:
-        # What the page of the confirmed binding showed bounds both amounts.
+        # The amount shown on the page of the confirmed binding bounds both amounts.
         [shown] = [each.shown_amount for each in paid if each.bank_reference == subscription.mandate_reference]
         assert subscription.consent == shown or subscription.is_final
         assert subscription.amount <= subscription.cap_amount <= subscription.consent

@@ -1,6 +1,6 @@
-"""When a bank is asked about a binding again (docs/subscriptions.md "How the payer binds"): by the ladder while it
-gives no answer, at the payer's pace then, at the deadline for certain, and no more once nothing can come; and what it
-says of link and period."""
+"""When a bank is polled about a binding (docs/subscriptions.md "How the payer binds"): by the backoff schedule while it
+gives no answer, then at the payer's pace, certainly at the deadline, and never once nothing can come. Also the link and
+period that the bank states."""
 
 from datetime import datetime, timedelta
 
@@ -69,8 +69,8 @@ WAITING = [
     (ONLY_QR, 2, 899, 900),
     (ONLY_QR, 2, 900, 930),
 ]
-"""What it lacks, how often it was looked at, and seconds since its creation: now, and the next look. It lives for 15
-minutes."""
+"""Missing parts of the answer, number of polls so far, and seconds since creation: now, and at the next poll. The
+binding lives for 15 minutes."""
 
 OVER = [
     *((status, S.PENDING_BINDING, 600) for status in (P.PAID, P.SETTLED, P.AMOUNT_MISMATCH)),
@@ -78,7 +78,7 @@ OVER = [
     (P.REFUNDED, S.PENDING_BINDING, None),
     *((status, S.ACTIVE, 1800) for status in (P.EXPIRED, P.CANCELLED, P.FAILED)),
 ]
-"""How payment and subscription stand, and when somebody looks at what may still come."""
+"""Status of payment and subscription, and seconds until the poll for money that may still come."""
 
 
 @pytest.mark.parametrize("status", [P.PENDING, P.PROCESSING])
@@ -203,8 +203,8 @@ FORGETFUL = BankCapabilities(simulated=True, mandates=True, mandate_charges=True
 async def test_what_gave_no_answer_is_asked_again_found_or_taken_back(
     done: bool, seconds: float, is_left: bool, is_known: bool
 ) -> None:
-    """A bank that would take a repeat for another binding is only asked whether it has it; one that has none when the
-    payer's time is over has it taken back."""
+    """A bank that would treat a repeat as another binding is only asked whether it has the binding. If it has none when
+    the payer's time is over, the binding is withdrawn."""
     script = Script()
     further = [FurtherBank(name="second-test", capabilities=FORGETFUL, script=script)]
     async with open_test_house(further_banks=further) as house:

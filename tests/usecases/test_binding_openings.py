@@ -1,5 +1,5 @@
-"""A binding from its record to its bank: who may open one, what is asked, and that of several bindings of one
-subscription each answers for itself (docs/subscriptions.md "How the payer binds")."""
+"""A binding from its record to its bank: who may open one, the request to the bank, and several bindings of one
+subscription that are independent of each other (docs/subscriptions.md "How the payer binds")."""
 
 from datetime import timedelta
 
@@ -104,7 +104,8 @@ async def test_its_watch_leaves_who_asks_ten_seconds(house: TestHouse) -> None:
 
 
 async def test_its_period_is_of_the_subscriptions_scheme(house: TestHouse) -> None:
-    """Of a calendar the month, of our window the day of the binding; one that is bound anew stays in its own."""
+    """For a calendar the period is the month, for our window the day of the binding. A subscription that is bound anew
+    stays in its own period."""
     await house.clock.advance(3 * DAY)
     first = (await open_link(house, (await subscribed(house))["id"])).period_ref
     bought = await bound(house)
@@ -215,7 +216,7 @@ async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
     ("ending", "heard"), [(Ending.UNKNOWN_NOT_DONE, False), (Ending.UNAVAILABLE, False), (Ending.UNKNOWN_DONE, True)]
 )
 async def test_a_link_that_comes_after_the_answer_is_told(house: TestHouse, ending: Ending, heard: bool) -> None:
-    """By the watch, or by a notice that is `heard` (docs/subscriptions.md "How the payer binds")."""
+    """The link comes by a poll, or by a notification if `heard` (docs/subscriptions.md "How the payer binds")."""
     await choose_calendar(house)
     house.script.bind.append(Twist(ending=ending))
     made = await subscribed(house)

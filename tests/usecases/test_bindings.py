@@ -343,7 +343,7 @@ async def test_the_first_charge_is_refundable_by_the_same_api(house: TestHouse) 
 
 
 async def test_a_bank_that_is_away_keeps_no_binding_pending_and_is_asked_later(house: TestHouse) -> None:
-    """A late success is still possible: what the bank made without our knowing is found."""
+    """A late success is still possible: we find a binding that the bank made without our knowing."""
     made = await subscribed(house)
     house.script.bind.extend([Twist(ending=Ending.UNKNOWN_DONE)] * 9)
     house.script.find_binding.append(Twist(ending=Ending.UNAVAILABLE))

@@ -1,5 +1,5 @@
-"""What the ledger says of a payment's money: received, under review, in suspense, sent back
-(docs/payments.md "Money that cannot count"; ARCHITECTURE.md "Money")."""
+"""Ledger entries of a payment's money: received, under review, in suspense, sent back (docs/payments.md "Money that
+cannot count"; ARCHITECTURE.md "Money")."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -236,13 +236,13 @@ SHOWN: dict[str, list[tuple[str, str | None]]] = {
     "that the bank says later": [REVIEW],
     "that the bank says later, accepted": [CREDITED],
 }
-"""What the merchant reads of each case (docs/payments.md "What came")."""
+"""The receipts that the merchant reads in each case (docs/payments.md "What came")."""
 
 
 @pytest.mark.parametrize("case", CASES)
 async def test_every_move_of_a_payment_s_money_is_booked_once(house: TestHouse, case: str) -> None:
-    """Every move of money that the service knows passes through the ledger (ARCHITECTURE.md "Money"), and its merchant
-    reads of all that came."""
+    """Every move of money that the service knows passes through the ledger (ARCHITECTURE.md "Money"), and the merchant
+    can read every receipt."""
     steps, expected = CASES[case]
     payment_id = (await house.created())["id"]
     await steps(house, payment_id)

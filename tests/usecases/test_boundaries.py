@@ -41,8 +41,8 @@ async def paid_around(house: TestHouse, moment: datetime) -> list[str]:
 
 
 async def test_a_settlement_takes_what_was_paid_before_its_cutoff(house: TestHouse) -> None:
-    """A settlement takes "every payment `paid` with `paid_at` < 00:00 UTC". All were made
-    before it: what counts is when they were paid."""
+    """A settlement takes "every payment `paid` with `paid_at` < 00:00 UTC". All payments were created before it: only
+    the time of payment counts."""
     await start_standing(house.ports)
     await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
     payments = await paid_around(house, MIDNIGHT)
@@ -173,7 +173,7 @@ async def test_events_are_kept_for_thirty_days_at_least(house: TestHouse) -> Non
 
 
 async def test_events_are_filtered_from_a_moment_with_it_to_a_moment_without_it(house: TestHouse) -> None:
-    """`from` is inclusive, `to` exclusive; by the millisecond that is shown, which is as fine as one can ask."""
+    """`from` is inclusive, `to` exclusive, to the millisecond that the API shows."""
     await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
     payments = await paid_around(house, MIDNIGHT)
     moment = "2026-01-02T00:00:00.000Z"

@@ -1,5 +1,5 @@
-"""Many at once make what has its id from its cause: one of them does, on every database, whichever of its rules refuses
-the others first."""
+"""Many callers at once create an object whose id follows from its cause. Exactly one succeeds, on every database,
+whichever unique rule refuses the others first."""
 
 import asyncio
 from pathlib import Path

@@ -39,10 +39,10 @@ async def house() -> AsyncIterator[TestHouse]:
 
 
 async def test_chains_outlive_their_keys(house: TestHouse) -> None:
-    """Rows keep the tags of their time. Those of the heads are made anew, and stand for all; so heads that were told
-    before a rotation hold after it, and an older key can be dropped."""
+    """Rows keep their old tags. The tags of the heads are made anew and stand for all rows, so heads published before a
+    rotation hold after it, and an older key can be dropped."""
     old, both, new = (keyed(house.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
-    await adopt(old, anyway=True)  # the house's own key is none of these
+    await adopt(old, anyway=True)  # the app's own key is another one
     await grown(house, old, "old")
     early = await present_head(old)
     report = await reseal(both)
@@ -94,7 +94,7 @@ def test_what_only_looks_like_a_head_is_none(text: str) -> None:
 
 
 def test_logs_do_not_mask_a_head() -> None:
-    """They mask hashes in hexadecimal for what they might be, and numbers that could be a card's."""
+    """Logs mask hashes in hexadecimal, because they might be secrets, and numbers that could be card numbers."""
     for _ in range(2000):
         line = Head(chain="ledger", number=12, link=os.urandom(32)).told
         assert masked(line) == line

@@ -23,11 +23,12 @@ DONE = Twist(ending=Ending.UNKNOWN_DONE)
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 BANKS = {"well": (), "answer lost": (DONE,), "request lost": (LOST,), "lost twice": (LOST, LOST), "away": (AWAY,)}
 COMMITS = {"well": 4, "answer lost": 5, "request lost": 6, "lost twice": 8, "away": 6}
-"""Of the request and all jobs up to the end; a receiver's webhook is one more."""
+"""Commits of the request and of all jobs up to the end; a receiver's webhook is one more."""
 
 
 async def story(charges: ChargeHouse, subscription_id: str, ports: Ports) -> str:
-    """Charge, repeating the request as long as nobody knows, and let the jobs run to the end. Returns its id."""
+    """Charge, repeat the request while the outcome is unknown, and let the jobs run to the end. Return the payment's
+    id."""
     for _ in range(4):
         with suppress(Refusal):
             await charges.charge(subscription_id, key=KEY, ports=ports)

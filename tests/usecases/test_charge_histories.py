@@ -1,5 +1,5 @@
-"""Random days of calls, failures, lost answers and crashes over the use cases: what the domain's properties
-(tests/domain/test_charge_lives.py) do not reach (docs/subscriptions.md "Periods and attempts")."""
+"""Random days of calls, failures, lost answers and crashes over the use cases. They cover cases beyond the domain's
+properties (tests/domain/test_charge_lives.py; docs/subscriptions.md "Periods and attempts")."""
 
 import asyncio
 from collections import Counter

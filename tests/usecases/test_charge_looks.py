@@ -1,4 +1,4 @@
-"""When a bank is asked about a charge again, and what a late word of a request does to one that the bank has
+"""When a bank is polled about a charge, and the effect of a late answer on a charge that the bank has accepted
 (docs/subscriptions.md "When a charge is refused")."""
 
 from collections.abc import AsyncIterator
@@ -36,14 +36,14 @@ async def taken(charges: ChargeHouse) -> str:
 @pytest.mark.parametrize(
     ("status", "is_taken", "was_taken", "word", "asked", "due"),
     [
-        # As it is now; as it was before the look; what was heard; how many looks there were; seconds to the next.
+        # Status now; accepted now; accepted before the poll; the answer; polls so far; seconds to the next.
         (P.PENDING, False, False, None, 1, 10),
         (P.PENDING, False, False, Opening.UNKNOWN, 2, 30),
         (P.PENDING, False, None, None, 3, 120),
         (P.PENDING, True, True, NOT_YET, 3, 120),
         (P.PENDING, True, True, NOT_YET, 99, 6 * 3600),
         (P.PENDING, True, True, SOON, 3, 7),
-        # What was taken just now has a ladder of its own.
+        # A charge accepted just now starts its own backoff schedule.
         (P.PENDING, True, False, NOT_YET, 5, 10),
         (P.PENDING, True, None, NOT_YET, 5, 10),
         (P.PROCESSING, True, True, NOT_YET, 2, 30),
@@ -73,7 +73,7 @@ async def test_it_is_asked_about_until_it_has_an_outcome(
 async def test_a_late_word_of_a_request_ends_no_charge_that_the_bank_has(
     charges: ChargeHouse, taken: str, word: Word
 ) -> None:
-    """Two asked at once; one of them was refused, or given up, after the other was taken."""
+    """Two requests ran at once. One was refused, or given up, after the other was accepted."""
     before = await charges.payment(taken)
     await conclude(CHARGES, charges.ports, taken, word)
     assert await charges.payment(taken) == before

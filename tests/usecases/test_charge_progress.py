@@ -160,8 +160,8 @@ class TestFailure:
     async def test_a_charge_by_an_earlier_mandate_says_nothing_of_the_new_one(
         self, charges: ChargeHouse, due: str, later: float, status: str
     ) -> None:
-        """The payer bound anew while it was pending. Where a clock stands still, all of it is of one moment, and what
-        the bank says counts."""
+        """The payer bound anew while it was pending. If the clock stands still, all of it happens at one moment, and
+        the bank's answer counts."""
         payment_id = await pending(charges, due)
         await charges.clock.advance(later)
         await charges.change(due, binding=Binding(operation="another", requested_at=charges.clock.now()))

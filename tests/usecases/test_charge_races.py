@@ -1,4 +1,4 @@
-"""Charges of one subscription at once, on every storage: one debit, whoever asks
+"""Concurrent charges of one subscription, on every storage: exactly one debit, whichever request wins
 (docs/subscriptions.md "Periods and attempts"; docs/concepts.md "Idempotency"; ARCHITECTURE.md "Units and jobs")."""
 
 from collections.abc import AsyncIterator

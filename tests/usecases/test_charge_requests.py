@@ -1,5 +1,5 @@
-"""What a request for a charge meets that others began, took back or ended (docs/subscriptions.md "When a charge is
-refused")."""
+"""A request for a charge meets a charge that another request began, withdrew or ended (docs/subscriptions.md "When a
+charge is refused")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

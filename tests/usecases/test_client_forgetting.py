@@ -63,7 +63,7 @@ async def refused(kyc: KycHouse, client: Client) -> tuple[str, str]:
 
 
 async def rows(kyc: KycHouse, *kinds: type[Any]) -> str:
-    """All that is stored of these kinds, as text."""
+    """Return all stored records of these kinds as text."""
     found = [each for kind in kinds async for batch in kyc.ports.storage.scan(kind) for each in batch]
     return " ".join(str(msgspec.structs.asdict(each)) for each in found)
 
@@ -120,7 +120,7 @@ async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycHouse) -> 
 
 
 async def test_a_check_at_a_verifier_that_is_not_set_any_more_keeps_nobody(kyc: KycHouse) -> None:
-    """Nobody is left who could decide it."""
+    """No verifier remains that could decide it."""
     await kyc.register()
     client = await kyc.client()
     async with kyc.ports.storage.unit() as unit:

@@ -1,4 +1,4 @@
-"""What is due within a second of an advanced clock is done at once, and nothing beside what is of the whole account
+"""Jobs due within a second of an advanced clock run at once, except beside jobs of the whole account
 (sandbox/clock_batches.py; docs/sandbox.md "The clock")."""
 
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,8 @@ def test_work_on_the_whole_account_is_done_alone(kind: str) -> None:
 def test_as_many_are_read_as_the_last_batch_was_large_and_more_than_are_ever_left_out(
     last: int | None, read: int
 ) -> None:
-    """A receiver's two jobs may be left out, and the daily settlement be put off: what is behind them must be seen."""
+    """A receiver's two jobs may be left out, and the daily settlement be postponed. The read must still reach the jobs
+    behind them."""
     assert worth_reading(last) == read
 
 

@@ -157,7 +157,7 @@ async def test_what_was_written_while_it_was_ahead_and_not_begun_is_done_at_once
 async def test_a_step_just_while_a_worker_begins_is_seen(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, read: bool
 ) -> None:
-    """What is stored is looked at then, and nothing of the future is found by a clock that is ahead (seed 30597)."""
+    """Stored times are compared at that moment, and a clock that is ahead finds none in the future (seed 30597)."""
     house.clock.step(3 * HOUR)
     payment = await pay(house)
 
@@ -214,7 +214,8 @@ async def test_the_work_of_a_worker_that_died_while_it_was_ahead_is_taken_up(hou
 
 @pytest.mark.parametrize("starts", ["before", "after"])
 async def test_the_work_of_a_worker_that_dies_after_the_step_is_taken_up(house: TestHouse, starts: str) -> None:
-    """By one that saw the step, and by one that starts later and finds nothing else of the future."""
+    """A worker that saw the step takes the jobs over, and so does a worker that starts later and finds no other future
+    times."""
 
     async with AsyncExitStack() as stack:
         job = await later_job(house)
@@ -225,7 +226,7 @@ async def test_the_work_of_a_worker_that_dies_after_the_step_is_taken_up(house: 
         assert job in [each.id for each in claimed]
         await house.clock.advance(1.5)
         house.clock.step(-HOUR)
-        await house.ports.storage.renew(claimed, WORKER_LEASE)  # as whoever holds it does when it sees the step
+        await house.ports.storage.renew(claimed, WORKER_LEASE)  # as its worker does when it sees the step
         if starts == "after":
             await stack.enter_async_context(working(house))
         await house.clock.advance(WORKER_LEASE + PROMPT)
@@ -235,7 +236,8 @@ async def test_the_work_of_a_worker_that_dies_after_the_step_is_taken_up(house: 
 
 
 async def test_a_webhook_whose_timer_rang_before_the_step_has_another(house: TestHouse) -> None:
-    """The timer asked for the receiver, whose worker died; by the clock that was set back it is not due yet."""
+    """The timer woke the receiver's job, whose worker died. By the clock that was set back the webhook is not due
+    yet."""
     house.clock.step(HOUR)
     house.postman.answers = [NO]
     async with working(house):
@@ -254,7 +256,7 @@ async def test_a_webhook_whose_timer_rang_before_the_step_has_another(house: Tes
 
 
 async def later_job(house: TestHouse) -> str:
-    """One of before the step, due while the clock is ahead."""
+    """Add a job from before the step, due while the clock is ahead."""
     now = house.clock.now()
     job = Job(id="feed.tidy:later", kind="feed.tidy", argument="", due=now + timedelta(minutes=30), created_at=now)
     async with house.ports.storage.unit() as unit:

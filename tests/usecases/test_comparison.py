@@ -1,4 +1,5 @@
-"""What a held copy does not know of is listed by who sent it, and brought in before it is let go."""
+"""A quarantined copy lists operations at providers that it does not know, by provider, and books them before it
+resumes."""
 
 import asyncio
 from pathlib import Path
@@ -78,7 +79,7 @@ async def refund(house: House, payment: Payment, key: str | None = None) -> str:
 
 
 async def send_back(world: World, reference: str | None, operation: str) -> None:
-    """What the bank was asked for under this id, whoever asked."""
+    """Ask the bank for a refund under this id, as any process could have."""
     await world.bank.refund(RefundRequest(operation=operation, reference=reference or "", amount_kopecks=100))
 
 
@@ -125,7 +126,7 @@ async def test_a_payout_that_the_copy_lacks_is_brought_in_and_not_paid_again(wor
 
 
 async def test_what_was_pending_in_the_copy_and_never_sent_is_called_off(world: World) -> None:
-    """Else it goes, too: it was made of the same balance, under another id."""
+    """Otherwise it would be sent, too: it was made from the same balance, under another id."""
     async with world.opened() as house:
         await paid(house)
         await world.clock.advance(1)
@@ -412,7 +413,7 @@ class TestRefunds:
     """A refund is brought in for the payment whose invoice it names."""
 
     async def test_a_refund_that_the_copy_lacks_is_booked_before_the_hold_ends(self, world: World) -> None:
-        """Its merchant, who had an answer, has no reason to repeat it."""
+        """The merchant had an answer, and so has no reason to repeat the request."""
         async with world.opened() as house:
             payment = await paid(house)
             copy, as_of, key = world.copy(), house.ports.clock.now(), house.ports.ids.uuid()
@@ -469,7 +470,7 @@ class TestRefunds:
                 await resume_compared(house.ports, found)
 
     async def test_pending_refunds_are_asked_for_before_the_hold_ends(self, world: World) -> None:
-        """Also those that nobody approved in the copy, or that wait for money there."""
+        """This includes refunds that were not approved in the copy, or that wait for money there."""
         async with world.opened() as house:
             payment = await paid(house)
             await set_settings(house.ports, world.account_id, {"refund_approval": "manual"})

@@ -139,7 +139,7 @@ async def test_consent_is_what_the_confirmed_bindings_page_showed(house: TestHou
 
 @pytest.mark.parametrize("charge", ["first", "none"])
 async def test_patch_is_free_until_the_payer_confirms(house: TestHouse, charge: str) -> None:
-    """Also while a QR is out: nobody agreed to anything so far."""
+    """A patch is free even while a QR is out, because the payer has not agreed yet."""
     made = await subscribed(house, amount_rub="200", binding_charge=charge)
     for amount in ("900", "50", "400"):
         await open_link(house, made["id"])
@@ -195,7 +195,8 @@ async def test_a_payer_who_confirmed_a_withdrawn_qr_first_is_bound_by_it(
 
 
 async def test_of_two_qrs_the_one_that_is_confirmed_counts(house: TestHouse) -> None:
-    """One of 200 lapsed by itself, one of 100 is alive: the late one binds at 200, and money of the other is held."""
+    """The QR for 200 lapsed by itself, the QR for 100 is alive. Confirming the late one binds at 200, and money of the
+    other goes to suspense."""
     made = await subscribed(house, amount_rub="200")
     old = await open_link(house, made["id"])
     await house.work(16 * 60)

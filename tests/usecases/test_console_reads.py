@@ -1,4 +1,5 @@
-"""What operators read: what needs them, how the service does, pages, one object's story, and anything by its id."""
+"""Pages that operators read: action items, the service's health, lists, the history of one object, and a search by
+id."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -78,7 +79,7 @@ async def test_what_needs_a_person_comes_oldest_first(refunds: RefundHouse) -> N
 
 
 async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
-    """Those that only outages bring, as rows."""
+    """Plant the rows that only outages create."""
     refunds.house.made_up = True
     now = refunds.house.clock.now() + timedelta(days=3)
     made = await refunds.paid(mode="live")
@@ -118,7 +119,7 @@ async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
 
 
 async def test_hashes_of_exchanges_are_found(refunds: RefundHouse) -> None:
-    """Of what was paid out, of what came, and of what went back."""
+    """Hashes of payouts, of deposits, and of returns."""
     refunds.house.made_up = True
     now = refunds.house.clock.now()
     paid, came, went = "a" * 64, "0x" + "b" * 64, "c" * 64
@@ -355,7 +356,7 @@ async def test_refunds_are_leafed_through_by_status_over_all_accounts(refunds: R
 
 
 async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refunds: RefundHouse) -> None:
-    """Those of refunds, payouts, exchanges and charges follow from their causes."""
+    """Ids of refunds, payouts, exchanges and charges follow from their causes, not from time."""
     payment_id = await refunds.paid(mode="live")
     made = []
     for _ in range(6):

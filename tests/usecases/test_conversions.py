@@ -1,4 +1,4 @@
-"""By which rate a movement converted, as long as its objects are kept (docs/settlement.md "Movements")."""
+"""The rate at which a movement was converted, available while its objects are kept (docs/settlement.md "Movements")."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""One look at how the service does, and what is new since the look before (docs/console.md)."""
+"""The dashboard: the state of the service, and changes since it was read before (docs/console.md)."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -46,7 +46,7 @@ async def test_payments_are_counted_by_days_the_last_one_today(house: RefundHous
 
 
 async def test_the_next_settlement_takes_what_was_paid_before_its_cutoff(house: RefundHouse) -> None:
-    """What is paid on the day of the run is left for the one after."""
+    """Payments paid on the day of the run are left for the next settlement."""
     await house.settled()
     await house.paid("925.00")
     await house.house.clock.advance(2 * DAY)

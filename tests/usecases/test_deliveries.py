@@ -1,5 +1,5 @@
-"""The delivery engine: who is served when, side by side and after failures of every kind
-(docs/webhooks.md "When you do not answer"; docs/decisions.md "Slow receivers")."""
+"""The delivery engine: the order of deliveries, side by side and after failures of every kind (docs/webhooks.md "When
+you do not answer"; docs/decisions.md "Slow receivers")."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ class Town:
         self.most: Counter[str] = Counter()
         self.most_in_all = 0
         self.pauses: dict[str, float] = {}
-        """By the beginning of an address: seconds until it answers."""
+        """Seconds until an address answers, by the beginning of the address."""
         self.on_letter: Callable[[WebhookRequest], None] = lambda _: None
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
@@ -306,7 +306,7 @@ class TestOrder:
     async def test_behind_an_open_breaker_also_what_has_failed_before_leaves_in_order_of_age(
         self, bench: Bench
     ) -> None:
-        """A success closes it, and what waits goes out oldest first (docs/webhooks.md "When you do not answer")."""
+        """A success closes it, and waiting events go out oldest first (docs/webhooks.md "When you do not answer")."""
         account = await bench.merchant("m", BAD)
         ids = await bench.happen(account, 4)
         await bench.work(20)
@@ -438,8 +438,8 @@ class TestBreaker:
         assert (delivery.attempts, delivery.probes) == (4, 1)
 
     async def test_after_seven_days_events_behind_it_are_failed(self, bench: Bench) -> None:
-        """What is older than 7 days is `failed`, and can still be sent again
-        (docs/webhooks.md "When you do not answer")."""
+        """An event older than 7 days is `failed`, and can still be sent again (docs/webhooks.md "When you do not
+        answer")."""
         account = await bench.merchant("m", BAD)
         await bench.happen(account, 30)
         await bench.work(7 * 86_400 - 3600)
@@ -533,7 +533,8 @@ class TestHolding:
             assert await bench.statuses(account) == {"held": 12, "delivered": 8}
 
     async def test_an_address_that_comes_back_as_a_run_ends_leaves_nothing_behind(self, bench: Bench) -> None:
-        """The run found none, and holds nothing, because there is one again: what is pending still has its job."""
+        """The run found no address, but holds no events, because there is one again: pending events still have their
+        job."""
         account = await bench.merchant("m")
         await bench.happen(account)
         wish = {"webhook_url": bench.url("m")}
@@ -592,7 +593,7 @@ class TestCrashes:
         assert set(bench.town.events(bench.url("m"))) == set(ids)
 
     async def test_a_retry_is_remembered_in_the_unit_that_enters_the_failure(self, bench: Bench) -> None:
-        """Whoever dies between two attempts has left a timer."""
+        """A process that dies between two attempts has left a timer."""
         account = await bench.merchant("m", BAD)
         await bench.happen(account)
         await run_due(bench.ports)

@@ -1,4 +1,4 @@
-"""What `cambist doctor` finds out from the storage: ok where all is well, and what is wrong where not."""
+"""Findings of `cambist doctor` from the storage: ok if all is well, otherwise the problem."""
 
 from datetime import timedelta
 from types import SimpleNamespace

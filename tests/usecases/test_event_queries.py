@@ -1,4 +1,4 @@
-"""Which events a query asks for (docs/webhooks.md "Looking, and sending again")."""
+"""Filters of event queries (docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -135,7 +135,7 @@ async def test_what_no_id_looks_like_has_no_events(house: TestHouse, object_id: 
 
 
 async def test_events_are_found_by_how_their_delivery_stands(house: TestHouse) -> None:
-    """Those that wait have a time at which they are tried, and all others none."""
+    """Pending events have a time of the next attempt, and all others have none."""
     caller = msgspec.structs.replace(await asking(house), mode=Mode.TEST)
     endpoint_id = (await made(house))["id"]
     [event] = await event_factory.happen(house.ports, caller.account_id)

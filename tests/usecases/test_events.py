@@ -54,7 +54,7 @@ async def deliveries(house: TestHouse) -> list[Delivery]:
 
 
 def numbers(house: TestHouse, event_id: str) -> list[int]:
-    """What X-Webhook-Attempt said of an event, in the order sent."""
+    """Return the X-Webhook-Attempt numbers of an event, in the order sent."""
     return [
         int(webhook.headers["X-Webhook-Attempt"])
         for webhook in house.postman.webhooks
@@ -141,7 +141,7 @@ class TestResendOne:
 
 
 def span(house: TestHouse, **more: Any) -> EventQuery:
-    """All that ever was."""
+    """Return a query for all events."""
     until = house.clock.now() + timedelta(days=1)
     return EventQuery(since="2020-01-01T00:00:00Z", until=until.isoformat(), **more)
 

@@ -70,7 +70,7 @@ class Fused:
 
 
 class FusedBank(Fused):
-    """One that is a RemittanceBank to whoever asks by its methods."""
+    """A fused bank with the methods of RemittanceBank, so that checks for methods find them."""
 
     async def create_invoice(self, request: Any) -> Any:
         return await self._fused(self._provider.create_invoice)(request)

@@ -1,6 +1,6 @@
-"""Any history of deposits and faults ends with books that say what the objects and the bank say: value in is value out
-plus remainder; one active exchange per phone; nobody paid twice (ARCHITECTURE.md "Money"; docs/exchanges.md "Rules").
-The books are held against the objects at the end of each (tests/exchange_invariants.py)."""
+"""Any history of deposits and faults ends with books that agree with the objects and the bank: value in is value out
+plus remainder; one active exchange per phone; no client paid twice (ARCHITECTURE.md "Money"; docs/exchanges.md
+"Rules"). Each test compares the books with the objects at its end (tests/exchange_invariants.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -178,7 +178,7 @@ async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int,
 
 
 async def _check_bank(house: ExchangeHouse) -> None:
-    """The bank never holds more for a client than was quoted, and only for one whose USDT came whole."""
+    """The bank never pays a client more than was quoted, and only a client whose USDT arrived in full."""
     paid = await house.remitted()
     for exchange in await everything(house.ports, Exchange):
         mine = sum(amount for operation, amount in paid.items() if operation_exchange(operation) == exchange.id)
@@ -189,8 +189,8 @@ async def _check_bank(house: ExchangeHouse) -> None:
 
 
 async def _check_value(house: ExchangeHouse) -> None:
-    """Of all USDT that came each unit is the service's, the merchant's, in suspense, under way, dust, or sent to a
-    client; and so it is of RUB, of which something may be lost."""
+    """Each unit of received USDT belongs to the service or the merchant, is in suspense, under way or dust, or was sent
+    to a client. The same holds for RUB, of which some may be lost."""
     transfers, exchanges = await house.transfers(), await everything(house.ports, Exchange)
     for currency, where in _WHERE.items():
         mine = [transfer for transfer in transfers if transfer.currency is currency]

@@ -1,5 +1,5 @@
-"""What the hold of RUB is for: nothing is given for what the payer's bank takes back meanwhile
-(docs/exchanges.md "RUB to USDT"). Books are held against objects at the end of each."""
+"""The hold of RUB: nothing is given for money that the payer's bank takes back meanwhile (docs/exchanges.md "RUB to
+USDT"). Each test compares the books with the objects at its end."""
 
 from collections.abc import AsyncIterator
 

@@ -20,7 +20,7 @@ MINUTE = 60
 
 
 class Closing:
-    """A house whose bank closes invoices, and what it was told to close."""
+    """An app whose bank closes invoices, and the references that it was asked to close."""
 
     def __init__(self, house: ExchangeHouse) -> None:
         self.house = house

@@ -1,4 +1,4 @@
-"""Money that comes after the end of an exchange, while whoever would tell of it gives no answer (docs/exchanges.md)."""
+"""Money that comes after the end of an exchange, while its provider gives no answer (docs/exchanges.md)."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,6 +1,6 @@
-"""RUB that the payer's bank takes back once their exchange is over: what something was given for is the service's loss,
-booked as such and shown to operators; what waits in suspense waits no more (docs/decisions.md "Invoices and holds").
-The books are held against the objects at the end of each."""
+"""RUB that the payer's bank takes back once their exchange is over. If something was given for them, they are the
+service's loss, booked as such and shown to operators; if they are in suspense, they leave it (docs/decisions.md
+"Invoices and holds"). Each test compares the books with the objects at its end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def completed(house: ExchangeHouse) -> str:
 
 
 async def late(house: ExchangeHouse) -> str:
-    """One that was paid after its end: its RUB wait in suspense."""
+    """Make an exchange paid after its end: its RUB wait in suspense."""
     made = await house.bought()
     await house.house.work(1000)
     await house.pay(made.id, KOPECKS, again=True)
@@ -130,7 +130,7 @@ async def test_what_we_had_sent_back_already_is_lost(house: ExchangeHouse) -> No
 @pytest.mark.parametrize("hours", [0, 12])
 @pytest.mark.parametrize("end", [RefundStatus.DONE, RefundStatus.FAILED])
 async def test_a_return_under_way_ends_first(house: ExchangeHouse, end: RefundStatus, hours: int) -> None:
-    """Also one that is begun when the exchange is not looked at any more."""
+    """This includes a return that begins when the exchange is no longer polled."""
     exchange_id = await late(house)
     await house.house.work(hours * 3600)
     [transfer] = await return_money(house.ports, exchange_id)

@@ -1,5 +1,5 @@
-"""What was done to an exchange while a provider was asked stands, whoever comes late; and what operators are told of
-exchanges that cannot be done (docs/exchanges.md "Rules")."""
+"""A change made to an exchange while a provider was asked stands, even if the answer comes late. Also the action items
+for exchanges that cannot be done (docs/exchanges.md "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -49,7 +49,7 @@ OPENINGS: dict[str, tuple[bool, Callable[[Ports, Exchange], Awaitable[Exchange |
     "invoice is refused": (False, open_invoice),
     "time is over": (True, _give_up),
 }
-"""Whether it is of an exchange of USDT, and what is done about one that was pending when it was read."""
+"""Whether the exchange takes USDT, and the step that follows if it was pending when it was read."""
 
 
 @pytest.mark.parametrize("gone", [False, True])

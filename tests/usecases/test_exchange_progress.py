@@ -1,5 +1,5 @@
-"""What becomes of an exchange: deposits, the end of its time, the payout in its three ends
-(docs/exchanges.md "How it ends", "Rules"; ARCHITECTURE.md "Three ends")."""
+"""Progress of an exchange: deposits, the end of its time, and the payout in its three outcomes (docs/exchanges.md "How
+it ends", "Rules"; ARCHITECTURE.md "Three ends")."""
 
 from collections.abc import AsyncIterator
 

@@ -91,7 +91,7 @@ async def test_an_exchange_of_the_same_key_that_is_taken_back_stands_in_no_way(
 
 
 async def test_of_a_cancel_and_a_deposit_at_once_one_wins(house: ExchangeHouse) -> None:
-    """A cancelled exchange pays nothing out, whatever came; one that has its USDT is not cancelled."""
+    """A cancelled exchange pays nothing out, whatever came. An exchange that has its USDT is not cancelled."""
     for number in range(10):
         made = await house.made(phone=f"+7000000000{number}")
         results = await asyncio.gather(
@@ -136,7 +136,7 @@ async def test_late_usdt_seen_by_many_at_once_are_booked_once(house: ExchangeHou
 async def test_who_reads_the_money_after_another_one_ended_the_exchange_reads_again(
     house: ExchangeHouse, ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It read the exchange before that: what it then finds counted for it is less than the exchange says it holds."""
+    """It read the exchange before that, so the deposits it finds are less than the amount that the exchange holds."""
     made = await house.made()
     await house.send(made.id, "100" if ends == "failed" else "60")
     await house.look(made.id)

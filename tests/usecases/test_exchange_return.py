@@ -101,7 +101,7 @@ async def test_of_several_transfers_one_may_go(house: ExchangeHouse) -> None:
 
 
 async def test_a_failed_payout_is_sent_back(house: ExchangeHouse) -> None:
-    """All that the client is owed when its bank refuses for good."""
+    """The client gets back everything owed when their bank refuses for good."""
     made = await house.made()
     await house.send(made.id)
     house.house.script.remit.append(Twist(ending=Ending.REFUSED))
@@ -259,7 +259,7 @@ async def test_a_crash_at_any_point_sends_it_back_once(currency: str, after: boo
 
 
 async def test_the_sandbox_sends_it_back(house: ExchangeHouse) -> None:
-    """What an operator decides can be played (docs/sandbox.md "The calls")."""
+    """The sandbox can simulate an operator's decision (docs/sandbox.md "The calls")."""
     exchange_id = await late_usdt(house)
     assert (await house.simulate(exchange_id, "returned")).status_code == 200
     assert await standing(house) == "returned"

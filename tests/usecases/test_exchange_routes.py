@@ -1,5 +1,5 @@
-"""Banks of exchanges: as for payments, one whose gateway is down begins nothing new (docs/webhooks.md "Gateways"); what
-went to a bank before stays with it."""
+"""Banks of exchanges: as for payments, a bank whose gateway is down begins nothing new (docs/webhooks.md "Gateways").
+Operations that went to a bank before stay with it."""
 
 from collections.abc import AsyncIterator
 

@@ -1,5 +1,5 @@
-"""What a late or doubtful word does to an exchange's payout, its return and its beginning: nothing, where it is of what
-is over, not begun, or somebody else's (docs/exchanges.md "Rules")."""
+"""A late or doubtful answer has no effect on an exchange's payout, return or beginning if the operation is over, has
+not begun, or belongs to another exchange (docs/exchanges.md "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -110,7 +110,7 @@ class TestReturns:
 
 class TestPayouts:
     async def received(self, house: ExchangeHouse) -> Exchange:
-        """One whose USDT are there and whose payout has not begun."""
+        """Make an exchange whose USDT arrived and whose payout has not begun."""
         made = await house.made()
         await house.send(made.id)
         after = await progress.look_at_funds(house.ports, made)

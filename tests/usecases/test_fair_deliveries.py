@@ -109,7 +109,7 @@ async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permit
 async def test_another_secret_leaves_a_receiver_that_does_well_as_trusted_as_it_was(
     bench: Bench, change: dict[str, str], answer: DeliveryResult, told: int
 ) -> None:
-    """Another address does not: who is there may hang (docs/decisions.md "Slow receivers"; seed 22068)."""
+    """Another address does not keep it: its receiver may hang (docs/decisions.md "Slow receivers"; seed 22068)."""
     [account] = await merchants(bench, 1, answer, proven=True, name="well")
     crowd = await merchants(bench, 40, SILENT, name="hangs")
     if answer is BAD:
@@ -186,8 +186,8 @@ async def test_another_address_is_another_receiver_and_waits_for_no_slow_ones(be
 async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may_hold(
     bench: Bench, answer: DeliveryResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a hundred, sixteen are served, eight wait, and the others come back later; so healthy ones are claimed, who
-    asked after all of them. Everybody's turn comes in the end, and nothing is sent twice."""
+    """Of a hundred receivers sixteen are served, eight wait, and the others are rescheduled. So the healthy ones, whose
+    events came last, are claimed. Every receiver is served in the end, and nothing is sent twice."""
     monkeypatch.setattr(slots_rules, "MOST_WAIT", 8)
     monkeypatch.setattr(loop, "RECEIVERS", PLACES + 3 * 8)
     well = await merchants(bench, 10, GOOD, proven=True, name="well")
@@ -234,7 +234,8 @@ async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_co
 async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_the_others_as_ever(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look reads: of a thousand that hang, four looks a second would leave no time for anything else."""
+    """A poll reads the storage: with a thousand hanging receivers, four polls a second would leave no time for other
+    work."""
     monkeypatch.setattr(deliveries, "_MANY", 2)
     looks: Counter[str] = Counter()
     look_around = EndpointState.look_around

@@ -1,5 +1,5 @@
-"""Whose a job is while two have it in hand: a lease that ended, an operator's hurry, a plan for other work
-(ARCHITECTURE.md "Units and jobs")."""
+"""Ownership of a job that two runs have in hand: after a lease that ended, an operator's wake-up, or a plan for other
+work (ARCHITECTURE.md "Units and jobs")."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -221,7 +221,7 @@ async def test_an_endpoint_is_served_by_one_though_its_job_ended_and_came_anew(h
 
 
 class TestFollowUp:
-    """What units mean by a job, while a run of it is under way and while it waits."""
+    """Effects of units on a job while a run of it is under way and while it waits."""
 
     kind = FollowUp("payment.watch")
 
@@ -276,7 +276,7 @@ class TestFollowUp:
 
 
 async def test_a_refunds_first_run_keeps_its_lease(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a second worker would ask the bank beside it, as soon as the first lease ends."""
+    """Otherwise a second worker would ask the bank, too, as soon as the first lease ends."""
     refunds = RefundHouse(house)
     refund_id = await refunds.apply(await refunds.paid())
     job = await claimed(house, "refund.execute")
@@ -324,7 +324,8 @@ async def _fail(_ports: Ports, _job: Job) -> None:
 
 @pytest.mark.parametrize("reason", ["unknown", "not_found"])
 async def test_a_refused_look_ends_no_payout_whose_money_is_gone(house: TestHouse, reason: str) -> None:
-    """A no to a question is none to the transfer: RUB sent, answer lost, and the bank will not say how it stands."""
+    """A refused question does not refuse the transfer: the RUB were sent, the answer was lost, and the bank does not
+    tell the status."""
     exchanges = ExchangeHouse(house)
     made = await exchanges.made()
     await exchanges.send(made.id)

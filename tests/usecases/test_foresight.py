@@ -1,4 +1,4 @@
-"""What an operator is told, before an act, of what it moves and what is left (docs/console.md)."""
+"""The preview that an operator sees before an action: the money that it moves, and the rest (docs/console.md)."""
 
 from collections.abc import AsyncIterator
 
@@ -48,7 +48,7 @@ async def test_a_refund_before_the_settlement_takes_what_is_pending(house: Refun
 async def test_a_refund_after_the_settlement_takes_the_market_value_down_to_the_overdraft(
     house: RefundHouse, overdraft: int | None, is_covered: bool
 ) -> None:
-    """`overdraft`: to the unit, or so much less; 0: there is none."""
+    """`overdraft`: None is exactly enough, -1 is one unit less, 0 is no overdraft."""
     lacks = MARKET_100 - SETTLED_100
     await house.set(refund_overdraft_usdt=str(Usdt(0 if overdraft == 0 else lacks + (overdraft or 0))))
     refund = await house.refund(await house.apply(await house.settled()))

@@ -1,5 +1,5 @@
-"""Two pairs of eyes: what one operator asks for takes effect when another one confirms it, once, as it was shown
-(docs/operations.md "Two pairs of eyes")."""
+"""Two pairs of eyes: an action that one operator requests takes effect when another operator confirms it, once, and as
+it was shown (docs/operations.md "Two pairs of eyes")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -456,7 +456,8 @@ async def test_without_the_setting_one_operator_is_enough() -> None:
 
 
 def test_every_use_case_that_may_wait_declares_itself_by_its_own_name() -> None:
-    """`CARRIED_OUT` calls what `gated` names: else the confirmed act would be another than the one that waited."""
+    """`CARRIED_OUT` calls the use case that `gated` names. Otherwise the confirmed action could differ from the one
+    that waited."""
     declared: dict[str, Callable[..., Any]] = {
         "set_settings": accounts.set_settings,
         "approve_refund": approve_refund,

@@ -42,7 +42,7 @@ async def house() -> AsyncIterator[TestHouse]:
 
 
 async def pay(house: TestHouse, *endings: Ending | None, mode: str = "live") -> list[int]:
-    """A payment for each ending of the bank's call, which is well where there is none; the HTTP statuses."""
+    """Create a payment for each outcome of the bank's call; None is success. Return the HTTP statuses."""
     statuses = []
     for ending in endings:
         if ending is not None:

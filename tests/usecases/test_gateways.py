@@ -249,7 +249,8 @@ async def test_a_played_status_needs_a_test_key_and_a_gateway_of_test_mode(house
 async def test_another_process_s_word_of_a_gateway_is_as_old_as_that_of_a_key_and_what_is_played_is_new(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Gateways are read at most every 2 s, what a merchant plays shows at once (docs/decisions.md "Storage")."""
+    """Gateways are read at most every 2 s; a merchant's simulated status shows at once (docs/decisions.md
+    "Storage")."""
     asked: dict[str, float] = {}
     storage = house.ports.storage
     recent = storage.recent

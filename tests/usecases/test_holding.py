@@ -66,7 +66,7 @@ async def test_a_refund_stays_pending_with_nothing_taken_and_is_sent_at_once_whe
 
 
 async def test_one_that_was_at_the_bank_is_asked_about_and_not_sent() -> None:
-    """What the copy knows of is looked up while it is held: its end is no money's way out."""
+    """A quarantined copy polls operations that it knows: learning their outcome sends no money."""
     async with open_refund_house() as house:
         payment_id = await house.paid(mode="live")
         refund_id = await approved(house, payment_id)
@@ -258,7 +258,7 @@ async def test_letting_go_is_an_act_and_happens_once() -> None:
 
 
 async def test_a_second_hold_keeps_the_older_moment() -> None:
-    """As of which the state is: what went out since then is to be compared."""
+    """The moment of the state: operations sent since then must be compared."""
     async with open_refund_house() as house:
         first = await hold(house.ports, Because.RESTORED)
         await house.house.clock.advance(60)

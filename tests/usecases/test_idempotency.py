@@ -1,5 +1,5 @@
-"""One resource for each key, however many ask (docs/concepts.md "Idempotency"): what is tried again, and how long a
-repeat waits for the request that has its key."""
+"""One resource for each key, with any number of concurrent requests (docs/concepts.md "Idempotency"): which errors are
+retried, and how long a repeat waits for the request that has its key."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,5 +1,5 @@
-"""What a bank says of an invoice beside its link: where that leads, and when it ends (docs/adapters.md "What an invoice
-says")."""
+"""Fields of a bank's invoice beside its link: the target of the link, and the end of the invoice (docs/adapters.md
+"What an invoice says")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

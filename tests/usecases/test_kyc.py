@@ -1,5 +1,5 @@
-"""KYC beyond one request: races, crashes, answers that are lost, late, doubled or out of order, and what is kept of a
-client (docs/kyc.md "In live mode"; ARCHITECTURE.md "Three ends")."""
+"""KYC beyond one request: races, crashes, answers that are lost, late, doubled or out of order, and the stored data of
+a client (docs/kyc.md "In live mode"; ARCHITECTURE.md "Three ends")."""
 
 import asyncio
 import logging
@@ -144,7 +144,7 @@ async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycH
 
 
 async def test_a_verifier_that_says_nothing_for_a_month_is_asked_no_more(kyc: KycHouse) -> None:
-    """It may have begun the check, so it is not taken back; who registers again has it followed again."""
+    """It may have begun the check, so the check is not withdrawn. Registering again polls it again."""
     kyc.twist("register", Ending.UNKNOWN_DONE)
     kyc.twist("find", *[Ending.UNAVAILABLE] * 1000)
     body = await kyc.documents()
@@ -396,7 +396,7 @@ async def test_verified_and_then_refused_is_blocked_once(kyc: KycHouse) -> None:
 
 
 async def test_who_an_operator_blocks_waits_for_nobody(kyc: KycHouse) -> None:
-    """Only whom the verifier took back is for an operator to look at, and for a month."""
+    """Only a client whom the verifier revoked is an action item for operators, for a month."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
     await set_blocked(kyc.ports, (await kyc.client()).id, True)
@@ -439,7 +439,7 @@ async def test_every_step_of_a_long_check_is_asked_at_growing_pauses(kyc: KycHou
     assert dues == [10, 20, 50, 110, 410, 1310, 4910, 26510]
 
 
-# What is kept, and what is said of it
+# Stored data, and its presentation
 
 
 async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) -> None:

@@ -1,4 +1,4 @@
-"""Checks after their decision, checks whose verifier verifies nobody any more, and one that begins nothing
+"""Checks after their decision, checks whose verifier is no longer active, and a verifier that begins nothing
 (docs/kyc.md "Another verifier"; docs/decisions.md "Checks")."""
 
 from collections.abc import AsyncIterator
@@ -138,7 +138,7 @@ async def test_a_file_that_is_empty_or_larger_than_granted_is_none(
 
 
 async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc: KycHouse) -> None:
-    """Nobody else is asked about it; who registers begins another one."""
+    """No other verifier is asked about it; registering again begins another check."""
     await kyc.register()
     caller = await RefundHouse(kyc.house).caller(Mode.LIVE)
     for status in (KycStatus.PROCESSING, KycStatus.REGISTERING, KycStatus.REQUIRED):

@@ -166,7 +166,7 @@ async def test_a_sealer_that_died_is_followed_by_another(house: TestHouse, at: i
 
 
 async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(house: TestHouse) -> None:
-    """Nobody has to ask for any of it."""
+    """Recurring jobs do all of it without a request."""
     await start_standing(house.ports)
     began = house.clock.now()
     for hour in (1, 2):
@@ -198,7 +198,7 @@ async def test_what_moves_no_balance_is_listed_at_no_place(house: TestHouse) -> 
 async def test_so_many_units_list_and_no_more(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, most: int | None, listed: int, is_all: bool
 ) -> None:
-    """Of two entries each: who asks waits for no longer."""
+    """Two entries are listed at once, so a request does not wait for longer."""
     house.made_up = True
     monkeypatch.setattr(listing, "AT_ONCE", 2)
     await book(house, *(entry(house, f"pay_{each}") for each in range(5)))
@@ -210,7 +210,7 @@ async def test_so_many_units_list_and_no_more(
 async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch, fault: Exception, goes_on: bool
 ) -> None:
-    """Unless it is the storage that is away: then the hour's job is tried again."""
+    """If the storage itself is unavailable, the hourly job is retried."""
     await create_account(house.ports, "Another")
     tried = []
 
@@ -238,7 +238,7 @@ async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
 async def test_no_more_is_taken_than_there_is_and_the_overdraft_allows(
     house: TestHouse, balance: int | None, amount: int, overdraft: int, may: bool
 ) -> None:
-    """Whoever takes saves the balance, so that of two at once one reads again."""
+    """Taking saves the balance, so that of two concurrent units one reads again."""
     account_id = f"acc_{balance}_{amount}_{overdraft}"
     row_id = ledger_account_id(account_id, Mode.TEST, Purse.AVAILABLE)
     house.made_up = True

@@ -1,4 +1,4 @@
-"""`verify_ledger`: holds on a lived-in ledger, and names the first bad entry of one that was tampered with
+"""`verify_ledger` passes on a ledger with history, and names the first bad entry of a ledger that was tampered with
 (ARCHITECTURE.md "Money")."""
 
 from collections.abc import Awaitable, Callable
@@ -261,7 +261,8 @@ async def test_two_heads_of_one_place_cannot_both_be_true(house: TestHouse) -> N
 async def test_rows_have_a_head_that_the_vault_tagged(
     house: TestHouse, is_chained: bool, has_head: bool, is_altered: bool, reason: str | None
 ) -> None:
-    """Also before the first of them is chained: else whoever takes it away could write the history anew."""
+    """The head must exist even before the first entry is chained. Otherwise an attacker could remove it and rewrite the
+    history."""
     house.made_up = True
     await book(house, entry(house, "pay_1"))
     if is_chained:
@@ -347,7 +348,7 @@ async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(house: T
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 async def test_pages_of_any_size_say_the_same(house: TestHouse, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Of a ledger that holds, and of one in which balances, payments and a place were altered."""
+    """Check a sound ledger, and one with altered balances, payments and a place."""
     await lived_in(house)
     await list_all(house.ports)
     told: list[int] = []

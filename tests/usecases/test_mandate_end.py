@@ -1,5 +1,5 @@
-"""What ends at the bank with a subscription, and what becomes of the binding that is open then
-(docs/subscriptions.md "Changing and ending")."""
+"""Ending of a mandate at the bank with its subscription, and of the binding that is open then (docs/subscriptions.md
+"Changing and ending")."""
 
 from uuid import uuid4
 
@@ -27,7 +27,7 @@ async def is_planned(house: TestHouse, subscription_id: str) -> bool:
 async def test_an_open_binding_ends_with_its_subscription(
     house: TestHouse, charge: str, cancels: bool, status: str
 ) -> None:
-    """One that takes no money lapses; nobody calls off what would have been nothing."""
+    """A binding without a charge expires. There is nothing to cancel."""
     made = await subscribed(house, binding_charge=charge)
     await house.work(86400 - 60)
     await open_link(house, made["id"])

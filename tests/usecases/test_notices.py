@@ -1,4 +1,4 @@
-"""Whose a bank's notice is: one table, by the form of the operation's id (docs/contributing/operation.md)."""
+"""Dispatch of a bank's notifications: one table, by the form of the operation's id (docs/contributing/operation.md)."""
 
 import pytest
 
@@ -24,8 +24,8 @@ OPERATIONS = [
     ids.prefixed(ids.PAYMENT, A),
     ids.operation("kyc_", A, 1),
 ]
-"""One of each form: a refund, suspense, RUB of an exchange, the exchange, its invoice and a part of its payout, a
-binding, a payment or a charge, a check."""
+"""An operation id of each form: a refund, suspense, RUB of an exchange, the exchange, its invoice and a part of its
+payout, a binding, a payment or a charge, a check."""
 
 
 @table("operation", OPERATIONS)

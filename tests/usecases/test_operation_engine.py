@@ -1,4 +1,4 @@
-"""The engine that follows operations at providers, by a subject that is made up: what holds for one holds for each
+"""The engine that follows operations at providers, tested with a made-up subject: its rules hold for every subject
 (ARCHITECTURE.md "Three ends"; docs/contributing/operation.md)."""
 
 import asyncio
@@ -104,7 +104,7 @@ async def test_what_is_over_is_never_sent(errands: ErrandHouse, status: str, ask
 
 @pytest.mark.parametrize(("waits", "asked"), [(0, ["send"]), (1, ["send"]), (2, []), (3, [])])
 async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandHouse, waits: int, asked: list[str]) -> None:
-    """After it was written that it waits there is one more look: what it waits for may have come just before."""
+    """After the wait is recorded, the engine checks once more, because the event may have arrived just before."""
     errands.row.waits = waits
     await errands.planned()
     told = await engine.bring(errands.row, errands.ports, ID)
@@ -145,7 +145,7 @@ async def test_doubt_is_written_down_where_the_record_says_so(
 
 
 async def test_doubt_is_written_down_before_it_is_sent_again(errands: ErrandHouse) -> None:
-    """Who dies between the two leaves it."""
+    """A process that dies between the two leaves the mark."""
     errands.row.marks_doubt = True
     await errands.planned("sending")
     errands.carrier.fuse = CrashPoint(2, after=False)
@@ -198,7 +198,7 @@ class TestWords:
         assert ((await errands.page()).effects, errands.carrier.done[FIRST]) == (SENT, 1)
 
     async def test_one_of_an_earlier_attempt_moves_nothing(self, errands: ErrandHouse) -> None:
-        """It is the earlier operation that is asked for, and the later one that stands."""
+        """The engine polls the earlier operation, and the later one stays as it is."""
         await errands.planned("sending", attempt=2)
         errands.carrier.knows[FIRST] = "done"
         await engine.hear(errands.row, errands.ports, FIRST)
@@ -217,7 +217,7 @@ class TestWords:
 
 @pytest.mark.parametrize("status", ["sending", "done", "failed"])
 async def test_a_notice_asks_and_never_sends(errands: ErrandHouse, status: str) -> None:
-    """Who sends besides might be refused where the other is not."""
+    """A second sender might be refused where the first one is not."""
     await errands.planned(status)
     heard = await engine.hear(errands.row, errands.ports, FIRST)
     assert (errands.asked(), heard.word, await errands.page()) == (["find"], None, Page(status=status))
@@ -275,7 +275,7 @@ async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandH
 
 
 class TestOwnership:
-    """Whose the job is while two have it in hand (schedule.py)."""
+    """Ownership of the job while two runs have it in hand (schedule.py)."""
 
     async def test_who_comes_late_leaves_it_to_his_successor(self, errands: ErrandHouse) -> None:
         errands.carrier.becomes = "processing"

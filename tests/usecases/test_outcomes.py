@@ -60,7 +60,7 @@ async def rows(house: TestHouse) -> list[str]:
 
 
 async def told(house: TestHouse) -> list[str]:
-    """What the console's home says that nobody knows of."""
+    """Return the ids of the action items for unknown outcomes."""
     return [need.object_id for need in (await read_action_items(house.ports)).found if need.kind == "unknown"]
 
 

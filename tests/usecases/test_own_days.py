@@ -88,7 +88,7 @@ async def test_a_balance_waits_where_it_can_be_paid_out(house: TestHouse) -> Non
 
 
 async def test_it_is_due_by_the_clock_of_workers_too(house: TestHouse) -> None:
-    """Whoever does not advance again is settled by a worker, at 09:00 of the own day."""
+    """If a merchant does not advance the clock again, a worker settles at 09:00 of the account's own day."""
     await advance(house, DAY)
     one = await paid(house)
     async with house.ports.storage.unit() as unit:

@@ -47,7 +47,7 @@ class Books:
         return page.total
 
     def wanted(self, asked: dict[str, str]) -> list[Payment]:
-        """All that meet what is asked: looked through once, whatever the number of pages."""
+        """Return all payments that match; they are searched once, whatever the number of pages."""
         key = frozenset(asked.items())
         if key not in self._found:
             self._found[key] = [each for each in self.newest_first if meets(each, asked)]
@@ -66,7 +66,7 @@ def meets(payment: Payment, asked: dict[str, str]) -> bool:
 
 
 def some_payments(account: Account, shops: list[str]) -> list[Payment]:
-    """Over twelve days, one of which has most; several at one moment; days without any."""
+    """Payments over twelve days: one day has most of them, some share a moment, and some days have none."""
     chance = random.Random(7)
     days = [0, 1, 2, *[3] * 30, 6, 7, 7, 7, 8, 9, 10, 11]
     made = []
@@ -119,7 +119,8 @@ async def books(url: str, tmp_path: Path) -> AsyncIterator[Books]:
 
 
 async def test_every_page_is_the_one_that_sorting_gives(books: Books) -> None:
-    """By index, by days from either end, by the counts of cut days: one storage each, all in one pass."""
+    """Pages are found by index, by days from either end, and by the counts of partial days: one storage each, all in
+    one pass."""
     assert await check_tallies(books.ports) == []
     default = books.caller.account.default_shop_id
     rare = min(books.shops, key=lambda shop: len([1 for each in books.newest_first if each.shop_id == shop]))
@@ -245,8 +246,8 @@ class _Shelf:
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
 async def test_what_is_read_does_not_grow_with_the_payments(books: Books) -> None:
-    """Nothing is counted payment by payment but cut days; a page past the end asks for nothing; no walk is longer
-    than half of what the days of the page hold."""
+    """Only partial days are counted payment by payment; a page past the end reads nothing; no scan is longer than half
+    the payments of the page's days."""
     counting = Counting(books.ports.storage)
     ports = msgspec.structs.replace(books.ports, storage=counting)
 

@@ -25,7 +25,7 @@ async def payouts() -> AsyncIterator[Payouts]:
 
 
 async def paid_out(payouts: Payouts, amount: str) -> Withdrawal:
-    """A payout of what was available, and of this."""
+    """Pay out the available balance and this amount."""
     await payouts.credit(Usdt.parse(amount))
     withdrawal = await payouts.pay_out()
     assert withdrawal is not None

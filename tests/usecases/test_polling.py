@@ -401,7 +401,7 @@ class TestThePage:
         assert 3 <= len(bank.asked) <= 4, "three by the page, one by the schedule"
 
     async def test_page_opened_at_once_polls_nobody(self, house: TestHouse, bank: TellsNothing) -> None:
-        """Nobody pays within ten seconds, but programs open links to show a preview of them."""
+        """A payer cannot pay within ten seconds, but programs open links to show a preview."""
         payment = await made(house)
         for _ in range(9):
             await house.http.get(f"/p/{payment.id}")
@@ -418,7 +418,7 @@ class TestThePage:
         assert len(bank.asked) <= 160
 
     async def test_pages_take_a_fifth_of_the_bank_s_polls(self) -> None:
-        """Whoever opens many links leaves the rest to payers who wait."""
+        """Opening many links leaves the remaining polls to payers who wait."""
         bank = TellsNothing(sends_notices=True, looks_per_minute=60)
         async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
             bank.clock = house.ports.clock
@@ -479,7 +479,8 @@ class TestThePage:
 
 
 class TestTheBudget:
-    """All looks of a minute together stay below what the bank allows; who waits at a page has looks kept for him."""
+    """All polls of a minute together stay below the bank's limit, and some are reserved for payers who wait at a
+    page."""
 
     LIMIT = 60
 

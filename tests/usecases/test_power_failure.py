@@ -1,6 +1,6 @@
-"""The machine fails after a creation was answered. Of what a payment at a bank that is asked writes, only the first
-unit is on disk by then (ports/storage.py: Unit.commit); the payment comes back with the link that the merchant has,
-and never with a second invoice (ARCHITECTURE.md "Three ends")."""
+"""The machine fails after a creation was answered. At a polled bank only the first unit of a payment is on disk by then
+(ports/storage.py: Unit.commit). The payment returns with the link that the merchant has, and never with a second
+invoice (ARCHITECTURE.md "Three ends")."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,7 +34,7 @@ from tests.quiesce import at_rest
 
 KEY = str(UUID(int=7))
 AT_THE_BANK, OPENED = 1, 2
-"""Units that are written behind the first one: the bank's page, and what the bank answered."""
+"""Units written after the first one: the bank's page, and the bank's answer."""
 
 
 class Machine:
@@ -87,7 +87,7 @@ async def machine(tmp_path: Path) -> Machine:
 
 
 async def test_a_creation_is_three_commits_the_first_of_which_is_on_disk(machine: Machine) -> None:
-    """What the other tests cut off is just the units that need not be."""
+    """The other tests cut off exactly the units that need not be on disk."""
     _, image = await machine.answer()
     found = []
     for length in image.commits[-3:]:

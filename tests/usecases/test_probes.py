@@ -81,7 +81,7 @@ async def test_nothing_due_is_not_late(house: TestHouse) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 7, -7])
 async def test_the_storages_clock_is_held_against_the_middle_of_the_question(house: TestHouse, ahead: int) -> None:
-    """What the way there and back takes is no difference."""
+    """The time of the round trip does not count as a difference."""
     storage, began = SlowClock(house, ahead), house.clock.now()
     ports = msgspec.structs.replace(house.ports, storage=storage)
     assert await probes.clock_offset(ports) == timedelta(seconds=ahead)

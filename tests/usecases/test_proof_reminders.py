@@ -1,4 +1,4 @@
-"""Reminders of missing delivery proofs, by virtual time: when they come, to whom, and never twice
+"""Reminders of missing delivery proofs, by virtual time: their moments, their receivers, and that none is sent twice
 (docs/payments.md "Delivery proofs")."""
 
 import asyncio
@@ -94,7 +94,7 @@ async def test_none_comes_after_a_hash_was_submitted(exchange: Exchange, settled
     await exchange.mined()
     await exchange.submit(payment_id)
     await exchange.work_to_hour(payment_id, 24)
-    # A confirmed proof can be missing no more; one that waits for its settlement could be rejected still.
+    # A confirmed proof cannot become missing; a proof that waits for its settlement can still be rejected.
     assert len(await exchange.jobs(REMIND.kind)) == (0 if settled else 1)
     await exchange.work_to_hour(payment_id, 100)
     assert await exchange.reminders(payment_id) == []
@@ -233,7 +233,7 @@ async def test_a_machine_whose_clock_is_behind_does_not_repeat_a_step(exchange: 
     payment_id = await exchange.paid()
     await exchange.work_to_hour(payment_id, 25)
     [job] = await exchange.jobs(REMIND.kind)
-    # The storage says that the second step is due; by this machine's clock it is hour 25.
+    # The second step is due by the storage's clock; by this machine's clock it is hour 25.
     await remind(exchange.house.ports, job)
     assert numbers(await exchange.reminders(payment_id)) == [1, 2]
     await exchange.work_to_hour(payment_id, 60)

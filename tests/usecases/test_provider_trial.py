@@ -36,7 +36,7 @@ KOPECKS = 1000
 
 
 class RunningClock(VirtualClock):
-    """Whoever sleeps is woken at once, that much later."""
+    """A clock that jumps ahead instead of sleeping."""
 
     async def sleep(self, seconds: float) -> None:
         self.step(seconds)
@@ -286,7 +286,7 @@ async def test_what_cannot_be_tried_is_refused_before_anything_is_sent(
 
 
 async def test_the_audit_log_has_it_before_the_bank_is_asked(desk: Desk) -> None:
-    """Money moves outside of the books: whoever reads the log finds why."""
+    """The trial moves money outside the books, so the log must give the reason."""
     desk.bank.troubles["find_invoice"] = [Refused("stop")]
     trial = desk.trial()
     with pytest.raises(Refused):

@@ -286,7 +286,7 @@ class TestProcesses:
             barrier = asyncio.Barrier(4)
             apart = [with_sources(ports, Gated(clock, f"92.{number}", barrier)) for number, ports in enumerate(houses)]
             found = await asyncio.gather(*(market_rate(ports, Mode.LIVE, fresh=True) for ports in apart))
-            # One of the four was first, and the others took what it wrote.
+            # One of the four wrote the rate first, and the others used it.
             assert len({known.rate for known in found}) == 1
             assert {known.version for known in found} == {found[0].version}
 

@@ -1,5 +1,5 @@
-"""Receipts of a bank whose cash register is told once the money has moved: of which payments, of how much, and for how
-long it is tried (docs/payments.md "Receipts")."""
+"""Receipts at a bank whose cash register is called once the money has moved: their payments and amounts, and the time
+for which the call is retried (docs/payments.md "Receipts")."""
 
 from collections import deque
 from collections.abc import AsyncIterator

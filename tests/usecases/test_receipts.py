@@ -1,4 +1,5 @@
-"""Receipts by 54-FZ: who gets one, what it says, and what is refused for want of one (docs/payments.md "Receipts")."""
+"""Receipts by 54-FZ: their recipients, their content, and requests that are refused without one (docs/payments.md
+"Receipts")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -109,7 +110,7 @@ async def post(house: TestHouse, path: str, body: dict[str, str]) -> httpx.Respo
 
 
 def written(kopecks: int, name: str, **contact: str) -> Receipt:
-    """What the till is told by these settings."""
+    """Return the receipt sent to the cash register with these settings."""
     item = ReceiptItem(
         name=name,
         price_kopecks=kopecks,

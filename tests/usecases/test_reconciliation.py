@@ -1,4 +1,5 @@
-"""A bank's own list beside ours: what is found, written once, and closed again (docs/reconciliation.md)."""
+"""A bank's own list compared with ours: differences are found, written once, and closed again
+(docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -35,7 +36,7 @@ async def day() -> AsyncIterator[Day]:
 
 async def test_a_day_on_which_all_went_well_agrees(day: Day) -> None:
     paid = [await day.live.paid(mode="live") for _ in range(3)]
-    await day.live.house.create(mode="live")  # nobody pays it
+    await day.live.house.create(mode="live")  # stays unpaid
     refund_id = await day.live.apply(paid[0], "40.00", mode="live")
     await day.live.house.work(60)
     assert await day.live.status(refund_id) == "completed"

@@ -1,4 +1,4 @@
-"""Which operations of ours a bank's list of some time must have (docs/reconciliation.md "What is compared")."""
+"""Our operations that a bank's list of a period must contain (docs/reconciliation.md "What is compared")."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -144,7 +144,7 @@ async def test_a_refund_is_of_the_day_on_which_it_was_sent_after_a_month_of_appr
 
 
 async def test_usdt_that_go_back_are_none_of_a_bank(house: House) -> None:
-    """The wallet sends them: whoever books such an operation at the bank books one that is not ours."""
+    """The wallet sends them, so a bank that lists such an operation lists a foreign one."""
     await at_noon(house)
     await with_exchange_of_usdt(house)
     [transfer] = await everything(house.ports, ExchangeTransfer)

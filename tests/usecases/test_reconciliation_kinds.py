@@ -60,7 +60,7 @@ async def test_each_is_missed_when_the_bank_lacks_it(house: House, make: Make) -
 
 @pytest.mark.parametrize("make", KINDS)
 async def test_each_is_extra_when_we_know_nothing_of_it(house: House, make: Make) -> None:
-    """As where a database was restored: what the bank has is not ours any more."""
+    """A restored database is like this: it has lost operations that the bank has."""
     day = await at_noon(house)
     copy = house.world.copy() if house.world._kind == "memory" else None
     if copy is None:

@@ -67,7 +67,7 @@ async def test_the_list_is_read_from_half_an_hour_before_the_day_to_half_an_hour
 async def test_a_list_that_never_ends_fails_and_does_not_go_on_for_ever(
     day: Day, monkeypatch: pytest.MonkeyPatch, is_another: bool
 ) -> None:
-    """A place to which it comes again is enough; of other places there are so many."""
+    """A cursor that repeats fails at once; other cursors are followed up to a limit."""
     monkeypatch.setattr("cambist.core.usecases.reconciliation.reconciliation._PAGES", 5)
     asked: list[str | None] = []
 

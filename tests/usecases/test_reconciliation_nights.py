@@ -1,5 +1,5 @@
-"""Each night the day that is over is compared, what was missed is made up for, and each owner of credentials has a list
-of its own (docs/reconciliation.md)."""
+"""Every night the past day is compared and missed days are made up for. Each owner of credentials has its own list
+(docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
 from datetime import date, datetime, time, timedelta
@@ -87,7 +87,7 @@ async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_t
 
 
 async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
-    """Of all the days that were compared only its own is compared again."""
+    """Only the refund's own day is compared again."""
     await real.live.set(refund_approval="auto")
     payment_id = await real.paid()
     for calls in (real.script.refund, real.script.find_refund):
@@ -264,7 +264,7 @@ class MerchantsBank(RealBank):
     merchant = ""
     own: frozenset[str] = frozenset()
     away: str | None = None
-    """Whose list it does not give."""
+    """The owner whose list it does not return."""
 
     def owners(self) -> tuple[str, ...]:
         return ("", self.merchant)

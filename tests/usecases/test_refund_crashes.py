@@ -67,7 +67,7 @@ def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """A life of a refund, and what it ends as."""
+    """A refund's life and its outcome."""
 
     settled: bool = False
     refused: bool = False

@@ -65,7 +65,7 @@ async def test_14_days_after_its_approval_it_is_rejected(refunds: RefundHouse, s
 
 
 async def test_the_job_asks_the_clock_itself(refunds: RefundHouse) -> None:
-    """One that is run early, as an operator's tool may, comes back in time."""
+    """A job that is run early, for example by an operator's tool, is rescheduled to its time."""
     refund_id = await waiting(refunds)
     job = await job_of(refunds, refund_id)
     assert job is not None
@@ -128,7 +128,7 @@ async def test_a_second_approval_gives_it_no_more_time(refunds: RefundHouse) -> 
 
 
 async def test_one_that_waited_without_such_a_job_gets_it_at_the_next_settlement(refunds: RefundHouse) -> None:
-    """Of a version that knew no end of it."""
+    """Such a refund is from a version without this limit."""
     refund_id = await waiting(refunds)
     async with refunds.ports.storage.unit() as unit:
         await GIVE_UP.drop(unit, refund_id)

@@ -1,4 +1,4 @@
-"""Who approves a refund, and what operators do with it (docs/refunds.md "Rules")."""
+"""Approval of refunds, and the operator actions on them (docs/refunds.md "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -136,7 +136,7 @@ async def test_what_ended_without_money_frees_the_remainder(refunds: RefundHouse
 
 
 async def test_an_operators_refund_is_the_same_application_whatever_the_switch(refunds: RefundHouse) -> None:
-    """Whoever makes it, it is the same application (docs/refunds.md "Asking for one")."""
+    """It is the same application, even if an operator makes it (docs/refunds.md "Asking for one")."""
     await refunds.set(refunds="false")
     payment_id = await refunds.paid(mode="live")
     refund = await create_refund_for(refunds.ports, payment_id, amount_rub="40.00", reason="by phone")

@@ -1,5 +1,5 @@
-"""What becomes of a refund at the bank: the ends, the money, the events (docs/refunds.md "How it ends";
-ARCHITECTURE.md "Three ends")."""
+"""Progress of a refund at the bank: its outcomes, money and events (docs/refunds.md "How it ends"; ARCHITECTURE.md
+"Three ends")."""
 
 import asyncio
 from collections.abc import AsyncIterator

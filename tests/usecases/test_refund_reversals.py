@@ -41,7 +41,7 @@ async def test_reversed_before_settlement_the_payment_lives_again(refunds: Refun
 
 
 async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(refunds: RefundHouse) -> None:
-    """Who looks seldom may never have seen it DONE (ports/bank.py)."""
+    """With rare polls we may never have seen it DONE (ports/bank.py)."""
     payment_id, refund_id = await refunds.processing()
     for status in (S.DONE, S.REVERSED):
         await refunds.bank().pretend_refund(refund_id, status)

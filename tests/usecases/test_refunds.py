@@ -85,7 +85,7 @@ async def test_not_covered_it_waits_and_is_tried_after_the_next_settlement(refun
 async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
     refunds: RefundHouse, overdraft: str, status: str
 ) -> None:
-    """What the fee took is missing: 1.08108108 - 1.04864864."""
+    """The missing amount is the fee: 1.08108108 - 1.04864864."""
     await refunds.set(refund_overdraft_usdt=overdraft)
     refund_id = await refunds.apply(await refunds.settled())
     await refunds.house.work(2)
@@ -95,7 +95,7 @@ async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
 @pytest.mark.parametrize(
     ("older", "younger", "overdraft", "goes"),
     [
-        # One that is still not covered keeps none behind it waiting.
+        # A refund that is still not covered does not block the next one.
         ("15.00", "10.00", "0.05", (False, True)),
         # Enough for one of two: the oldest.
         ("12.50", "12.50", "0.1", (True, False)),

@@ -1,5 +1,5 @@
-"""A bank that knows an operation by its id for a day only moves no money twice, and what it never told the end of waits
-for an operator (docs/adapters.md "Finding and repeating"; docs/operations.md "What needs a person")."""
+"""A bank that remembers an operation's id for a day only moves no money twice, and an operation without a known outcome
+waits for an operator (docs/adapters.md "Finding and repeating"; docs/operations.md "What needs a person")."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -76,7 +76,7 @@ class Forgetful:
         self.invoices = 0
         """How many it was asked for."""
         self.says: Any = None
-        """What it says of any operation that it is asked for."""
+        """Its answer for any operation that it is polled for."""
         bank = inside(bank)
         bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
         for name in ("refund", "remit", "charge", "bind"):
@@ -130,7 +130,7 @@ async def suspense(stack: AsyncExitStack, window: timedelta | None) -> Story:
     refunds = await stack.enter_async_context(open_refund_house(receiver=False))
     story = Story(refunds.house, Forgetful(refunds.bank(), refunds.house.clock, window))
     _, money = await second_transfer(refunds)
-    await refunds.house.clock.advance(2 * WINDOW.total_seconds())  # what counts is when it was sent
+    await refunds.house.clock.advance(2 * WINDOW.total_seconds())  # the time of sending counts
     await return_suspense(refunds.ports, money.id)
     return story
 
@@ -186,7 +186,7 @@ async def test_no_money_moves_twice_at_a_bank_that_forgets(stack: AsyncExitStack
 
 @pytest.mark.parametrize("begin", [refund, suspense, rub_return, payout])
 async def test_without_the_window_it_would(stack: AsyncExitStack, begin: Begin) -> None:
-    """What the window is for: a bank that says that it knows its operations for ever is sent them for ever."""
+    """The window is necessary: operations are repeated for ever at a bank that claims to remember them for ever."""
     story = await begin(stack, None)
     await story.pass_days(3)
     assert max(story.bank.moved.values()) > 1
@@ -254,7 +254,8 @@ async def test_a_refund_that_never_went_can_be_asked_for_anew(stack: AsyncExitSt
 
 
 async def test_the_word_stands_in_the_audit_log_and_waits_for_no_second_operator(stack: AsyncExitStack) -> None:
-    """That an attempt failed sends nothing; what is sent anew waits (docs/operations.md "Two pairs of eyes")."""
+    """Marking an attempt as failed sends nothing; sending it anew waits for the second operator (docs/operations.md
+    "Two pairs of eyes")."""
     story = await suspense(stack, WINDOW)
     await story.house.work(32 * HOUR)
     waiting = await story.waiting()
@@ -301,7 +302,7 @@ async def test_an_invoice_of_a_process_that_died_is_asked_for_again_within_the_w
 
 
 async def test_past_its_window_an_operation_is_asked_for_and_not_sent() -> None:
-    """Of every subject: the engine sees to it."""
+    """The engine ensures it for every subject."""
     async with open_test_house(receiver=False) as house:
         errands = ErrandHouse(house)
         errands.row.window = timedelta(seconds=15)

@@ -174,7 +174,7 @@ async def storage_of(*records: Any) -> AsyncIterator[Ports]:
                 unit[type(record)].add(record)
             await unit.commit()
         yield house.ports
-        # The house checks every payload at its end, and those of these events are none.
+        # The app checks every payload at its end, and these events have invalid ones.
         async with beneath(house.ports).unit() as unit:
             for event in await unit[Event].find(limit=10_000):
                 unit[Event].remove(event)
@@ -203,7 +203,7 @@ async def test_everything_opens_with_the_new_key_alone() -> None:
 
 
 async def test_what_is_sealed_with_the_current_key_is_left_alone() -> None:
-    """A second run writes nothing: whoever reads a record meanwhile never goes stale for it."""
+    """A second run writes nothing, so concurrent readers of a record do not become stale."""
     async with storage_of(*sealed_records(AFTER, 2)) as ports:
         assert (await reseal(keyed(ports, BETWEEN))).resealed == 0
         async with ports.storage.unit() as unit:
@@ -235,7 +235,7 @@ async def test_broken_off_anywhere_another_run_goes_on() -> None:
 
 
 async def test_a_record_that_changes_meanwhile_loses_neither_change() -> None:
-    """Each commit is guarded by the version: whoever loses reads again."""
+    """The version guards each commit: the loser reads again."""
     async with storage_of(*sealed_records(BEFORE, 20)) as ports:
 
         async def rename() -> None:

@@ -119,7 +119,7 @@ class TestPayouts:
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """It is for the operator, who reads of it."""
+        """The payout waits for an operator, and an error is logged."""
         async with world.opened() as house:
             copy = await self._sent_after_a_copy(world, house)
         remembers(world, monkeypatch, **wrong)
@@ -138,7 +138,7 @@ class TestPayouts:
     async def test_an_operator_accepts_what_was_sent_otherwise(
         self, world: World, monkeypatch: pytest.MonkeyPatch, more: int
     ) -> None:
-        """What is left is available, what was too much is owed, and the payout comes to its end."""
+        """The rest becomes available, an excess becomes a debt, and the payout completes."""
         async with world.opened() as house:
             copy = await self._sent_after_a_copy(world, house)
         async with world.opened(copy) as house:
@@ -209,7 +209,7 @@ class TestPayouts:
 
 
 class TestTheSameCauses:
-    """What a database has forgotten altogether and is asked for again has the ids that the world knows."""
+    """Objects that a database has forgotten and that are requested again get the ids that providers know."""
 
     async def test_a_refund_that_is_asked_for_again_by_its_key_is_sent_once(self, world: World) -> None:
         async with world.opened() as house:
@@ -307,7 +307,7 @@ class TestTheSameCauses:
         assert len(made) == 2
 
     async def test_in_test_mode_a_key_that_was_forgotten_makes_something_new(self) -> None:
-        """What is deleted there and made again is another object, though its key is the same."""
+        """An object that is deleted and made again is another object, although its key is the same."""
         async with open_refund_house() as house:
             payment, key = await house.paid(), str(uuid4())
             made = [(await house.post({"payment_id": payment}, key=key)).json()["id"]]
@@ -494,8 +494,8 @@ class TestSearches:
 
 
 class TestOlderThanTheProcess:
-    """What is older than the process is asked about before it is sent: a bank that repeats an operation it knows may
-    know it for some days only."""
+    """Operations older than the process are polled before they are sent, because a bank may recognise a repeat for some
+    days only."""
 
     @pytest.fixture
     def sent(self, world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -642,7 +642,7 @@ async def applied(house: House, payment: Payment, key: str) -> str:
 
 
 async def refund_status(house: House, refund_id: str) -> tuple[str, str | None]:
-    """The status of a refund, and what it waits for."""
+    """Return the status of a refund and its pending reason."""
     found = await house.ports.storage.get(Refund, refund_id)
     assert found is not None
     return found.status, found.pending_reason
@@ -662,7 +662,7 @@ async def exchange(house: House, key: str) -> Exchange:
 
 
 def remembers(world: World, monkeypatch: pytest.MonkeyPatch, blob: bytes | None = None, **other: Any) -> None:
-    """The wallet says this of what it sent."""
+    """Make the wallet answer with these values for a transfer that it sent."""
     find = world.wallet.find
 
     async def told(operation: str) -> SentTransfer | None:

@@ -1,5 +1,5 @@
-"""Whatever moment a backup is of: each story runs to its end, the database is put back to how it was after one of its
-commits, and the story is told again. What went out went out once (ARCHITECTURE.md "Three ends")."""
+"""A backup of any moment is safe: each story runs to its end, the database is restored to the state after one of its
+commits, and the story runs again. Every payment out happened once (ARCHITECTURE.md "Three ends")."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -168,7 +168,7 @@ class AnExchangeOfRub(Story):
 
 
 class AReturn(Story):
-    """Of money in suspense, to who paid it twice."""
+    """Return money in suspense to the payer who paid twice."""
 
     async def begin(self, house: House) -> None:
         order = PaymentOrder(amount_rub="1000.00")

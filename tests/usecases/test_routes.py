@@ -185,7 +185,7 @@ async def test_a_terminal_of_one_route_falls_to_no_other(two: TwoBanks) -> None:
 
 
 async def test_test_mode_never_goes_to_a_live_bank_nor_live_mode_to_a_test_bank(two: TwoBanks) -> None:
-    """A terminal is the same in both modes; of its routes only those of the payment's mode count."""
+    """A terminal is the same in both modes; only routes of the payment's mode count."""
     terminal = await two.terminal(routes=(SECOND, "simulator-live"))
     test = await two.house.created({"method_id": terminal.id})
     live = (await two.house.create({"method_id": terminal.id}, mode="live")).json()
@@ -260,7 +260,8 @@ async def test_a_notice_that_is_quicker_than_a_lost_answer_ends_the_creation(two
 
 
 async def test_a_request_whose_watch_met_an_unknown_outcome_answers_as_its_key_does(two: TwoBanks) -> None:
-    """Whichever way the bank answers the request: who repeated it meanwhile was told 502, and is for ever."""
+    """The bank's later answer does not matter: a repeat was answered with 502 meanwhile, and every further repeat gets
+    the same answer."""
     two.first.create.extend([Twist(silence=5), LOST_NOT_DONE])
     key = str(uuid4())
     asking = asyncio.create_task(two.house.create(key=key))
@@ -399,7 +400,7 @@ async def test_a_bank_that_takes_no_such_amount_is_passed_over_unasked(
     banks = []
     for name, (least, most) in ((FIRST, first), (SECOND, second)):
         can = BankCapabilities(simulated=True, min_kopecks=least, max_kopecks=most)
-        # One that is asked outside of its limits leaves no answer to a payment of the next.
+        # If a bank is called outside its limits, its lost answer keeps the next bank from being used.
         unasked = Script()
         if name != end:
             unasked.create.append(LOST_DONE)

@@ -202,7 +202,7 @@ class TestSettlement:
         late = await paid(house)
         await house.work((DAY + 9 * HOUR).total_seconds())
         assert (await shown(other, theirs))["settled_at"] == "2026-01-02T09:00:00.000Z"
-        # Both its own days and the common one have come: by its own, 3 January was at 09:00.
+        # The settlements of its own clock and of the common clock have both passed; by its own it was 3 January 09:00.
         assert (await shown(house, late))["settled_at"] == "2026-01-03T09:00:00.000Z"
         assert len(await everything(house.ports, Settlement)) == 3
         await check_books(house.ports)
@@ -212,7 +212,7 @@ class TestSettlement:
         await advance(house, 30 * DAY)
         assert len(await everything(house.ports, Settlement)) == 1
         own = [batch for batch in await everything(house.ports, SettlementBatch) if batch.account_id is not None]
-        # Of the day on which it was paid, and of the next, which takes it. Nothing waits on any other.
+        # Batches of the day of payment, and of the next day, which settles it. No money waits on other days.
         assert sorted(batch.id[-10:] for batch in own) == ["2026-01-01", "2026-01-02"]
         assert all(batch.completed_at is not None for batch in own)
 
@@ -316,8 +316,8 @@ class TestManyObjects:
             await tell(house, payment_id)
         done = await advance(house, YEAR)
         assert done["events_emitted"] == 100 + 900
-        # One that expires is looked at twice, one that was paid once. What is announced at one moment leaves by one
-        # job: after each start, expiry, and settlement. Of the days two are any work, and each has two jobs.
+        # An expiring payment is polled twice, a paid one once. Events of one moment are sent by one
+        # job: after each start, expiry, and settlement. Only two of the days have work, and each has two jobs.
         assert done["jobs_run"] == 100 * 2 + 900 + 3 + 2 * 2
         statuses = Counter(each.status for each in await everything(house.ports, Payment))
         assert statuses == {PaymentStatus.EXPIRED: 100, PaymentStatus.SETTLED: 900}

@@ -48,8 +48,8 @@ async def opened(url: str) -> AsyncIterator[tuple[TestHouse, Caller, str]]:
 
 
 async def ticking(house: TestHouse, work: Awaitable[T]) -> T:
-    """Await `work` while time passes, a little at each of its turns, and slower than a database answers: nobody's
-    patience ends before it is done."""
+    """Await `work` while time passes, a little at each turn, and slower than a database answers, so that no timeout
+    ends before the work."""
     task = asyncio.ensure_future(work)
     while not task.done():
         await asyncio.sleep(0.001)
@@ -62,7 +62,7 @@ async def check(house: TestHouse, payment_id: str) -> None:
     shown = (await house.get(f"/payments/{payment_id}")).json()
     assert shown["status"] == "expired"
     [event] = await house.events(payment_id)
-    # Nobody works between a crash and the end of the lease.
+    # No worker runs the job between a crash and the end of the lease.
     late = moment(event["timestamp"]) - moment(shown["expires_at"])
     assert timedelta(0) <= late <= timedelta(seconds=LEASE + 2)
     assert {body["payment_id"] for body in house.postman.bodies} == {payment_id}
@@ -104,8 +104,8 @@ async def test_an_advance_that_is_killed_at_any_commit_is_brought_to_its_end(at:
 async def test_an_advance_goes_on_where_the_database_fails_now_and_then(
     monkeypatch: pytest.MonkeyPatch, fails: int, asked_for: int | None
 ) -> None:
-    """Before each of its steps, so that the pauses after failures would come again and again. One that is away for
-    longer has it come back (seed 30645)."""
+    """The storage fails before each step, so the pauses after failures would repeat. If it is unavailable for longer,
+    the job is rescheduled (seed 30645)."""
     step, failed, in_a_row = _Advance._step, 0, 0
 
     async def failing(self: _Advance, unit: Unit) -> Any:
@@ -263,7 +263,7 @@ async def test_a_unit_that_was_begun_before_an_advance_loses_nothing_when_it_com
 
 
 async def test_what_a_call_makes_that_the_clock_passed_over_happens_at_once(house: TestHouse) -> None:
-    """The call lives at the time at which it began; what is due by its end happens at the time of then."""
+    """The call uses the time at which it began. Work that is due by its end runs at that later time."""
     caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")
     async with living_with(house.ports, house.account.account_id, Mode.TEST):
         await advanced(house, DAY)
@@ -278,8 +278,8 @@ async def test_what_a_call_makes_that_the_clock_passed_over_happens_at_once(hous
 
 
 async def test_what_a_call_tells_that_the_clock_passed_over_is_told_after_what_was_told(house: TestHouse) -> None:
-    """The call lives at the time at which it began, and its events at that at which they are written: they are not of
-    before the object's last one, and receivers get them, however far the clock was moved."""
+    """The call uses the time at which it began, and its events the time at which they are written. So they are not
+    earlier than the object's last event, and receivers get them, however far the clock was moved."""
     payment, binding = await house.created(), await bound(house)
     began = house.clock.now()
     caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")

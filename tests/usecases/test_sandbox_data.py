@@ -70,7 +70,7 @@ async def act(merchant: RefundHouse, path: str, **body: Any) -> dict[str, Any]:
 
 
 async def fill(merchant: RefundHouse) -> None:
-    """One of every kind of object of test mode, in as many states as there are."""
+    """Make one object of every kind in test mode, in as many states as there are."""
     house = merchant.house
     await merchant.paid()
     await house.work(1)
@@ -137,7 +137,7 @@ async def forget(merchant: RefundHouse) -> dict[str, Any]:
 
 
 async def owned(merchant: RefundHouse) -> Counter[str]:
-    """What is stored of the account in test mode, but for what stays."""
+    """Count the account's stored records in test mode, without the kinds that stay."""
     account_id = merchant.house.account.account_id
     found: Counter[str] = Counter()
     for table in CATALOGUE:
@@ -334,7 +334,7 @@ async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
 async def test_an_exchange_whose_payout_is_at_the_bank(
     house: TestHouse, outcome: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By the sandbox's call, and by the worker."""
+    """The payout runs once by the sandbox's call, and once by the worker."""
     await ready(house)
     merchant = RefundHouse(house)
     bank = merchant.bank()

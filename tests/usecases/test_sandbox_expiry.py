@@ -81,7 +81,7 @@ async def test_a_subscription_that_goes_on_keeps_itself_and_its_payments(house: 
 
 
 async def test_one_accounts_amount_costs_only_that_account(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each account has a portion of a round; who has more waits for the next one."""
+    """Each account has a portion of a round; an account with more data waits for the next round."""
     monkeypatch.setattr(expiry, "PORTION", 2)
     for _ in range(5):
         await paid(house)
@@ -117,7 +117,7 @@ async def test_a_fault_of_one_account_keeps_no_other(house: TestHouse, monkeypat
 
 
 async def test_a_clock_that_is_ahead_makes_nothing_old(house: TestHouse) -> None:
-    """What a merchant made today stays, however far the test clock was moved since."""
+    """Objects made today stay, however far the test clock was moved since."""
     made = await paid(house)
     await house.http.post("/api/v1/sandbox/clock/advance", json={"seconds": int(2 * DAYS)}, headers=house.headers())
     await expired(house)

@@ -140,7 +140,7 @@ Begin = Callable[[AsyncExitStack], Awaitable[Searching]]
 
 @pytest.mark.parametrize("begin", [invoice, refund, suspense, rub_return, payout, charge])
 async def test_the_watch_searches_by_what_was_sent(stack: AsyncExitStack, begin: Begin) -> None:
-    """What it finds is taken over, and nothing is sent again."""
+    """It adopts the operation that it finds, and sends nothing again."""
     bank = await begin(stack)
     await bank.house.work(60)
     assert {operation: len(sent) for operation, sent in bank.sent.items()} == dict.fromkeys(bank.searched, 1)
@@ -152,6 +152,6 @@ async def test_a_notice_searches_by_what_was_sent(stack: AsyncExitStack, begin: 
     await bank.house.work(3)
     [operation] = bank.sent
     before = len(bank.searched)
-    with suppress(Refused):  # the simulator knows nothing of what was found
+    with suppress(Refused):  # the simulator does not know the operation that was found
         await on_notice(bank.house.ports, Notice(operation=operation))
     assert bank.searched[before:] == [operation]

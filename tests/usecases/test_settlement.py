@@ -135,7 +135,7 @@ async def test_one_market_rate_for_all_and_the_markup_of_each_shop(house: TestHo
 
 
 async def test_a_payment_is_settled_by_the_markup_that_it_was_accepted_at(house: TestHouse) -> None:
-    """What a shop's payments cost is agreed before they are taken (docs/settlement.md "How much")."""
+    """A shop's fee is agreed before its payments are accepted (docs/settlement.md "How much")."""
     shop = await shops.create_shop(house.ports, house.account.account_id, "Further", "0.03")
     before = await paid(house, shop_id=shop.id)
     await shops.set_shop(house.ports, shop.id, {"markup": "0.2"})
@@ -294,7 +294,8 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
 async def test_a_completed_statement_takes_no_more_while_its_batch_is_tried_again_for_others(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What becomes due meanwhile is of the next settlement, at its rate: this statement was read and paid out."""
+    """Payments that become due meanwhile belong to the next settlement, at its rate, because this statement was already
+    read and paid out."""
     await paid(house)
     bare = await shops.create_shop(house.ports, house.account.account_id, "Bare", "0.03")
     late = await paid(house, shop_id=bare.id)

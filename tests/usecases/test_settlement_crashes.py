@@ -63,7 +63,7 @@ WAYS: dict[str, Callable[[TestHouse], Any]] = {
 
 
 async def outcome(house: TestHouse) -> dict[str, Any]:
-    """What a settlement left behind, but for what chance names."""
+    """Return the result of a settlement, without random ids."""
     await check_books(house.ports)
     payments = await everything(house.ports, Payment)
     assert {payment.status for payment in payments} == {PaymentStatus.SETTLED}

@@ -1,4 +1,4 @@
-"""The units of a settlement, and what comes between two of them (docs/settlement.md "Reconciling")."""
+"""The units of a settlement, and changes between two of them (docs/settlement.md "Reconciling")."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -67,7 +67,7 @@ async def batch_job(house: TestHouse) -> Job:
 async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
     house: TestHouse, between: Callable[..., None]
 ) -> None:
-    """The bank may tell late; what became due before the cutoff is of this settlement."""
+    """The bank may answer late; a payment that became due before the cutoff belongs to this settlement."""
     older = (await house.created())["id"]
     for _ in range(2):
         await house.clock.advance(1)
@@ -79,7 +79,7 @@ async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
 
 
 async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(between: Callable[..., None]) -> None:
-    """Those of before were held, and are released as it is set; none is held after that."""
+    """Earlier events were held, and are released when the address is set; none is held after that."""
     async with open_test_house(receiver=False) as house:
         first, second = await paid(house), await paid(house)
         account_id = house.account.account_id
@@ -122,7 +122,7 @@ async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, 
 
 @pytest.mark.parametrize("mine", [True, False])
 async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(house: TestHouse, mine: bool) -> None:
-    """No worker begins on it; one that is for workers waits for nobody."""
+    """No worker begins on it. A batch opened for workers has no lease."""
     now = house.ports.clock.now()
     await settlement.open_batch(house.ports, "test:1", Mode.TEST, now, mine=mine)
     job = await batch_job(house)
@@ -141,7 +141,7 @@ async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(hous
 async def test_who_takes_a_batch_over_is_another_runner_unless_it_opened_it(
     house: TestHouse, held: int | None, version: int, attempts: int | None
 ) -> None:
-    """Runners are told apart by the attempt: one that comes to life again finds that the batch is another's."""
+    """The attempt distinguishes runners: a runner that resumes finds that the batch is another's."""
     now = house.ports.clock.now()
     batch = await settlement.open_batch(house.ports, "test:1", Mode.TEST, now)
     job = await batch_job(house)

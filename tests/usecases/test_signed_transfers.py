@@ -1,6 +1,6 @@
-"""The engine of signed transfers, held against each kind that goes by it and one that only tests have: whatever a
-wallet answers, whoever dies when and however many are at it, the USDT leave once (docs/settlement.md "Payouts";
-ARCHITECTURE.md "Signed transfers")."""
+"""The engine of signed transfers, tested with each kind that uses it and one kind of the tests: with any answer of a
+wallet, any crash and any number of concurrent runs, the USDT leave once (docs/settlement.md "Payouts"; ARCHITECTURE.md
+"Signed transfers")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -53,8 +53,8 @@ class TestTheEnds:
         assert [name for name, _ in subject.wallet.calls] == ["find", "sign", "broadcast", "state"]
 
     async def test_what_never_expires_is_looked_at_until_it_is_final(self, subject: Subject) -> None:
-        """And is sent again as long as the network does not know it, however long that is. What the wallet put in its
-        place has the hash that people look up."""
+        """It is sent again as long as the network does not know it. A replacement by the wallet has the hash that
+        people look up."""
         wallet = ReplacingWallet(subject.wallet.inner)
         senders = Senders(senders={wallet.name: wallet}, modes={"test": wallet.name})
         ports = msgspec.structs.replace(subject.ports, senders=senders)
@@ -98,7 +98,7 @@ class TestTheEnds:
 
 
 SILENT: dict[str, tuple[str, Twist, bool, float]] = {
-    # What is asked, what it answers, whether the subject is signed then, and until when it rests.
+    # The call, its answer, whether the subject is signed then, and seconds until it is retried.
     "find is away": ("find", Twist(ending=E.UNAVAILABLE), False, 10),
     "find names its pause": ("find", Twist(ending=E.UNAVAILABLE, retry_after=90), False, 90),
     "find is refused": ("find", Twist(ending=E.REFUSED), False, 10),
@@ -343,7 +343,7 @@ class TestAtOnce:
 
     @pytest.mark.parametrize("kind", [kind for kind in KINDS if SIGNED_ANEW[kind]])
     async def test_a_late_never_is_said_of_the_transfer_that_it_was_heard_of(self, subject: Subject) -> None:
-        """Else a slow run would have the second signed over, and the client paid twice."""
+        """Otherwise a slow run would have the second transfer signed again, and the client would be paid twice."""
         await subject.run()
         await subject.on_chain(T.FAILED)
 
@@ -459,7 +459,7 @@ FOLLOW = FollowUp("gift.follow")
 
 
 class TestItsJob:
-    """Of a subject whose job does nothing else; `bring` leaves the job to whoever has it."""
+    """The job of a subject that has no other job; `bring` leaves the job to the run that has it."""
 
     @pytest.fixture
     def kind(self) -> str:

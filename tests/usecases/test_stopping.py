@@ -79,7 +79,7 @@ class TestClosing:
 
 
 class TestLeases:
-    """What is given up at the end is claimed at once by whoever comes next."""
+    """Jobs given up at the end can be claimed at once by the next worker."""
 
     @pytest.fixture
     async def ports(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:

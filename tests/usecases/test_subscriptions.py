@@ -1,5 +1,5 @@
-"""What merchants do with subscriptions: create, read, list, patch, cancel, bind anew
-(docs/subscriptions.md "Making one", "Changing and ending")."""
+"""Requests of merchants for subscriptions: create, read, list, patch, cancel, bind anew (docs/subscriptions.md "Making
+one", "Changing and ending")."""
 
 from typing import Any
 from uuid import uuid4

@@ -229,7 +229,8 @@ async def test_money_that_the_bank_never_told_of_is_asked_for_without_a_transfer
 
 @pytest.mark.parametrize("went", [True, False])
 async def test_an_answer_from_before_it_came_back_moves_nothing(refunds: RefundHouse, went: bool) -> None:
-    """Two looks at once: the one that heard DONE is heard after the one that heard REVERSED. The money is here."""
+    """Two polls run at once: the poll that received DONE is handled after the poll that received REVERSED. The money is
+    here."""
     await mismatch(refunds)
     await refunds.house.work(6 if went else 0)
     money = await only(refunds)
@@ -241,7 +242,7 @@ async def test_an_answer_from_before_it_came_back_moves_nothing(refunds: RefundH
 
 
 async def entries(refunds: RefundHouse, money_id: str) -> list[str]:
-    """Kind and revision of what was booked of it, in the order of time."""
+    """Return kind and revision of the money's ledger entries, in the order of time."""
     found = await everything(refunds.ports, JournalEntry)
     mine = sorted((entry for entry in found if entry.object_id == money_id), key=lambda entry: entry.at)
     return [f"{entry.kind}:{entry.revision}" for entry in mine]
@@ -249,7 +250,8 @@ async def entries(refunds: RefundHouse, money_id: str) -> list[str]:
 
 @pytest.mark.parametrize("how", ["failed", "reversed"])
 async def test_a_further_attempt_is_another_operation(refunds: RefundHouse, how: str) -> None:
-    """A bank answers an operation that it knows as it did before: by the same one the money would stay for ever."""
+    """A bank repeats its answer for an operation that it knows, so with the same operation the money would stay for
+    ever."""
     payment_id = await mismatch(refunds)
     await refunds.house.work(0 if how == "failed" else 6)
     money = await only(refunds)
@@ -259,7 +261,7 @@ async def test_a_further_attempt_is_another_operation(refunds: RefundHouse, how:
     assert ((await only(refunds)).attempt, (await only(refunds)).reason) == (2, "returned_anew")
     await refunds.house.work(6)
     assert (await in_suspense(refunds), await refunds.left_at_bank(payment_id)) == (0, 0)
-    # Its notices are found, and what comes back of it is in suspense once more.
+    # Its notifications are matched, and returned money is in suspense once more.
     await refunds.tell(return_operation(money, 2), S.REVERSED)
     assert ((await only(refunds)).reason, await in_suspense(refunds)) == ("return_reversed", 60_00)
     await return_suspense(refunds.ports, money.id)

@@ -62,7 +62,7 @@ async def pretend(house: TestHouse, payment: Payment, status: InvoiceStatus, kop
 
 
 async def totals(house: TestHouse) -> dict[S, int]:
-    """What GET /payments says for every status that has any, after a recount found nothing wrong."""
+    """Return the totals of GET /payments for every status that has any, after a recount found no difference."""
     assert await check_tallies(house.ports) == []
     caller = await merchant(house)
     every = [await list_payments(house.ports, caller, PaymentFilter(status=status), 1, 100) for status in S]
@@ -113,7 +113,7 @@ async def test_money_later_than_six_hours_moves_no_turnover(house: TestHouse) ->
 
 
 async def test_a_late_payment_counts_on_the_day_its_money_came(house: TestHouse) -> None:
-    """Calendar days in UTC; by `paid_at`, not by the day of creation (docs/settlement.md "Turnover")."""
+    """Calendar days are in UTC, by `paid_at`, not by the time of creation (docs/settlement.md "Turnover")."""
     await house.clock.advance(23.5 * 3600)
     payment = await create(house)
     await house.work(3600)
@@ -147,7 +147,7 @@ async def test_modes_and_accounts_are_counted_apart(house: TestHouse) -> None:
 
 @pytest.mark.parametrize("move", PAYMENT_MOVES.rows, ids=lambda move: f"{move.before}-{move.after}")
 async def test_every_move_of_the_table_keeps_the_tallies(house: TestHouse, move: Any) -> None:
-    """Also those that only settlement and refunds will make; a reversed refund takes no money a second time."""
+    """This includes moves that only settlement and refunds make; a reversed refund takes no money a second time."""
     start = house.clock.now()
     payment = Payment(
         id="pay_1",
@@ -237,7 +237,7 @@ def test_nobody_else_adds_or_removes_a_payment() -> None:
 
 
 async def test_50_parallel_creates_and_their_moves_keep_the_tallies(url: str, tmp_path: Path) -> None:
-    """Of one account, whose rows they all move; some payments are refused by the bank and taken back."""
+    """All payments are of one account, whose rows they all change; the bank refuses some, and these are removed."""
     async with open_test_house(database_url=url, data_dir=tmp_path) as house:
         caller = await merchant(house)
         house.script.create.extend(Twist(ending=Ending.REFUSED) if n % 7 == 3 else Twist() for n in range(50))
@@ -332,7 +332,7 @@ REPORTS = {
 
 
 class History:
-    """A merchant with three shops, to whom things happen."""
+    """A merchant with three shops, and random steps."""
 
     def __init__(self, house: TestHouse, shops: list[str]) -> None:
         self.house = house
@@ -367,8 +367,8 @@ class History:
         await pretend(self.house, payment, REPORTS[act], much if act == "short" else None)
 
     async def check(self) -> None:
-        """The shops' days add up to what the events told, and to the account's total
-        (docs/settlement.md "Turnover")."""
+        """The shops' days add up to the amounts in the events, and to the account's total (docs/settlement.md
+        "Turnover")."""
         assert await check_tallies(self.house.ports) == []
         told: Counter[tuple[str, str]] = Counter()
         paid = 0

@@ -1,5 +1,4 @@
-"""Terminals as an operator makes them, and what they change about a payment (docs/payments.md "Terminals",
-"Taking one")."""
+"""Terminals made by an operator, and their effects on a payment (docs/payments.md "Terminals", "Taking one")."""
 
 from datetime import timedelta
 from typing import Any
@@ -113,7 +112,7 @@ async def test_a_payment_names_the_terminal_it_went_by(house: TestHouse) -> None
 
 
 async def test_without_method_id_the_oldest_enabled_terminal_counts(house: TestHouse) -> None:
-    """So that leaving `method_id` out does not escape a terminal's required fields."""
+    """Otherwise leaving out `method_id` would avoid a terminal's required fields."""
     oldest = await add(house, "1", required_fields=("description",))
     await house.clock.advance(1)
     second = await add(house, "2")

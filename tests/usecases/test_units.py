@@ -1,5 +1,5 @@
-"""Who loses a race reads again, in turn with the others that lost (ARCHITECTURE.md "Units and jobs"): however many move
-one record at once, each of them gets there."""
+"""A unit that loses a race reads again, in a fair queue with the other losers (ARCHITECTURE.md "Units and jobs"). With
+any number of concurrent changes of one record, each of them succeeds."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -56,7 +56,7 @@ async def test_of_many_at_once_each_loses_twice_at_most(house: TestHouse) -> Non
 
 
 async def test_retrying_inside_retrying_is_a_slip_that_shows(house: TestHouse) -> None:
-    """Who has the turn and asks for it again would wait for himself."""
+    """A task that holds the lock and requests it again would wait for itself."""
     storage = house.ports.storage
     assert isinstance(storage, Queueing)
     async with storage.turn():

@@ -1,5 +1,5 @@
-"""What becomes of rows that cannot be read: set aside, told of, taken up again; and money that waits rather than being
-counted without one (docs/operations.md "Rows that cannot be read")."""
+"""Rows that cannot be read: they are set aside, reported, and taken up again. Money waits rather than being counted
+without such a row (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -106,7 +106,7 @@ async def test_a_job_that_was_written_anew_meanwhile_stays_as_it_is(street: Spoi
 
 
 async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable) -> None:
-    """By the health word, the doctor and the list of what needs a person."""
+    """The health word, the doctor and the action items report it."""
     payment_id = await street.pay("ours")
     await street.clock.advance(1)
     other = await street.pay("ours")
@@ -121,7 +121,7 @@ async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable)
     [need] = [each for each in (await read_action_items(street.ports)).found if each.kind == "unreadable"]
     assert need.object_id == f"payments:{payment_id}"
     assert need.text == "cannot be read: paid_at (OverflowError)"
-    # By index, by days from the nearer end, and from the other.
+    # Found by index, by days from the nearer end, and from the other end.
     by_days = "created_from=2000-01-01T00:00:00Z"
     for query, shown in (("", [other]), (by_days, [other]), (f"{by_days}&per_page=1&page=2", [])):
         listed = (await street.call("ours", "GET", f"/payments?{query}")).json()
@@ -134,7 +134,7 @@ async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable)
 
 
 async def test_its_place_in_a_long_list_stays_empty(street: Spoilable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a page would show what the next one shows, too."""
+    """Otherwise a page would repeat an object of the next page."""
     monkeypatch.setattr(long_lists, "LONG", 1)
     monkeypatch.setattr(long_lists, "_NEAR", 0)
     paid = await street.ports.storage.get(Payment, await street.pay("ours"))
@@ -195,7 +195,7 @@ async def test_a_settlement_settles_all_others_and_stays_open_for_who_cannot_be_
 
 
 async def test_a_search_among_many_clients_shows_each_once(street: Spoilable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also behind one that cannot be read."""
+    """This holds behind an unreadable client, too."""
     monkeypatch.setattr(clients, "_BATCH", 2)
     for number in range(4):
         body = {"phone": f"+7900123450{number}", "kyc_status": "verified"}

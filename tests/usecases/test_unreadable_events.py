@@ -185,7 +185,7 @@ async def test_a_delivery_that_an_older_worker_passes_by_again_is_sent_all_the_s
 
 
 async def test_a_held_delivery_that_can_be_read_again_is_released(street: Spoilable) -> None:
-    """The receiver was set meanwhile, and what was held was released without it."""
+    """The receiver was set meanwhile, and the other held deliveries were released without it."""
     account_id = street.merchants["ours"].account_id
     [event] = await happen(street.ports, account_id, receives=False)
     await street.spoil(f"UPDATE deliveries SET created_at = created_at + {BEYOND}")
@@ -222,7 +222,7 @@ async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_count_that_cannot_be_read_holds_up_no_event(street: Spoilable) -> None:
-    """Those that it counted bear their numbers as well. Postgres keeps none that is no number."""
+    """The events keep their numbers. Postgres cannot store a count that is not a number."""
     for status in ("down", "degraded", "operational"):
         played = await street.call("ours", "POST", SIMULATE, json={"status": status})
         assert played.status_code == 200

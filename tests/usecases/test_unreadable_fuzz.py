@@ -42,7 +42,7 @@ BEYOND = 900_000_000_000_000_000
 
 
 def nonsense(column: Column, *, sqlite: bool) -> list[Any]:
-    """What must not be there: nothing of the column's kind, or of it but out of all bounds."""
+    """Return invalid values: of another type than the column's, or far out of bounds."""
     anything = ["zz", b"\xff\x00", 1.5e300, -1] if sqlite else []
     match column.storing:
         case Storing.INTEGER:
@@ -102,7 +102,7 @@ class Database:
 
 
 class Town:
-    """A merchant with an object of every kind, whose rows are spoilt, and another, who must not notice."""
+    """A merchant with an object of every kind, whose rows are spoilt, and another merchant, who must not notice."""
 
     def __init__(self, house: TestHouse, database: Database, theirs: accounts.NewAccount) -> None:
         self.house = house
@@ -128,7 +128,7 @@ class Town:
         return str(payment_id)
 
     async def a_day_passes(self) -> None:
-        """Until after the settlement of what was paid today, with all jobs on the way, each three hours' together."""
+        """Let time pass until after the settlement of today's payments, and run all due jobs every three hours."""
         for _ in range(12):
             with suppress(Unreadable):
                 await start_standing(self.house.ports)  # as a worker does now and then
@@ -136,7 +136,8 @@ class Town:
             await run_due(self.house.ports)
 
     def plans(self, *, every: bool) -> Iterator[tuple[TableMap[Any], Column, Any]]:
-        """What lies where: each column with one kind of nonsense, in turn, or with each."""
+        """Yield the columns and their invalid values: each column with one kind of value, in turn, or with every
+        kind."""
         for name in TABLES:
             kept = next(each for each in KEEPING.values() if each.name == name)
             for column in kept.codec.columns:
@@ -185,7 +186,7 @@ class Town:
 @asynccontextmanager
 async def open_town(url: str, folder: Path) -> AsyncIterator[Town]:
     async with open_test_house(database_url=url, data_dir=folder) as house:
-        house.made_up = True  # what is spoilt stands against the books
+        house.made_up = True  # spoilt rows contradict the books
         tour = openapi_tour.Tour(house)
         on: dict[str, str] = dict.fromkeys(("refunds", "exchange", "direct_links", "recurring"), "true")
         await accounts.set_settings(house.ports, house.account.account_id, on)
@@ -235,7 +236,8 @@ async def test_no_column_of_one_row_keeps_another_merchant_waiting(town: Town) -
 
 
 EVERYBODYS = ("known_rates", "ledger_accounts")
-"""What all settlements stand on, the rate and the house's own balances: money waits until these are whole again."""
+"""Tables that all settlements need, the rate and the service's own balances: money waits until they can be read
+again."""
 
 
 @pytest.mark.drill

@@ -1,5 +1,5 @@
-"""Rows beside the journal held against it and their tags (ARCHITECTURE.md "Money"): which of them are named, by rule.
-Whole installations that somebody altered are in tests/attacks/test_money_rows.py."""
+"""The check of rows beside the journal against it and their tags (ARCHITECTURE.md "Money"): the rows that it names, by
+rule. Altered installations as a whole are in tests/attacks/test_money_rows.py."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -87,7 +87,7 @@ async def test_a_payout_is_what_was_reserved_and_tagged(
     reserved: int | None,
     named: list[str],
 ) -> None:
-    """One that is over and bears no tag is of before there were tags."""
+    """A finished payout without a tag is from the time before tags."""
     made = Withdrawal(
         id="wd_1",
         account_id="acc_1",
@@ -109,7 +109,7 @@ async def test_a_payout_is_what_was_reserved_and_tagged(
 async def test_a_payment_that_is_gone_is_named_where_none_is_forgotten(
     house: TestHouse, mode: str, named: list[str]
 ) -> None:
-    """Of test mode they may be (docs/sandbox.md "Forgetting")."""
+    """Rows of test mode may be removed (docs/sandbox.md "Forgetting")."""
     house.made_up = True
     ids = []
     for _ in range(3):

@@ -1,5 +1,4 @@
-"""The database knows its pepper and keys, and whoever opens it with others is refused (docs/operations.md "Key
-rotation")."""
+"""The database knows its pepper and keys; a process with others is refused (docs/operations.md "Key rotation")."""
 
 import asyncio
 import shutil

@@ -1,5 +1,5 @@
-"""What a wallet says of an operation before anything is signed for it: what it sent is taken over, what does not agree
-is for an operator, and whatever says nothing lets nothing be signed (docs/settlement.md "Payouts")."""
+"""A wallet's answer for an operation before anything is signed: a transfer that it sent is adopted, a mismatch waits
+for an operator, and without an answer nothing is signed (docs/settlement.md "Payouts")."""
 
 import msgspec
 import pytest
@@ -75,7 +75,8 @@ async def test_one_that_does_not_say_what_it_sent_signs_nothing(fault: Fault) ->
 async def test_what_it_sent_is_taken_over_where_it_is_what_is_owed(
     network: str, sent_to: str, units: int, owed_to: str, is_same: bool
 ) -> None:
-    """Else an operator is to look, and nothing is signed. The case of hex digits only checks them."""
+    """Otherwise it waits for an operator, and nothing is signed. Upper and lower case of hex digits is only a
+    checksum."""
     wallet = Wallet(SentTransfer(signed=SENT, address=sent_to, units=units))
     if is_same:
         assert await sign(wallet, network, "out_1", owed_to, 100) == SENT

@@ -217,7 +217,7 @@ async def test_of_two_changes_within_24_hours_the_oldest_secret_still_signs(
 
 
 async def test_a_new_secret_closes_the_breaker(house: TestHouse) -> None:
-    """What was refused for its signature is tried again."""
+    """Webhooks refused for their signature are tried again."""
     endpoint_id = (await made(house))["id"]
     asking = await owner(house)
     by_address(house, {URL: AWAY})
@@ -285,7 +285,7 @@ async def test_an_operator_sees_and_switches_every_endpoint_of_an_account(house:
 
 
 def test_rules_of_deliveries_keep_the_kind_of_theirs() -> None:
-    """What a worker saves of a further delivery is one."""
+    """A worker saves a further delivery as the same type."""
     plain = fresh()
     further = EndpointDelivery(**{**msgspec.structs.asdict(plain), "id": f"{plain.id}/we_1"}, endpoint_id="we_1")
     assert isinstance(sent_anew(further, receives=True, now=NOON), EndpointDelivery)

@@ -1,4 +1,4 @@
-"""A payout is sent exactly once, whoever dies when, whatever the network answers, and however many are at it at once
+"""A payout is sent exactly once, with any crash, any answer of the network, and any number of concurrent runs
 (docs/states.md "Payout": the hash is stored before the broadcast)."""
 
 import asyncio
@@ -52,7 +52,7 @@ ROUGH = (Twist(ending=Ending.UNKNOWN_NOT_DONE), Twist(ending=Ending.UNKNOWN_DONE
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What a run took."""
+    """Counts of a run."""
 
     commits: int
     calls: int

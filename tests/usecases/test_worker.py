@@ -1,5 +1,5 @@
-"""The worker: what it claims beside what, and how long a job is its own (docs/decisions.md "Slow receivers": one slow
-receiver delays nobody else, and no other job does; a worker that dies)."""
+"""The worker: the jobs that it runs side by side, and its leases (docs/decisions.md "Slow receivers": one slow receiver
+or job delays no other; a worker that dies)."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -72,7 +72,7 @@ class Shop:
 
     def worker(self, at_once: int = 64) -> Worker:
         worker = Worker(self.ports, at_once=at_once)
-        # What the deliveries themselves do is tested elsewhere.
+        # Deliveries themselves are tested elsewhere.
         worker._handlers = {**worker._handlers, DELIVER: self._quick}
         return worker
 
@@ -121,7 +121,8 @@ async def test_deliveries_that_are_many_leave_room_for_other_jobs(shop: Shop, mo
 
 
 async def test_a_full_worker_does_not_ask_in_a_circle(shop: Shop) -> None:
-    """What is due may be what there is no room for: then it sweeps, and looks at once when a place is free."""
+    """Due jobs may be of a kind for which the worker is full. It then polls at its usual interval, and at once when a
+    job ends."""
     asked = 0
     claim = shop.ports.storage.claim
 
@@ -260,7 +261,7 @@ async def test_a_worker_whose_storage_is_lost_dies_with_the_reason(shop: Shop) -
 
 @pytest.mark.parametrize("hours", [1, -1])
 async def test_a_job_under_way_is_begun_once_though_the_clock_is_set(shop: Shop, hours: int) -> None:
-    """Set forward, it ends every lease: whoever works renews it before the next claim."""
+    """A clock set forward ends every lease, so the worker renews its leases before the next claim."""
     shop.take = 60.0
     await shop.put(f"{SLOW}:1", f"{SLOW}:2")
     async with shop.working(shop.worker()):

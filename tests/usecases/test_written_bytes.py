@@ -1,4 +1,4 @@
-"""What an account may write in a day is bounded (docs/limits.md "Data")."""
+"""The bytes that an account writes in a day are bounded (docs/limits.md "Data")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
