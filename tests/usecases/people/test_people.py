@@ -386,8 +386,9 @@ class TestAuthenticatorApp:
         user = await joined(house.ports, house.account.account_id)
         actor, token = await signed_in(house.ports, user)
         secret = base64.b32decode((await begin_totp(house.ports, actor)).secret)
-        actor = await find_actor(house.ports, token)  # type: ignore[assignment]  # there
-        codes = await confirm_totp(house.ports, actor, self.code(house, secret))
+        present = await find_actor(house.ports, token)
+        assert present is not None
+        codes = await confirm_totp(house.ports, present, self.code(house, secret))
         return (await everything(house.ports, User))[0], secret, codes
 
     def code(self, house: TestHouse, secret: bytes) -> str:
