@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from litestar import Response, route
 from litestar.exceptions import MethodNotAllowedException, NotFoundException
 from litestar.params import FromPath
@@ -26,7 +27,7 @@ from ..http.payer.pages import Asked
 from ..http.templates import PAGES as SHARED
 from ..http.templates import Templates, read_asset
 from .assets import ASSETS, FOLDER
-from .blocks import Block, Link, Note
+from .blocks import Block, Link, Note, filled_in, is_form
 from .cookies import SESSION
 from .menu import menu_of
 from .pages.account import ACCOUNT
@@ -52,6 +53,9 @@ ROWS: tuple[Row, ...] = (
 _READING = ("GET", "HEAD")
 _LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts"))
 """Sections whose pages say that there is something new."""
+_READABLE = {row.path: row for row in ROWS if row.method == "GET"}
+_CORRECTABLE = (400, 409, 422)
+"""Statuses of forms that the person can correct and send again."""
 _PARAMETER = re.compile(r"\{[^}]+\}")
 
 
@@ -167,12 +171,36 @@ class _Pages:
         told = refusal.message if ask.language == "en" else ask.t.of("error", refusal.code)
         if told == refusal.code.replace("_", " "):
             told = refusal.message
+        again = await self._filled_in(ask, row, told, refusal.status) if refusal.status in _CORRECTABLE else None
+        if again is not None:
+            return await self._page(ask, again)
         link = Link(ask.t("back"), ask.to(row.retry or "/home"))
         page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)
         response = await self._page(ask, page)
         if refusal.retry_after is not None:
             response.headers["Retry-After"] = str(refusal.retry_after)
         return response
+
+    async def _filled_in(self, ask: Ask, row: Row, told: str, status: int) -> Page | None:
+        """Return the page of a refused form, with the fault and what the person typed. None: the form has no page of
+        its own, or its page cannot be shown now."""
+        source = _READABLE.get(row.retry) if row.method == "POST" and ask.signed_in is not None else None
+        if source is None:
+            return None
+        try:
+            if source.right is not None:
+                require(ask.actor, source.right)
+            with self.site.ports.clock.entered(test_clock_of(ask.actor.account, ask.mode)):
+                page = await source.handler(ask)
+        except (Refusal, Fault):
+            return None
+        if not isinstance(page, Page):
+            return None
+        action = ask.to(row.path)
+        blocks = [filled_in(each, ask.form) if is_form(each, action) else each for each in page.blocks]
+        if not any(is_form(each, action) for each in blocks):
+            return None
+        return msgspec.structs.replace(page, blocks=[Note(told, "bad"), *blocks], status=status)
 
     async def _bare(self, ask: Ask, page: Page) -> Response[str]:
         """Draw a page without reading anything."""

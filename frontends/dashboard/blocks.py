@@ -1,7 +1,8 @@
 """Parts of a page: values, facts, tables, forms. Pages are made of them; templates/blocks.html draws them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TypeGuard
 
 import msgspec
 
@@ -190,6 +191,23 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 Block = Facts | Table | Form | Note | Stats | Chart | Actions | Picture
+
+
+def is_form(block: Block, action: str) -> TypeGuard[Form]:
+    return isinstance(block, Form) and block.method == "post" and block.action == action
+
+
+def filled_in(form: Form, given: Mapping[str, Sequence[str]]) -> Form:
+    """Return a form with the values that a person gave. Secrets are typed again, and hidden fields stay as they are."""
+    fields = []
+    for field in form.fields:
+        values = given.get(field.name, ())
+        if field.type == "checks":
+            field = msgspec.structs.replace(field, chosen=tuple(values))
+        elif field.type not in ("hidden", "password"):
+            field = msgspec.structs.replace(field, value=values[0] if values else "")
+        fields.append(field)
+    return msgspec.structs.replace(form, fields=fields)
 
 
 def rub(amount: Rub | None, language: str) -> Money | None:

@@ -275,3 +275,24 @@ async def test_person_ends_one_of_the_other_sessions(house: TestHouse) -> None:
     await owner.send("/profile/session")
     assert (await other.open("/home")).path == "/login"
     assert (await owner.open("/home")).path == "/home"
+
+
+async def test_refused_form_keeps_what_was_typed(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    await owner.open("/people")
+    await owner.send("/people/invite", email="no address", role="support")
+    assert owner.answer.status_code == 400
+    assert ("div", {"class": "note note--bad", "role": "alert"}) in owner.page.tags
+    form = next(each for each in owner.page.forms if each.action == "/people/invite")
+    assert (form.values["email"], form.values["role"]) == (["no address"], ["support"])
+    await owner.send("/people/invite", email="new@shop.example")
+    owner.sees("Pass this link on")
+
+
+async def test_refused_form_does_not_repeat_a_password(house: TestHouse) -> None:
+    owner = await in_test_mode(await joined(house, Role.OWNER))
+    await owner.open("/profile")
+    await owner.send("/profile/password", present=PASSWORD, new="short")
+    assert owner.answer.status_code == 400
+    assert PASSWORD not in owner.answer.text
+    assert "short" not in [given.get("value") for _, given in owner.page.tags]
