@@ -187,6 +187,7 @@ SAFE = {"database_url": URL, "redis_url": "redis://127.0.0.1/0", "vault_key": KE
         ({}, Level.OK, "none is unsafe"),
         (SAFE, Level.OK, "none is unsafe"),
         ({"base_url": "http://api.example"}, Level.WARNING, "base_url is http"),
+        ({"app_url": "http://app.example"}, Level.WARNING, "the dashboard is not served"),
         ({"base_url": "https://api.example"}, Level.WARNING, "trusted_proxies is empty"),
         ({"base_url": "https://api.example", "trusted_proxies": "10.0.0.1"}, Level.OK, "none is unsafe"),
         ({"trusted_proxies": "10.0.0.1 0.0.0.0/0"}, Level.FAILED, "whole world"),
