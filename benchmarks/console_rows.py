@@ -29,7 +29,7 @@ from cambist.core.usecases.sealed import event_body_place
 from cambist.ports.vault import Vault
 from tests.console.seeds import everything_there_is
 from tests.invariants import everything
-from tests.refund_house import open_refund_house
+from tests.refund_app import open_refund_app
 
 START = datetime(2025, 12, 1, tzinfo=UTC)
 SPREAD = timedelta(days=30)
@@ -124,7 +124,7 @@ class _Rows:
 async def fill(url: str, folder: Path, count: int) -> None:
     """Create one record of each kind, and `count` payments of several merchants with their related records."""
     await migrate(url)
-    async with open_refund_house(made_up=True, database_url=url, data_dir=folder) as refunds:
+    async with open_refund_app(made_up=True, database_url=url, data_dir=folder) as refunds:
         await everything_there_is(refunds)
         made = [(await create_account(refunds.ports, f"Merchant {each}")).account_id for each in range(MERCHANTS)]
         accounts = [each for each in await everything(refunds.ports, Account) if each.id in made]

@@ -35,7 +35,7 @@ from cambist.core.domain.accounts.accounts import Account
 from cambist.core.usecases.accounts.accounts import list_accounts
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.console import app as app_module
 from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import KINDS
@@ -82,8 +82,8 @@ class Painted(Console):
 class Desk:
     """A simulated operator. It waits for each answer and records the cost."""
 
-    def __init__(self, app: Painted, pilot: Pilot[None]) -> None:
-        self._app = app
+    def __init__(self, console: Painted, pilot: Pilot[None]) -> None:
+        self._app = console
         self._pilot = pilot
         self.took: dict[str, list[Cost]] = {}
 
@@ -220,14 +220,14 @@ async def _open(ports: Ports, kind: Kind, object_id: str) -> None:
 @asynccontextmanager
 async def console(url: str, folder: Path, size: tuple[int, int]) -> AsyncIterator[tuple[Desk, Ports]]:
     """Open the console on the database as `cambist console` does."""
-    async with open_house(Settings(database_url=url, data_dir=folder)) as house:
+    async with open_app(Settings(database_url=url, data_dir=folder)) as app:
         keep_for_good(FULL_AFTER)
-        app = Painted(ConsoleContext(ports=house.ports, operator="olga"))
-        app.animation_level = "none"
-        async with app.run_test(size=size) as pilot:
-            desk = Desk(app, pilot)
+        console = Painted(ConsoleContext(ports=app.ports, operator="olga"))
+        console.animation_level = "none"
+        async with console.run_test(size=size) as pilot:
+            desk = Desk(console, pilot)
             await desk.press("0")
-            yield desk, house.ports
+            yield desk, app.ports
 
 
 async def measured(
@@ -235,8 +235,8 @@ async def measured(
 ) -> dict[str, list[Cost]]:
     """Run all steps several times. A database without merchants is filled first."""
     await migrate(url)
-    async with open_house(Settings(database_url=url, data_dir=folder)) as house:
-        is_empty = not await list_accounts(house.ports)
+    async with open_app(Settings(database_url=url, data_dir=folder)) as app:
+        is_empty = not await list_accounts(app.ports)
     if is_empty:
         await fill(url, folder, count)
     async with console(url, folder, size) as (desk, ports):

@@ -24,7 +24,7 @@ from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
 
@@ -114,14 +114,14 @@ def _receipt(payment: Payment) -> JournalEntry:
 
 async def _fill(url: str, count: int) -> None:
     await migrate(url)
-    async with open_house(_settings(url), clock=_clock()) as house:
-        await fill(url, house.ports, count)
+    async with open_app(_settings(url), clock=_clock()) as app:
+        await fill(url, app.ports, count)
 
 
 async def _settle(url: str) -> Settled:
-    async with open_house(_settings(url), clock=_clock()) as house:
+    async with open_app(_settings(url), clock=_clock()) as app:
         begun = time.perf_counter()
-        batch = await settle_now(house.ports, Mode.TEST, cutoff=CUTOFF)
+        batch = await settle_now(app.ports, Mode.TEST, cutoff=CUTOFF)
         seconds = time.perf_counter() - begun
     return Settled(payments=batch.payments, seconds=seconds, peak_mib=peak_mib())
 

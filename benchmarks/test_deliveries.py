@@ -29,7 +29,7 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event,
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.sealed import event_body_place
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.gc_pause import keep_for_good
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import Worker
@@ -177,8 +177,8 @@ async def all_done(ports: Ports, accounts: list[Account]) -> bool:
 
 
 @asynccontextmanager
-async def house(folder: Path, urls: list[str]) -> AsyncIterator[tuple[Ports, list[Account]]]:
-    async with open_house(Settings(data_dir=folder)) as opened:
+async def app(folder: Path, urls: list[str]) -> AsyncIterator[tuple[Ports, list[Account]]]:
+    async with open_app(Settings(data_dir=folder)) as opened:
         accounts = []
         for url in urls:
             made = await create_account(opened.ports, "Merchant")
@@ -190,7 +190,7 @@ async def house(folder: Path, urls: list[str]) -> AsyncIterator[tuple[Ports, lis
 def test_worker(
     benchmark: BenchmarkFixture, run: Callable[[Awaitable[None]], None], receivers: list[str], tmp_path: Path
 ) -> None:
-    opened = house(tmp_path, receivers)
+    opened = app(tmp_path, receivers)
     rounds, thresholds = count(), gc.get_threshold()
     places: list[tuple[Ports, list[Account]]] = []
 

@@ -34,7 +34,7 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.payments.list import PaymentFilter, list_payments
 from cambist.core.usecases.payments.tallies import check_tallies
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.servers import database, postgres_server
@@ -125,21 +125,21 @@ def places(
     urls: tuple[str, str], loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Bench]]:
     stack = AsyncExitStack()
-    folder: Path = tmp_path_factory.mktemp("house")
+    folder: Path = tmp_path_factory.mktemp("app")
 
     async def open_bench(url: str, count: int) -> Bench:
         await migrate(url)
-        house = await stack.enter_async_context(open_house(Settings(database_url=url, data_dir=folder)))
-        made = await create_account(house.ports, "Merchant")
-        shops = [await create_shop(house.ports, made.account_id, name) for name in ("Second", "Third")]
-        async with house.ports.storage.unit() as unit:
+        app = await stack.enter_async_context(open_app(Settings(database_url=url, data_dir=folder)))
+        made = await create_account(app.ports, "Merchant")
+        shops = [await create_shop(app.ports, made.account_id, name) for name in ("Second", "Third")]
+        async with app.ports.storage.unit() as unit:
             account = await unit[Account].get(made.account_id)
         assert account is not None
         caller = Caller(account=account, mode=Mode.TEST, key_id="svc_test_bench")
-        bench = Bench(house.ports, caller, count, (account.default_shop_id, *(shop.id for shop in shops)))
+        bench = Bench(app.ports, caller, count, (account.default_shop_id, *(shop.id for shop in shops)))
         await fill(url, bench)
         if count == FEW:
-            assert await check_tallies(house.ports) == []
+            assert await check_tallies(app.ports) == []
         return bench
 
     async def open_both() -> dict[str, Bench]:

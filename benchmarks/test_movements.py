@@ -30,7 +30,7 @@ from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, P
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, list_movements
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.servers import database, postgres_server
@@ -109,20 +109,20 @@ def places(
     urls: tuple[str, str], loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Bench]]:
     stack = AsyncExitStack()
-    folder: Path = tmp_path_factory.mktemp("house")
+    folder: Path = tmp_path_factory.mktemp("app")
 
     async def open_bench(url: str, count: int) -> Bench:
         await migrate(url)
-        house = await stack.enter_async_context(open_house(Settings(database_url=url, data_dir=folder)))
-        made = await create_account(house.ports, "Merchant")
-        account = await house.ports.storage.get(Account, made.account_id)
+        app = await stack.enter_async_context(open_app(Settings(database_url=url, data_dir=folder)))
+        made = await create_account(app.ports, "Merchant")
+        account = await app.ports.storage.get(Account, made.account_id)
         assert account is not None
         await fill(url, made.account_id, count)
         begun = time.perf_counter()
-        assert await list_fresh(house.ports, made.account_id, Mode.TEST)
+        assert await list_fresh(app.ports, made.account_id, Mode.TEST)
         taken = (time.perf_counter() - begun) / count * 1e6
         caller = Caller(account=account, mode=Mode.TEST, key_id="svc_test_bench")
-        return Bench(house.ports, caller, count, taken)
+        return Bench(app.ports, caller, count, taken)
 
     async def open_both() -> dict[str, Bench]:
         return {"few": await open_bench(urls[0], FEW), "many": await open_bench(urls[1], MANY)}

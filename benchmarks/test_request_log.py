@@ -25,7 +25,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.request_log import FirstBatch, RequestEntry
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 
@@ -45,7 +45,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @pytest.fixture
 def ports(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> Iterator[Ports]:
-    opened = open_house(Settings(database_url=f"sqlite:///{tmp_path / 'house.db'}", data_dir=tmp_path))
+    opened = open_app(Settings(database_url=f"sqlite:///{tmp_path / 'app.db'}", data_dir=tmp_path))
     yield loop.run_until_complete(opened.__aenter__()).ports
     loop.run_until_complete(opened.__aexit__(None, None, None))
 

@@ -33,15 +33,15 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.clock import ClockStanding, advance
 from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from cambist.core.usecases.test_clock import living_with
-from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.app_pool import lent_app
-from tests.exchange_house import ExchangeHouse
-from tests.houses import WEBHOOK_SECRET, Postman, TestHouse
+from tests.apps import WEBHOOK_SECRET, Postman, TestApp
+from tests.exchange_app import ExchangeApp
 from tests.invariants import everything
 from tests.payout_kit import WALLET
-from tests.subscription_house import bound
+from tests.subscription_app import bound
 
 __all__ = ["receivers"]
 
@@ -67,23 +67,23 @@ async def caller_of(ports: Ports, account_id: str) -> Caller:
 class Making:
     """Create the account's objects as its merchant would."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self._house = house
-        self._ports = house.ports
-        self._id = house.account.account_id
+    def __init__(self, app: TestApp) -> None:
+        self._app = app
+        self._ports = app.ports
+        self._id = app.account.account_id
 
     async def all(self) -> None:
         for _ in range(SUBSCRIPTIONS):
-            await bound(self._house)
+            await bound(self._app)
             await self._pass()
         paid = [each for each in [await self._payment(number) for number in range(PAYMENTS)] if each is not None]
-        await self._house.clock.advance(MINUTE)
+        await self._app.clock.advance(MINUTE)
         for number in range(REFUNDS):
             await self._post("/refunds", payment_id=paid[number], amount_rub="500.00" if number % 2 else "100.00")
             await self._pass(work=False)
         for number in range(EXCHANGES):
             if number % IN_ONE == 0:
-                await self._house.clock.advance(MINUTE)
+                await self._app.clock.advance(MINUTE)
             await self._exchange(number)
             await self._pass(work=False)
         await run_due(self._ports)
@@ -91,7 +91,7 @@ class Making:
     async def _pass(self, *, work: bool = True) -> None:
         if work:
             await run_due(self._ports)
-        await self._house.clock.advance(APART)
+        await self._app.clock.advance(APART)
 
     async def _payment(self, number: int) -> str | None:
         """Create a payment by the use case, because the API's limits would delay payments most. Return its id if it is
@@ -113,12 +113,12 @@ class Making:
         begun = await self._post("/sandbox/exchanges", client_phone=phone, **(amount or {"amount_rub": "9065.00"}))
         if number % 2:
             outcome = "usdt_received" if amount else "rub_received"
-            answer = await ExchangeHouse(self._house).simulate(begun["id"], outcome)
+            answer = await ExchangeApp(self._app).simulate(begun["id"], outcome)
             assert answer.status_code == 200, answer.text
 
     async def _post(self, path: str, **body: Any) -> Any:
-        headers = self._house.headers(Idempotency_Key=str(uuid4()))
-        answer = await self._house.http.post(f"/api/v1{path}", json=body, headers=headers)
+        headers = self._app.headers(Idempotency_Key=str(uuid4()))
+        answer = await self._app.http.post(f"/api/v1{path}", json=body, headers=headers)
         assert answer.status_code in (200, 201), answer.text
         return answer.json()
 
@@ -134,24 +134,24 @@ async def make(settings: Settings, address: str) -> NewAccount:
     }
     await migrate(settings)
     postman = Postman()
-    async with open_house(settings, clock=clock, notifier=postman) as house:
-        account = await create_account(house.ports, "Merchant")
-        await set_settings(house.ports, account.account_id, wanted)
-        with lent_app(house.ports) as face:
+    async with open_app(settings, clock=clock, notifier=postman) as app:
+        account = await create_account(app.ports, "Merchant")
+        await set_settings(app.ports, account.account_id, wanted)
+        with lent_app(app.ports) as face:
             transport = httpx.ASGITransport(face)
             async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-                await Making(TestHouse(house.ports, clock, postman, Script(), client, account)).all()
+                await Making(TestApp(app.ports, clock, postman, Script(), client, account)).all()
     return account
 
 
 async def a_year(settings: Settings, account_id: str) -> tuple[ClockStanding, float, int]:
     """Advance the clock, and return its standing, the CPU seconds used, and the number of answered webhooks."""
-    async with open_house(settings) as house:
-        before = len(await everything(house.ports, Attempt))
-        caller, began = await caller_of(house.ports, account_id), time.process_time()
-        stands = await advance(house.ports, caller, ClockWish(seconds=365 * 86_400), do)
+    async with open_app(settings) as app:
+        before = len(await everything(app.ports, Attempt))
+        caller, began = await caller_of(app.ports, account_id), time.process_time()
+        stands = await advance(app.ports, caller, ClockWish(seconds=365 * 86_400), do)
         took = time.process_time() - began
-        return stands, took, len(await everything(house.ports, Attempt)) - before
+        return stands, took, len(await everything(app.ports, Attempt)) - before
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ async def main() -> None:
     """The page of a payment that waits for its payer."""
     IMAGES.mkdir(exist_ok=True)
     async with running(Settings(database_url="memory://", port=0)) as service, async_playwright() as playwright:
-        account = await accounts.create_account(service.house.ports, "Coffee House")
-        base_url = service.house.settings.base_url
+        account = await accounts.create_account(service.app.ports, "Coffee House")
+        base_url = service.app.settings.base_url
         found = next((path for path in map(shutil.which, CHROMIUM) if path), playwright.chromium.executable_path)
         browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         headers = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret, "Idempotency-Key": KEY}

@@ -41,16 +41,16 @@ async def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     drawn: dict[str, str] = {}
     async with living("olga") as shared:
-        app = Console(shared)
-        async with app.run_test(size=SIZE) as pilot:
+        console = Console(shared)
+        async with console.run_test(size=SIZE) as pilot:
             await pilot.pause(4)
             for name, keys in WALKS.items():
                 for key in keys:
                     await pilot.press(key)
                     await pilot.pause(0.3)
                 await pilot.pause(1)
-                drawn[name] = app.export_screenshot(title="cambist console --demo")
-                while app.screen.is_modal:
+                drawn[name] = console.export_screenshot(title="cambist console --demo")
+                while console.screen.is_modal:
                     await pilot.press("escape")
     async with async_playwright() as playwright:
         found = next((path for path in map(shutil.which, CHROMIUM) if path), playwright.chromium.executable_path)
@@ -77,7 +77,7 @@ async def dashboard(browser: Browser, path: Path) -> None:
     base = f"http://localhost:{port}"
     settings = Settings(database_url="memory://", port=port, base_url=base, app_url=base)
     async with running(settings, listener) as service:
-        ports = service.house.ports
+        ports = service.app.ports
         account = await create_account(ports, "Coffee House")
         await set_settings(ports, account.account_id, {"refunds": "true", "refund_approval": "manual"})
         shop = await create_shop(ports, account.account_id, "Roastery", "0.03")

@@ -25,7 +25,7 @@ from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
 from ..ports.database_urls import sqlite_url
 from ..ports.faults import Refused, Unavailable, Unreadable
-from .compose import open_house, system_clock
+from .compose import open_app, system_clock
 from .maintenance import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
 from .settings import Settings
 
@@ -122,8 +122,8 @@ async def _noted(settings: Settings, began: datetime) -> None:
     """Record the backup in the database. If that fails, the backup is still valid, but an alarm about its age may
     follow."""
     try:
-        async with open_house(settings, patient=True) as house:
-            await note_backup(house.ports, began)
+        async with open_app(settings, patient=True) as app:
+            await note_backup(app.ports, began)
     except (Unavailable, Unreadable) as fault:
         log.warning("the backup could not be noted in the database: %s", fault)
 
@@ -133,9 +133,9 @@ async def _verified(settings: Settings, database: Path, as_of: datetime) -> tupl
     that starts from it later does not know what was sent since."""
     own = msgspec.structs.replace(settings, database_url=sqlite_url(database), redis_url=None)
 
-    async with open_house(own, recognising=False) as house:
-        await hold(house.ports, Because.BACKUP, as_of)
-        found = await verify_ledger(house.ports), await inspect_seals(house.ports)
+    async with open_app(own, recognising=False) as app:
+        await hold(app.ports, Because.BACKUP, as_of)
+        found = await verify_ledger(app.ports), await inspect_seals(app.ports)
     await asyncio.to_thread(close_sqlite_log, database)
     return found
 
@@ -143,17 +143,17 @@ async def _verified(settings: Settings, database: Path, as_of: datetime) -> tupl
 async def _head_of(settings: Settings) -> str | None:
     """Return the head, or None if it cannot be read: the dump and the check of the books report the reason."""
     try:
-        async with open_house(settings) as house:
-            return await present_head(house.ports)
+        async with open_app(settings) as app:
+            return await present_head(app.ports)
     except (Refusal, Unavailable):
         return None
 
 
 async def _looked_at(settings: Settings, head: str | None) -> tuple[LedgerReport, SealReport]:
     """Verify the books and encrypted values of the database itself, because a dump cannot be opened."""
-    async with open_house(settings) as house:
-        books = await verify_ledger(house.ports, against=heads_in(head or ""))
-        return books, await inspect_seals(house.ports)
+    async with open_app(settings) as app:
+        books = await verify_ledger(app.ports, against=heads_in(head or ""))
+        return books, await inspect_seals(app.ports)
 
 
 def copy_uploads(source: Path, target: Path) -> int:

@@ -48,11 +48,11 @@ from .telemetry.traced import traced_ports
 
 __all__ = [
     "Adapters",
+    "App",
     "FurtherBank",
-    "House",
     "key_file",
     "migrate",
-    "open_house",
+    "open_app",
     "system_clock",
     "system_ids",
     "virtual_time",
@@ -62,7 +62,7 @@ _NONE_GIVEN = Adapters()
 _KEY_FILE = "vault.key"
 
 
-class House(msgspec.Struct, frozen=True, kw_only=True):
+class App(msgspec.Struct, frozen=True, kw_only=True):
     """An open app: its settings and its ports."""
 
     settings: Settings
@@ -74,7 +74,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def open_house(
+async def open_app(
     settings: Settings,
     *,
     clock: Clock | None = None,
@@ -88,7 +88,7 @@ async def open_house(
     patient: bool = False,
     recognising: bool = True,
     fitting: bool = True,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[App]:
     """Open everything that the `settings` require, and close it at the end.
 
     An argument replaces the usual adapter, and the caller closes it: a virtual clock, ids from a seed, a bank that
@@ -165,7 +165,7 @@ async def open_house(
         guarded = guarded_ports(guard, ports)
         hearing = msgspec.structs.replace(guarded, notice_networks=notice_networks(settings, guarded))
         seen = traced_ports(telemetry, hearing)
-        yield House(
+        yield App(
             settings=settings,
             ports=held_ports(seen, kept),
             telemetry=telemetry,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from ..core.usecases.installation.marking import EVERY, LOOK, mark_anew, recognise
 from ..core.usecases.vault_checks import vault_misfits
-from .compose import House, vault_misfit
+from .compose import App, vault_misfit
 from .maintenance import open_beside
 from .plugins import has_own_schema
 
@@ -17,13 +17,13 @@ log = logging.getLogger("cambist.hold")
 
 
 @asynccontextmanager
-async def marks_kept(house: House) -> AsyncIterator[None]:
+async def marks_kept(app: App) -> AsyncIterator[None]:
     """Mark the database now, and every minute to the end of the block. A failover of the server is noticed within LOOK,
     and the installation is held: the last writes of the former primary may be missing."""
-    if not has_own_schema(house.settings.storage_url):
+    if not has_own_schema(app.settings.storage_url):
         yield
         return
-    beside, ports = open_beside(house.settings), house.ports
+    beside, ports = open_beside(app.settings), app.ports
 
     async def mark() -> None:
         marked_at = -EVERY
@@ -33,7 +33,7 @@ async def marks_kept(house: House) -> AsyncIterator[None]:
                 await recognise(ports.storage, ports.vault, beside, ports.clock, ports.ids)
                 misfits = await vault_misfits(ports.storage, ports.vault)
                 if misfits and misfits != logged:
-                    log.error("%s", vault_misfit(house.settings, misfits))
+                    log.error("%s", vault_misfit(app.settings, misfits))
                 logged = misfits
                 if ports.clock.monotonic() - marked_at >= EVERY:
                     await mark_anew(ports.storage, ports.vault, beside, ports.clock, ports.ids)

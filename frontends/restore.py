@@ -19,7 +19,7 @@ from ..ports.database_urls import sqlite_url
 from ..ports.faults import NotSupported, Refused
 from ..ports.registry import Role
 from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
-from .compose import migrate, open_house, system_clock
+from .compose import migrate, open_app, system_clock
 from .maintenance import (
     close_sqlite_log,
     copy_sqlite,
@@ -182,13 +182,13 @@ async def _held(settings: Settings, manifest: Backup | None, progress: Progress)
     progress("bringing the schema up; checking the books and the seals")
     await migrate(settings)
     as_of = None if manifest is None else datetime.fromisoformat(manifest.made_at)
-    async with open_house(settings, recognising=False) as house:
-        installation = await hold(house.ports, Because.RESTORED, as_of)
+    async with open_app(settings, recognising=False) as app:
+        installation = await hold(app.ports, Because.RESTORED, as_of)
         told = None if manifest is None else manifest.head
         # A backup from before the chains had tags is adopted by an operator later (`cambist ledger adopt`).
         older = manifest is not None and told is None
-        ledger = await verify_ledger(house.ports, against=heads_in(told or ""), adopting=older)
-        return _Found(installation, ledger, await inspect_seals(house.ports))
+        ledger = await verify_ledger(app.ports, against=heads_in(told or ""), adopting=older)
+        return _Found(installation, ledger, await inspect_seals(app.ports))
 
 
 def _require_keys(seals: SealReport, manifest: Backup | None) -> None:

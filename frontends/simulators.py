@@ -3,19 +3,19 @@
 import logging
 
 from ..core.usecases.operators.findings import Finding, ok, warning
-from .compose import House
+from .compose import App
 
 log = logging.getLogger("cambist.simulators")
 
 ALLOW = "CAMBIST_ALLOW_LIVE_SIMULATORS"
 
 
-def judge_simulators(house: House) -> Finding:
+def judge_simulators(app: App) -> Finding:
     """Check for simulators in live mode, which moves no real money with them."""
-    names = ", ".join(house.live_simulators)
+    names = ", ".join(app.live_simulators)
     if not names:
         return ok("no simulator works in live mode")
-    if house.settings.allow_live_simulators:
+    if app.settings.allow_live_simulators:
         return warning(
             f"live mode works on simulators ({names}): no real money moves",
             f"name real providers before real payments are taken; {ALLOW}=false lets nothing pretend",
@@ -27,8 +27,8 @@ def judge_simulators(house: House) -> Finding:
     )
 
 
-def tell_of_simulators(house: House) -> None:
+def tell_of_simulators(app: App) -> None:
     """Log the warning once, at the start of a process that serves or works."""
-    finding = judge_simulators(house)
+    finding = judge_simulators(app)
     if finding.remedy is not None:
         log.warning("%s: %s", finding.message, finding.remedy)

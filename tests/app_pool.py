@@ -1,8 +1,8 @@
-"""Pool of HTTP apps for tests. Building the HTTP app takes twenty times as long as the rest of a house, so a new house
+"""Pool of HTTP apps for tests. Building the HTTP app takes twenty times as long as the rest of an app, so a new app
 reuses the HTTP app of a closed one.
 
 `create_app` builds each HTTP app, as in production, but on ports that forward every call to the ports of the current
-house. An HTTP app serves one house at a time; between two houses its ports lead nowhere.
+app. An HTTP app serves one app at a time; between two apps its ports lead nowhere.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _is_remembered(scope: Any) -> bool:
-    """Whether a face keeps something of a house by this request: for some seconds what its look at the parts found, or
+    """Whether a face keeps something of an app by this request: for some seconds what its look at the parts found, or
     for a minute which merchants' clients may come to the KYC page without a link."""
     path = scope["path"].rstrip("/")
     if path == "/kyc":
@@ -30,7 +30,7 @@ def _is_remembered(scope: Any) -> bool:
 
 
 class Lent:
-    """Stands for an object that is another one in every house."""
+    """Stands for an object that is another one in every app."""
 
     __slots__ = ("_now",)
 
@@ -45,7 +45,7 @@ class Lent:
 
 
 class Face:
-    """An HTTP face, and all that it knows of the house it is lent to. Only what is no object is its own."""
+    """An HTTP face, and all that it knows of the app it is lent to. Only what is no object is its own."""
 
     def __init__(self, urls: Urls, has_verifier: bool = True) -> None:
         self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN}
@@ -65,14 +65,14 @@ _FREE: dict[tuple[Urls, bool], list[Face]] = {}
 
 
 class LentApp:
-    """The ASGI application of one house. It takes a face at the first request: most tests never knock."""
+    """The ASGI application of one app. It takes a face at the first request: most tests never knock."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._face: Face | None = None
         self._remembers = False
         self._unanswered = 0
-        """Requests that never ended: in a house that was killed, or by raising."""
+        """Requests that never ended: in an app that was killed, or by raising."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._face is None:
@@ -83,7 +83,7 @@ class LentApp:
         self._unanswered -= 1
 
     def give_back(self) -> None:
-        """The house is closed. A face that remembers something of it goes to nobody."""
+        """The app is closed. A face that remembers something of it goes to nobody."""
         face, self._face = self._face, None
         if face is not None:
             face.lend(None)
@@ -105,7 +105,7 @@ def _taken(ports: Ports) -> Face:
 
 @contextmanager
 def lent_app(ports: Ports) -> Iterator[LentApp]:
-    """The HTTP face of a house, while it is open."""
+    """The HTTP face of an app, while it is open."""
     app = LentApp(ports)
     try:
         yield app

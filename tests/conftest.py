@@ -22,14 +22,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from cambist.adapters.storage.migrate import migrate
-from tests.houses import TestHouse, open_test_house
-from tests.servers import database, house_url, postgres_server
+from tests.apps import TestApp, open_test_app
+from tests.servers import database, postgres_server, service_url
 from tests.stories.preloaded import stop_template
 
 # Tests start a hundred processes of the program: each would compile all of it where bytecode may not be kept.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Houses are made and dropped by the thousand; to look for cycles at every 700 objects took a sixth of the time.
+# Apps are made and dropped by the thousand; to look for cycles at every 700 objects took a sixth of the time.
 gc.set_threshold(100_000, 50, 100)
 
 # How long an example takes, drawn or tried, tells of the machine: at load 16 ten times as long.
@@ -136,9 +136,9 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[TestHouse]:
-    """A house with one merchant, in memory, under a virtual clock."""
-    async with open_test_house() as opened:
+async def app() -> AsyncIterator[TestApp]:
+    """An app with one merchant, in memory, under a virtual clock."""
+    async with open_test_app() as opened:
         yield opened
 
 
@@ -160,13 +160,13 @@ def migrated_database(server: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file at head and empty, to be copied."""
-    path = tmp_path_factory.mktemp("migrated") / "house.db"
+    path = tmp_path_factory.mktemp("migrated") / "app.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     return path
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The database of a house, once on each storage, at head and empty. Not async, because a schema is brought up in
+    """The database of an app, once on each storage, at head and empty. Not async, because a schema is brought up in
     an event loop of its own."""
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)

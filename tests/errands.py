@@ -20,8 +20,8 @@ from cambist.ports.faults import Fault, NotSupported, Refused
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote
 from cambist.ports.storage import Unit
+from tests.apps import TestApp
 from tests.crash_points import CrashPoint, Killed
-from tests.houses import TestHouse
 
 ID = "errand:1"
 OVER = ("failed", "given up", "lost")
@@ -184,18 +184,18 @@ def _saved(unit: Unit, subject: Errand, status: str, *effects: str) -> Errand:
     return subject._replace(note=note, page=page)
 
 
-class ErrandHouse:
-    """A house with one errand, and its job."""
+class ErrandApp:
+    """An app with one errand, and its job."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
-        self.ports = house.ports
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
+        self.ports = app.ports
         self.row = Errands()
         self.carrier = self.row.carrier
 
     async def planned(self, status: str = "planned", attempt: int = 1) -> None:
         """Write it down with its job, which is due."""
-        now = self.house.clock.now()
+        now = self.app.clock.now()
         page = Page(status=status, attempt=attempt)
         async with self.ports.storage.unit() as unit:
             unit[ProviderNote].add(
@@ -216,7 +216,7 @@ class ErrandHouse:
         """The job, claimed as soon as it is due."""
         job = await self.job()
         assert job is not None
-        await self.house.clock.advance(max(0.0, (job.due - self.house.clock.now()).total_seconds()))
+        await self.app.clock.advance(max(0.0, (job.due - self.app.clock.now()).total_seconds()))
         [found] = [each for each in await self.ports.storage.claim(100, LEASE) if each.id == job.id]
         return found
 

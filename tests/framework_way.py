@@ -28,16 +28,16 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 def framework_way(ports: Ports, operations: Iterable[Row] = OPERATIONS) -> Edge:
-    """The HTTP face of a house, with these operations as routes of the framework, and nothing in front of them."""
-    app = framework_of(ports)
+    """The HTTP face of an app, with these operations as routes of the framework, and nothing in front of them."""
+    asgi = framework_of(ports)
     context = AppContext(WindowStreams(), (), Doctor(ports).degraded, ByteCounter())
     for each in _routers(ports, context, operations):
-        app.register(each)
-    return Edge(app, ports, ())
+        asgi.register(each)
+    return Edge(asgi, ports, ())
 
 
 def framework_of(ports: Ports) -> Litestar:
-    """Build a framework app that answers as the HTTP app of a house does."""
+    """Build a framework app that answers as the HTTP app of an app does."""
     return framework(
         ports,
         trusted_proxies=(),

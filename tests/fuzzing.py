@@ -22,7 +22,7 @@ from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.core.usecases.accounts.terminals import create_terminal
-from cambist.frontends.compose import House, open_house
+from cambist.frontends.compose import App, open_app
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.server import listen
 from cambist.frontends.settings import Settings
@@ -54,14 +54,14 @@ async def served() -> AsyncIterator[tuple[str, NewAccount]]:
         listener = listen("127.0.0.1", 0)
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         settings = Settings(database_url="memory://", data_dir=Path(folder), base_url=base_url)
-        async with open_house(settings) as opened:
-            house = House(settings=settings, ports=msgspec.structs.replace(opened.ports, counters=PatientMeter()))
-            account = await accounts.create_account(house.ports, "Merchant")
+        async with open_app(settings) as opened:
+            app = App(settings=settings, ports=msgspec.structs.replace(opened.ports, counters=PatientMeter()))
+            account = await accounts.create_account(app.ports, "Merchant")
             wish = {**dict.fromkeys(ON, "true"), "kyc": "required", "payout_wallet": WALLET}
-            await accounts.set_settings(house.ports, account.account_id, wish)
-            await create_terminal(house.ports, account.account_id, TerminalWish(label="SBP"))
-            server = uvicorn.Server(uvicorn.Config(create_app(house.ports), log_level="error", lifespan="off"))
-            async with at_work(house, lambda: None):
+            await accounts.set_settings(app.ports, account.account_id, wish)
+            await create_terminal(app.ports, account.account_id, TerminalWish(label="SBP"))
+            server = uvicorn.Server(uvicorn.Config(create_app(app.ports), log_level="error", lifespan="off"))
+            async with at_work(app, lambda: None):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 try:
                     yield base_url, account

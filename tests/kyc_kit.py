@@ -1,4 +1,4 @@
-"""Houses whose merchant requires KYC, and the ways in that the merchant, the client's browser and the verifier have."""
+"""Apps whose merchant requires KYC, and the ways in that the merchant, the client's browser and the verifier have."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ from cambist.frontends.own_adapters import Adapters
 from cambist.ports.bundle import Ports
 from cambist.ports.kyc import Check, CheckStatus, Verdict
 from cambist.ports.notes import ProviderNote
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 
 PHONE = "+79001234567"
 OTHER = "+79001234568"
@@ -36,13 +36,13 @@ async def apply(ports: Ports, client: Client, check: Check) -> Client:
     return await ports.storage.get(Client, client.id) or client
 
 
-class KycHouse:
-    """A house with a merchant that requires KYC, in live mode."""
+class KycApp:
+    """An app with a merchant that requires KYC, in live mode."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
-        self.ports: Ports = house.ports
-        self.account: NewAccount = house.account
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
+        self.ports: Ports = app.ports
+        self.account: NewAccount = app.account
 
     @property
     def verifier(self) -> SimulatedVerifier:
@@ -53,14 +53,14 @@ class KycHouse:
         await set_settings(self.ports, self.account.account_id, settings)
 
     async def other_account(self) -> NewAccount:
-        """A second merchant, whose keys `self.house.account` then holds."""
+        """A second merchant, whose keys `self.app.account` then holds."""
         other = await create_account(self.ports, "Other")
         await set_settings(self.ports, other.account_id, {"kyc": "required"})
-        self.house.account = other
+        self.app.account = other
         return other
 
     async def post(self, path: str, body: Any = None, mode: str = "live") -> httpx.Response:
-        return await self.house.http.post(f"/api/v1{path}", json=body, headers=self.house.headers(mode))
+        return await self.app.http.post(f"/api/v1{path}", json=body, headers=self.app.headers(mode))
 
     async def check(self, phone: str = PHONE) -> dict[str, Any]:
         response = await self.post("/kyc/check", {"phone": phone})
@@ -79,7 +79,7 @@ class KycHouse:
         headers = {"Origin": "https://shop.example"}
         if content_type is not None:
             headers["Content-Type"] = content_type
-        return await self.house.http.put(url, content=content, headers=headers)
+        return await self.app.http.put(url, content=content, headers=headers)
 
     async def uploaded(self, content: bytes = JPEG, content_type: str = "image/jpeg") -> str:
         """The key of a document that was uploaded."""
@@ -119,7 +119,7 @@ class KycHouse:
 
     async def events(self, phone: str = PHONE) -> list[tuple[str, str]]:
         """Status and previous status of the client's events, in order."""
-        found = await self.house.events((await self.client(phone)).id)
+        found = await self.app.events((await self.client(phone)).id)
         return [(event["status"], event["previous_status"]) for event in found]
 
     def twist(self, call: str, *endings: Ending) -> None:
@@ -132,12 +132,12 @@ class KycHouse:
 
 
 @asynccontextmanager
-async def open_kyc_house(
+async def open_kyc_app(
     folder: Path, *, adapters: Adapters | None = None, database_url: str = "memory://", **settings: str
-) -> AsyncIterator[KycHouse]:
+) -> AsyncIterator[KycApp]:
     """`settings` are the account's."""
-    async with open_test_house(data_dir=folder, adapters=adapters, database_url=database_url) as house:
-        opened = KycHouse(house)
+    async with open_test_app(data_dir=folder, adapters=adapters, database_url=database_url) as app:
+        opened = KycApp(app)
         await opened.set(**{"kyc": "required", **settings})
         yield opened
 

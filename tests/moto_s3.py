@@ -19,7 +19,7 @@ FACE = b"\xff\xd8\xff" + bytes(3_000_000)
 
 
 async def main(endpoint: str) -> None:
-    """Go through everything that the house asks of a bucket. Raises: AssertionError."""
+    """Go through everything that the app asks of a bucket. Raises: AssertionError."""
     clock = SystemClock()
     keys = Credentials(access_key="moto", secret_key="moto", region="us-east-1")
     files = S3Files(bucket=BUCKET, credentials=keys, clock=clock, endpoint=endpoint, prefix="kyc/", single_use=True)

@@ -16,7 +16,7 @@ from cambist.core.domain.notices import NoticeAddress
 from cambist.core.usecases.accounts.admission import NOTICES_PER_MINUTE
 from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.core.usecases.notice_intake import HEAR
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.http.app import create_app
 from cambist.frontends.notices import begin_hearing
 from cambist.frontends.telemetry.requests import RequestWatch
@@ -108,7 +108,7 @@ async def hearing(
 
 @dataclass
 class Watched:
-    """A house under a virtual clock, which is counted."""
+    """An app under a virtual clock, which is counted."""
 
     clock: VirtualClock
     ports: Ports
@@ -125,17 +125,17 @@ class Watched:
 async def watched(
     kind: type[Hearing] = Hearing, notices_per_minute: int = NOTICES_PER_MINUTE
 ) -> AsyncIterator[Watched]:
-    """A house in memory whose live bank is the example's, of this kind."""
+    """An app in memory whose live bank is the example's, of this kind."""
     clock = VirtualClock(START)
     telemetry = Telemetry(clock)
     async with cambist.open() as aside, Provider() as provider:
         bank = kind(aside.tools(), provider.url, TOKEN)
         adapters = cambist.Adapters(banks={cambist.Mode.LIVE: [bank]})
         settings = cambist.Settings(database_url="memory://")
-        async with open_house(settings, clock=clock, adapters=adapters, telemetry=telemetry) as house:
-            await begin_hearing(settings, house.ports)
-            [shown] = await list_addresses(house.ports)
-            app = create_app(house.ports, watch=RequestWatch(clock, telemetry), notices_per_minute=notices_per_minute)
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:  # type: ignore[arg-type]
-                yield Watched(clock, house.ports, telemetry, http, shown.address or "")
+        async with open_app(settings, clock=clock, adapters=adapters, telemetry=telemetry) as app:
+            await begin_hearing(settings, app.ports)
+            [shown] = await list_addresses(app.ports)
+            asgi = create_app(app.ports, watch=RequestWatch(clock, telemetry), notices_per_minute=notices_per_minute)
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi)) as http:  # type: ignore[arg-type]
+                yield Watched(clock, app.ports, telemetry, http, shown.address or "")
         await bank.close()

@@ -30,10 +30,10 @@ from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
-from tests.exchange_house import BANK_ID, WALLET
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
+from tests.exchange_app import BANK_ID, WALLET
 from tests.http.documents import Document
-from tests.kyc_kit import JPEG, KycHouse
+from tests.kyc_kit import JPEG, KycApp
 from tests.proof_kit import HASH, exchange_terminal
 
 Examples = dict[str, Any]
@@ -43,7 +43,7 @@ DAY = 24 * 3600
 EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi" / "examples.json"
 
 _SEALED = re.compile(rb"(session|sig)=[\w%-]+")
-"""Values signed or encrypted with the keys of this house."""
+"""Values signed or encrypted with the keys of this app."""
 _KEYS = UUID("6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11")
 _EMPTY: tuple[Any, Any] = ({}, [])
 
@@ -51,19 +51,19 @@ _EMPTY: tuple[Any, Any] = ({}, [])
 class Tour:
     """A merchant who calls everything once."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
         self.operations: Examples = {}
         self._document = Document(openapi_document("https://pay.example"))
         self._keys = 0
 
     async def ask(self, method: str, path: str, body: Any = None, *, mode: str = "test", new: bool = False) -> Any:
         """One call, kept as the example of its operation if it is the first good one; `new`: with a fresh key."""
-        headers = self.house.headers(mode)
+        headers = self.app.headers(mode)
         if new:
             self._keys += 1
             headers["Idempotency-Key"] = str(uuid5(_KEYS, str(self._keys)))
-        response = await self.house.http.request(method, f"/api/v1{path}", json=body, headers=headers)
+        response = await self.app.http.request(method, f"/api/v1{path}", json=body, headers=headers)
         assert response.is_success, f"{method} {path}: {response.text}"
         self.keep(response, body)
         return response.json()
@@ -93,11 +93,11 @@ class Tour:
 async def recorded() -> bytes:
     """Return the examples in their stored form, one a line: operations by id, webhooks by event."""
     with tempfile.TemporaryDirectory() as folder:
-        async with open_test_house(data_dir=Path(folder)) as house:
-            tour = Tour(house)
+        async with open_test_app(data_dir=Path(folder)) as app:
+            tour = Tour(app)
             await accounts.set_settings(
-                house.ports,
-                house.account.account_id,
+                app.ports,
+                app.account.account_id,
                 {"refunds": "true", "exchange": "true", "direct_links": "true", "recurring": "true"},
             )
             for part in (
@@ -113,9 +113,9 @@ async def recorded() -> bytes:
                 _requests,
             ):
                 await part(tour)
-            events = await _bodies(house)
+            events = await _bodies(app)
             await _end(tour)
-            house.made_up = True  # the books are looked at by the tests of each part
+            app.made_up = True  # the books are looked at by the tests of each part
     parts = {"operations": dict(sorted(tour.operations.items())), "webhooks": events}
     texts = [b'"%s": {\n%s\n}' % (name.encode(), _lines(part)) for name, part in parts.items()]
     return b"{\n" + b",\n".join(texts) + b"\n}\n"
@@ -126,12 +126,12 @@ def _lines(part: Examples) -> bytes:
     return b",\n".join(_SEALED.sub(rb"\1=...", line) for line in lines)
 
 
-async def _bodies(house: TestHouse) -> Examples:
+async def _bodies(app: TestApp) -> Examples:
     """Return one event of each type, the one with the most content."""
     found: dict[str, dict[str, Any]] = {}
-    async for batch in house.ports.storage.scan(Event):
+    async for batch in app.ports.storage.scan(Event):
         for event in batch:
-            body = msgspec.json.decode(open_event_body(house.ports.vault, event))
+            body = msgspec.json.decode(open_event_body(app.ports.vault, event))
             known = found.get(event.type)
             if known is None or _said(body) > _said(known):
                 found[event.type] = body
@@ -143,10 +143,10 @@ def _said(body: dict[str, Any]) -> int:
 
 
 async def _health(tour: Tour) -> None:
-    ports = tour.house.ports
+    ports = tour.app.ports
     await start_standing(ports)
     for path in ("/health", "/api/v1/health"):
-        tour.keep(await tour.house.http.get(path))
+        tour.keep(await tour.app.http.get(path))
     async with ports.storage.unit() as unit:  # leave recurring jobs out of the tour
         for job_id in STANDING:
             if (job := await unit[Job].get(job_id)) is not None:
@@ -158,8 +158,8 @@ async def _payments(tour: Tour) -> None:
     order: dict[str, Any] = {"external_id": "order-1", "description": "Two tickets", "metadata": {"table": "7"}}
     paid = await tour.payment(**order)
     same = {"Idempotency_Key": str(uuid5(_KEYS, "1"))}
-    headers = tour.house.headers("test", **same)
-    tour.keep(await tour.house.http.post("/api/v1/payments", json={}, headers=headers))
+    headers = tour.app.headers("test", **same)
+    tour.keep(await tour.app.http.post("/api/v1/payments", json={}, headers=headers))
     wrong = await tour.payment("900.00", "amount_mismatch")
     await tour.ask("POST", f"/sandbox/payments/{wrong}/resolve", {"outcome": "paid"})
     await tour.payment("404.01", "failed")
@@ -196,18 +196,18 @@ async def _subscriptions(tour: Tour) -> None:
     await tour.ask("GET", "/subscriptions?status=active")
     await tour.ask("GET", f"{path}/charge-window")
     await tour.ask("PATCH", path, {"amount_rub": "450.00"})
-    await tour.house.work(7 * DAY)
+    await tour.app.work(7 * DAY)
     for attempt in range(4):
         await tour.ask("POST", f"{sandbox}/next-charge", {"result": "insufficient_funds"})
         charge = {"amount_rub": "450.00", "external_id": f"member-1-week-2-{attempt}"}
-        headers = tour.house.headers("test", Idempotency_Key=str(uuid5(_KEYS, f"charge {attempt}")))
-        await tour.house.http.post(f"/api/v1{path}/charges", json=charge, headers=headers)
-        await tour.house.work(60)
-    headers = tour.house.headers("test", Idempotency_Key=str(uuid5(_KEYS, "charge 5")))
-    await tour.house.http.post(f"/api/v1{path}/charges", json={"amount_rub": "450.00"}, headers=headers)
-    await tour.house.work(7 * DAY)
+        headers = tour.app.headers("test", Idempotency_Key=str(uuid5(_KEYS, f"charge {attempt}")))
+        await tour.app.http.post(f"/api/v1{path}/charges", json=charge, headers=headers)
+        await tour.app.work(60)
+    headers = tour.app.headers("test", Idempotency_Key=str(uuid5(_KEYS, "charge 5")))
+    await tour.app.http.post(f"/api/v1{path}/charges", json={"amount_rub": "450.00"}, headers=headers)
+    await tour.app.work(7 * DAY)
     await tour.ask("POST", f"{path}/charges", {"amount_rub": "450.00", "external_id": "member-1-week-3"}, new=True)
-    await tour.house.work(60)
+    await tour.app.work(60)
     await tour.ask("GET", f"{path}/charges?per_page=1")
     await tour.ask("POST", f"{sandbox}/simulate", {"outcome": "mandate_lost"})
     await tour.ask("POST", f"{path}/rebind", new=True)
@@ -219,7 +219,7 @@ async def _exchanges(tour: Tour) -> None:
     order = {"amount_usdt": "100", "client_phone": CLIENT, "client_bank_id": BANK_ID, "external_id": "exchange-1"}
     first = await tour.ask("POST", "/exchanges", order, new=True)
     await tour.ask("POST", f"/sandbox/exchanges/{first['id']}/simulate", {"outcome": "usdt_received"})
-    await tour.house.work(120)
+    await tour.app.work(120)
     await tour.ask("GET", f"/exchanges/{first['id']}")
     second = await tour.ask("POST", "/exchanges", {**order, "external_id": "exchange-2"}, new=True)
     await tour.ask("POST", f"/exchanges/{second['id']}/cancel")
@@ -229,10 +229,10 @@ async def _exchanges(tour: Tour) -> None:
 
 
 async def _money(tour: Tour) -> None:
-    await accounts.set_settings(tour.house.ports, tour.house.account.account_id, {"payout_wallet": WALLET})
+    await accounts.set_settings(tour.app.ports, tour.app.account.account_id, {"payout_wallet": WALLET})
     await tour.ask("GET", "/rates")
     settlement = await tour.ask("POST", "/sandbox/settlements")
-    await tour.house.work(120)
+    await tour.app.work(120)
     await tour.ask("GET", f"/settlements/{settlement['id']}")
     await tour.ask("GET", f"/settlements/{settlement['id']}/items?per_page=1")
     await tour.ask("GET", "/settlements?per_page=1")
@@ -244,20 +244,20 @@ async def _money(tour: Tour) -> None:
     await tour.ask("GET", "/gateways")
     gateway = "/sandbox/gateways/simulator-test/simulate"
     await tour.ask("POST", gateway, {"status": "degraded"})
-    await tour.house.work(120)
+    await tour.app.work(120)
     await tour.ask("GET", "/balance")
     await tour.ask("GET", "/balance/movements?kind=settlement&per_page=1")
 
 
 async def _requests(tour: Tour) -> None:
     """Plant the request records that a process writes, in the same form."""
-    house, log = tour.house, RequestLog()
-    now = house.clock.monotonic()
+    app, log = tour.app, RequestLog()
+    now = app.clock.monotonic()
     log.note(
         Noted(
-            house.account.account_id,
+            app.account.account_id,
             Mode.TEST,
-            house.account.test.api_key,
+            app.account.test.api_key,
             "GET",
             "/api/v1/payments/{payment_id}",
             (f"pay_{uuid5(_KEYS, 'asked')}",),
@@ -268,40 +268,40 @@ async def _requests(tour: Tour) -> None:
             str(uuid5(_KEYS, "request")),
         )
     )
-    await log.flush(house.ports)
+    await log.flush(app.ports)
     await tour.ask("GET", "/requests?status=404")
     await tour.ask("GET", "/account")
 
 
 async def _proofs(tour: Tour) -> None:
     """In live mode: in test mode no hash is accepted."""
-    house = tour.house
-    chain = SimulatedChain(EncryptedNotes(house.ports.storage, house.ports.vault), house.clock, script=ChainScript())
-    house.ports = msgspec.structs.replace(house.ports, chain=chain)
-    method = await exchange_terminal(house, house.account.account_id)
+    app = tour.app
+    chain = SimulatedChain(EncryptedNotes(app.ports.storage, app.ports.vault), app.clock, script=ChainScript())
+    app.ports = msgspec.structs.replace(app.ports, chain=chain)
+    method = await exchange_terminal(app, app.account.account_id)
     await tour.ask("GET", "/payment-methods", mode="live")
     order = {"amount_rub": "10000.00", "method_id": method}
-    headers = house.headers("live", Idempotency_Key=str(uuid5(_KEYS, "proof")))
-    payment = (await house.http.post("/api/v1/payments", json=order, headers=headers)).json()
-    await _paid(house, payment["id"])
+    headers = app.headers("live", Idempotency_Key=str(uuid5(_KEYS, "proof")))
+    payment = (await app.http.post("/api/v1/payments", json=order, headers=headers)).json()
+    await _paid(app, payment["id"])
     path = f"/payments/{payment['id']}/delivery-proof"
     await tour.ask("POST", path, {"network": "TRC20", "tx_hash": HASH}, mode="live")
     await tour.ask("GET", path, mode="live")
-    headers = house.headers("live", Idempotency_Key=str(uuid5(_KEYS, "reminded")))
-    payment = (await house.http.post("/api/v1/payments", json=order, headers=headers)).json()
-    await _paid(house, payment["id"])
-    await house.work(25 * 3600)
+    headers = app.headers("live", Idempotency_Key=str(uuid5(_KEYS, "reminded")))
+    payment = (await app.http.post("/api/v1/payments", json=order, headers=headers)).json()
+    await _paid(app, payment["id"])
+    await app.work(25 * 3600)
 
 
-async def _paid(house: TestHouse, payment_id: str) -> None:
-    async with house.ports.storage.unit() as unit:
+async def _paid(app: TestApp, payment_id: str) -> None:
+    async with app.ports.storage.unit() as unit:
         payment = await unit[Payment].get(payment_id)
     assert payment is not None
-    await simulate_payment(house.ports, payment, Pretence(status=InvoiceStatus.PAID))
+    await simulate_payment(app.ports, payment, Pretence(status=InvoiceStatus.PAID))
 
 
 async def _kyc(tour: Tour) -> None:
-    kyc = KycHouse(tour.house)
+    kyc = KycApp(tour.app)
     await kyc.set(kyc="required")
     await tour.ask("POST", "/kyc/check", {"phone": CLIENT}, mode="live")
     keys = []
@@ -312,11 +312,11 @@ async def _kyc(tour: Tour) -> None:
     body = {"phone": CLIENT, "selfie_key": keys[0], "document_key": keys[1]}
     await tour.ask("POST", "/kyc/register", body, mode="live")
     await kyc.decide(CheckStatus.VERIFIED, CLIENT)
-    await run_due(tour.house.ports)
+    await run_due(tour.app.ports)
 
 
 async def _events(tour: Tour) -> None:
-    await tour.house.work(60)
+    await tour.app.work(60)
     [event, *_] = (await tour.ask("GET", "/events?type=payment.status_changed&per_page=1"))["data"]
     await tour.ask("GET", f"/events/{event['id']}")
     await tour.ask("POST", f"/events/{event['id']}/resend")
@@ -332,7 +332,7 @@ async def _endpoints(tour: Tour, event_id: str) -> None:
     made = await tour.ask("POST", "/webhook-endpoints", wish, new=True)
     one = f"/webhook-endpoints/{made['id']}"
     await tour.ask("POST", f"/events/{event_id}/resend?endpoint_id={made['id']}")
-    await tour.house.work(5)
+    await tour.app.work(5)
     await tour.ask("GET", "/webhook-endpoints")
     await tour.ask("GET", one)
     await tour.ask("GET", f"{one}/events")

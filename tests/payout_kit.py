@@ -24,7 +24,7 @@ from cambist.core.usecases.settlement.withdrawals import pay_out
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.payouts import SenderCapabilities, Senders, SentTransfer, SignedTransfer, TransferState
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import check_books, noted
 from tests.planting import beneath
 
@@ -137,18 +137,18 @@ class ReplacingWallet(WatchedSender):
 
 
 class Payouts:
-    """A house whose merchant is paid out in `mode`."""
+    """An app whose merchant is paid out in `mode`."""
 
-    def __init__(self, house: TestHouse, mode: Mode) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, mode: Mode) -> None:
+        self.app = app
         self.mode = mode
-        self.account_id = house.account.account_id
-        wired = house.ports.senders
+        self.account_id = app.account.account_id
+        wired = app.ports.senders
         inner = wired.of_mode(mode)
         assert isinstance(inner, SimulatedSender)
         self.sender = WatchedSender(inner)
         senders = Senders(senders={**wired.senders, inner.name: self.sender}, modes=wired.modes)
-        self.ports = house.ports = msgspec.structs.replace(house.ports, senders=senders)
+        self.ports = app.ports = msgspec.structs.replace(app.ports, senders=senders)
 
     @property
     def script(self) -> SenderScript:
@@ -206,7 +206,7 @@ class Payouts:
         return statement
 
     async def pay_out(self, **more: Any) -> Withdrawal | None:
-        return await pay_out(self.house.ports, self.account_id, self.mode, **more)
+        return await pay_out(self.app.ports, self.account_id, self.mode, **more)
 
     async def made(self) -> Withdrawal:
         """A new payout of a fresh credit, still pending."""
@@ -251,15 +251,15 @@ class Payouts:
 
     async def statuses(self, withdrawal_id: str) -> list[tuple[str | None, str]]:
         """Return the previous and the new status of each event, in the order of their sequence, which has no gap."""
-        events = await self.house.events(withdrawal_id)
+        events = await self.app.events(withdrawal_id)
         return [(event["previous_status"], event["status"]) for event in events]
 
 
 @asynccontextmanager
 async def open_payouts(*, mode: Mode = Mode.TEST, wallet: bool = True, **more: Any) -> AsyncIterator[Payouts]:
-    """A house with a merchant whose wallet is set, and an observed wallet of the service. At the end the books hold."""
-    async with open_test_house(**{"receiver": False, **more}) as house:
-        payouts = Payouts(house, mode)
+    """An app with a merchant whose wallet is set, and an observed wallet of the service. At the end the books hold."""
+    async with open_test_app(**{"receiver": False, **more}) as app:
+        payouts = Payouts(app, mode)
         if wallet:
             await payouts.set_wallet(WALLET)
         yield payouts
@@ -267,5 +267,5 @@ async def open_payouts(*, mode: Mode = Mode.TEST, wallet: bool = True, **more: A
 
 
 def lost_wallet(ports: Ports) -> Ports:
-    """The house after an operator unwired every wallet of the service."""
+    """The app after an operator unwired every wallet of the service."""
     return msgspec.structs.replace(ports, senders=Senders(senders={}, modes={}))

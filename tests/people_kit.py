@@ -12,7 +12,7 @@ from cambist.core.usecases.people.invitations import accept_invitation, invite
 from cambist.core.usecases.people.sessions import Actor, Device, find_actor, start_session
 from cambist.ports.bundle import Ports
 from cambist.ports.mailer import MailMessage
-from tests.houses import TestHouse
+from tests.apps import TestApp
 
 PASSWORD = "correct horse battery staple"
 
@@ -30,10 +30,10 @@ class Mailbox:
         self.letters.append(message)
 
 
-def with_mail(house: TestHouse, *faults: Exception) -> Mailbox:
+def with_mail(app: TestApp, *faults: Exception) -> Mailbox:
     """Connect e-mail to the service, and return the mailbox of everybody."""
     mailbox = Mailbox(*faults)
-    house.ports = msgspec.structs.replace(house.ports, mailer=mailbox)
+    app.ports = msgspec.structs.replace(app.ports, mailer=mailbox)
     return mailbox
 
 
@@ -61,7 +61,7 @@ async def signed_in(
     return actor, new.token
 
 
-async def person(house: TestHouse, role: Role = Role.OWNER, *, mode: Mode = Mode.TEST, **more: Any) -> Actor:
-    """A signed-in person of the house's account."""
-    user = await joined(house.ports, house.account.account_id, role, **more)
-    return (await signed_in(house.ports, user, mode=mode))[0]
+async def person(app: TestApp, role: Role = Role.OWNER, *, mode: Mode = Mode.TEST, **more: Any) -> Actor:
+    """A signed-in person of the app's account."""
+    user = await joined(app.ports, app.account.account_id, role, **more)
+    return (await signed_in(app.ports, user, mode=mode))[0]

@@ -24,7 +24,7 @@ from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.jobs import Job
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 
 HASH = "a" * 64
@@ -50,16 +50,16 @@ class Merchant:
 
 
 class Exchange:
-    """A house whose merchant takes payments by an exchange terminal."""
+    """An app whose merchant takes payments by an exchange terminal."""
 
-    def __init__(self, house: TestHouse, merchant: Merchant, script: ChainScript) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, merchant: Merchant, script: ChainScript) -> None:
+        self.app = app
         self.merchant = merchant
         self.script = script
 
     @property
     def chain(self) -> SimulatedChain:
-        chain = self.house.ports.chain
+        chain = self.app.ports.chain
         assert isinstance(chain, SimulatedChain)
         return chain
 
@@ -72,7 +72,7 @@ class Exchange:
         """The id of a new payment by the exchange terminal."""
         merchant = merchant or self.merchant
         wanted = {"amount_rub": "10000.00", "method_id": merchant.method_id, **body}
-        response = await self.house.http.post(
+        response = await self.app.http.post(
             "/api/v1/payments",
             json={name: value for name, value in wanted.items() if value is not None},
             headers={**merchant.headers(mode), "Idempotency-Key": str(uuid4())},
@@ -84,7 +84,7 @@ class Exchange:
     async def paid(self, merchant: Merchant | None = None, **body: Any) -> str:
         """The id of a payment that has just been paid."""
         payment_id = await self.created(merchant, **body)
-        await simulate_payment(self.house.ports, await self.payment(payment_id), Pretence(status=InvoiceStatus.PAID))
+        await simulate_payment(self.app.ports, await self.payment(payment_id), Pretence(status=InvoiceStatus.PAID))
         return payment_id
 
     async def settled(self, merchant: Merchant | None = None) -> str:
@@ -94,33 +94,31 @@ class Exchange:
         return payment_id
 
     async def settle(self, payment_id: str) -> None:
-        await self.change(
-            payment_id, status=PaymentStatus.SETTLED, amount_usdt=CREDIT, settled_at=self.house.clock.now()
-        )
+        await self.change(payment_id, status=PaymentStatus.SETTLED, amount_usdt=CREDIT, settled_at=self.app.clock.now())
 
     async def change(self, payment_id: str, **changes: Any) -> None:
-        """Change the payment as another room of the house would."""
-        self.house.made_up = True
-        async with beneath(self.house.ports).unit() as unit:
+        """Change the payment as another room of the app would."""
+        self.app.made_up = True
+        async with beneath(self.app.ports).unit() as unit:
             payment = await unit[Payment].get(payment_id)
             assert payment is not None
             unit[Payment].save(msgspec.structs.replace(payment, **changes))
             await unit.commit()
 
     async def payment(self, payment_id: str) -> Payment:
-        async with self.house.ports.storage.unit() as unit:
+        async with self.app.ports.storage.unit() as unit:
             payment = await unit[Payment].get(payment_id)
         assert payment is not None
         return payment
 
     async def record(self, payment_id: str) -> DeliveryProof:
-        async with self.house.ports.storage.unit() as unit:
+        async with self.app.ports.storage.unit() as unit:
             proof = await unit[DeliveryProof].get(payment_id)
         assert proof is not None
         return proof
 
     async def jobs(self, kind: str) -> list[Job]:
-        async with self.house.ports.storage.unit() as unit:
+        async with self.app.ports.storage.unit() as unit:
             return [job for job in await unit[Job].find() if job.kind == kind]
 
     async def post(
@@ -128,7 +126,7 @@ class Exchange:
     ) -> httpx.Response:
         """POST /payments/{id}/delivery-proof."""
         headers = (merchant or self.merchant).headers(mode)
-        return await self.house.http.post(f"/api/v1/payments/{payment_id}/delivery-proof", json=body, headers=headers)
+        return await self.app.http.post(f"/api/v1/payments/{payment_id}/delivery-proof", json=body, headers=headers)
 
     async def submit(
         self, payment_id: str, tx_hash: str = HASH, network: str = "TRC20", *, merchant: Merchant | None = None
@@ -142,7 +140,7 @@ class Exchange:
     async def read(self, payment_id: str, *, merchant: Merchant | None = None, mode: str = "live") -> httpx.Response:
         """GET /payments/{id}/delivery-proof."""
         headers = (merchant or self.merchant).headers(mode)
-        return await self.house.http.get(f"/api/v1/payments/{payment_id}/delivery-proof", headers=headers)
+        return await self.app.http.get(f"/api/v1/payments/{payment_id}/delivery-proof", headers=headers)
 
     async def status(self, payment_id: str, *, merchant: Merchant | None = None) -> tuple[str, str | None]:
         """Status and reason, as the merchant reads them."""
@@ -152,40 +150,40 @@ class Exchange:
         return body["status"], body.get("reason")
 
     async def another_merchant(self) -> Merchant:
-        account = await accounts.create_account(self.house.ports, "Another")
-        return Merchant(account, await exchange_terminal(self.house, account.account_id))
+        account = await accounts.create_account(self.app.ports, "Another")
+        return Merchant(account, await exchange_terminal(self.app, account.account_id))
 
     async def reminders(self, payment_id: str) -> list[dict[str, Any]]:
         """The payloads of the reminders written so far."""
-        events = await self.house.events(payment_id)
+        events = await self.app.events(payment_id)
         return [event for event in events if event["event"] == "payment.delivery_proof_reminder"]
 
     async def set(self, **settings: str) -> None:
         """Set the merchant's settings."""
-        await accounts.set_settings(self.house.ports, self.merchant.account.account_id, settings)
+        await accounts.set_settings(self.app.ports, self.merchant.account.account_id, settings)
 
     async def work_to_hour(self, payment_id: str, hours: float) -> None:
-        """Let the house work until so many hours after the payment was paid."""
+        """Let the app work until so many hours after the payment was paid."""
         payment = await self.payment(payment_id)
         assert payment.paid_at is not None
         end = payment.paid_at + timedelta(hours=hours)
-        await self.house.work((end - self.house.clock.now()).total_seconds())
+        await self.app.work((end - self.app.clock.now()).total_seconds())
 
 
-async def exchange_terminal(house: TestHouse, account_id: str, kind: str = "exchange") -> str:
+async def exchange_terminal(app: TestApp, account_id: str, kind: str = "exchange") -> str:
     """Terminals on, and one of this kind: its method_id."""
-    await accounts.set_settings(house.ports, account_id, {"terminals": "true"})
-    return (await create_terminal(house.ports, account_id, TerminalWish(label=kind, kind=kind))).id
+    await accounts.set_settings(app.ports, account_id, {"terminals": "true"})
+    return (await create_terminal(app.ports, account_id, TerminalWish(label=kind, kind=kind))).id
 
 
 @asynccontextmanager
 async def open_exchange(**settings: Any) -> AsyncIterator[Exchange]:
-    """A house in memory with such a merchant, and a simulated chain, unless the settings name another."""
-    async with open_test_house(**settings) as house:
+    """An app in memory with such a merchant, and a simulated chain, unless the settings name another."""
+    async with open_test_app(**settings) as app:
         script = ChainScript()
         if "chain" not in settings:
-            chain = SimulatedChain(house.ports.storage, house.clock, script=script)
-            house.ports = msgspec.structs.replace(house.ports, chain=chain)
-        method_id = await exchange_terminal(house, house.account.account_id)
-        await run_due(house.ports)
-        yield Exchange(house, Merchant(house.account, method_id), script)
+            chain = SimulatedChain(app.ports.storage, app.clock, script=script)
+            app.ports = msgspec.structs.replace(app.ports, chain=chain)
+        method_id = await exchange_terminal(app, app.account.account_id)
+        await run_due(app.ports)
+        yield Exchange(app, Merchant(app.account, method_id), script)

@@ -41,23 +41,23 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
-from tests.exchange_house import BANK_ID, PHONE, WALLET
+from tests.exchange_app import BANK_ID, PHONE, WALLET
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
-from tests.restored import House
+from tests.refund_app import RefundApp, open_refund_app
+from tests.restored import App
 
 BANK = "simulator-live"
-Make = Callable[[House], Awaitable[set[str]]]
+Make = Callable[[App], Awaitable[set[str]]]
 """Makes something happen, and returns the ids of the day's records of it."""
 
 
 class Day:
     """A Moscow day at a live bank, from its noon on."""
 
-    def __init__(self, live: RefundHouse) -> None:
+    def __init__(self, live: RefundApp) -> None:
         self.live = live
         self.ports = live.ports
-        self.clock = live.house.clock
+        self.clock = live.app.clock
         self.day = self.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
 
     async def at(self, hours: float, day: int = 0) -> None:
@@ -68,7 +68,7 @@ class Day:
     @property
     def told(self) -> Any:
         """Entries in which the bank's list differs from the bank's own books."""
-        return self.live.house.script.entries
+        return self.live.app.script.entries
 
     async def over(self) -> None:
         await self.at(4, day=1)
@@ -85,8 +85,8 @@ class Day:
 
 @asynccontextmanager
 async def open_day() -> AsyncIterator[Day]:
-    """A house whose merchant refunds without anybody's approval, at noon."""
-    async with open_refund_house() as live:
+    """An app whose merchant refunds without anybody's approval, at noon."""
+    async with open_refund_app() as live:
         made = Day(live)
         await live.set(refund_approval="auto")
         await made.at(12)
@@ -101,10 +101,10 @@ class RealBank(SimulatedBank):
         return msgspec.structs.replace(super().capabilities, simulated=False)
 
 
-class RealHouse:
-    """A house with a bank of live mode that is no simulator, as far as it says."""
+class RealApp:
+    """An app with a bank of live mode that is no simulator, as far as it says."""
 
-    def __init__(self, live: RefundHouse, bank: SimulatedBank, script: Script) -> None:
+    def __init__(self, live: RefundApp, bank: SimulatedBank, script: Script) -> None:
         self.live = live
         self.ports = live.ports
         self.bank = bank
@@ -112,7 +112,7 @@ class RealHouse:
 
     async def paid(self) -> str:
         """A payment that was paid; its id."""
-        made = await self.live.house.payment((await self.live.house.create(mode="live")).json()["id"])
+        made = await self.live.app.payment((await self.live.app.create(mode="live")).json()["id"])
         paid = Pretence(status=InvoiceStatus.PAID)
         for notice in await self.bank.pretend(made.id, paid, reference=made.bank_reference):
             await on_notice(self.ports, notice)
@@ -123,13 +123,13 @@ class RealHouse:
 
 
 @asynccontextmanager
-async def open_real_house() -> AsyncIterator[RealHouse]:
+async def open_real_app() -> AsyncIterator[RealApp]:
     script, clock = Script(), VirtualClock()
     bank = RealBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
-    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
-        bank._clock = live.house.clock
+    async with open_refund_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
+        bank._clock = live.app.clock
         await start_standing(live.ports)
-        yield RealHouse(live, bank, script)
+        yield RealApp(live, bank, script)
 
 
 def entry(name: str, moment: datetime, **fields: Any) -> ReportedEntry:
@@ -151,111 +151,111 @@ async def at(day: Day, hours: float) -> datetime:
     return datetime.combine(day.day, datetime.min.time(), MOSCOW) + timedelta(hours=hours)
 
 
-async def at_noon(house: House) -> date:
+async def at_noon(app: App) -> date:
     """The next noon in Moscow, and its day."""
-    now = house.world.clock.now().astimezone(MOSCOW)
+    now = app.world.clock.now().astimezone(MOSCOW)
     noon = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), MOSCOW) + timedelta(hours=12)
-    await house.work((noon - now).total_seconds())
+    await app.work((noon - now).total_seconds())
     return noon.date()
 
 
-async def compared(house: House, day: date) -> ReconciliationStatus:
+async def compared(app: App, day: date) -> ReconciliationStatus:
     end = datetime.combine(day, datetime.min.time(), MOSCOW) + timedelta(hours=28)
-    await house.work(max(0.0, (end - house.world.clock.now()).total_seconds()))
-    [one] = await reconcile(house.ports, day, "bank")
+    await app.work(max(0.0, (end - app.world.clock.now()).total_seconds()))
+    [one] = await reconcile(app.ports, day, "bank")
     assert one.result is not None
     return one.result.status
 
 
-async def paid(house: House, *, waits: float = 1) -> Payment:
-    key = house.ports.ids.uuid()
-    made = await create_payment(house.ports, await house.caller(), key, lambda: PaymentOrder(amount_rub="1000.00"))
-    await house.pay(made.resource)
-    await house.work(waits)
+async def paid(app: App, *, waits: float = 1) -> Payment:
+    key = app.ports.ids.uuid()
+    made = await create_payment(app.ports, await app.caller(), key, lambda: PaymentOrder(amount_rub="1000.00"))
+    await app.pay(made.resource)
+    await app.work(waits)
     return made.resource
 
 
-async def with_payment_and_refund(house: House) -> set[str]:
-    payment = await paid(house)
+async def with_payment_and_refund(app: App) -> set[str]:
+    payment = await paid(app)
     order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-    made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
-    await house.work(60)
+    made = await create_refund(app.ports, await app.caller(), app.ports.ids.uuid(), lambda: order)
+    await app.work(60)
     return {payment.id, made.resource.id}
 
 
-async def with_money_sent_back(house: House) -> set[str]:
-    payment = await paid(house)
-    await house.pay(payment, again=True)
-    [money] = [each for each in await list_suspense(house.ports) if each.payment_id == payment.id]
-    await return_suspense(house.ports, money.id)
-    await house.work(60)
+async def with_money_sent_back(app: App) -> set[str]:
+    payment = await paid(app)
+    await app.pay(payment, again=True)
+    [money] = [each for each in await list_suspense(app.ports) if each.payment_id == payment.id]
+    await return_suspense(app.ports, money.id)
+    await app.work(60)
     return {payment.id, money.id}
 
 
-async def with_binding(house: House, charge: str) -> set[str]:
+async def with_binding(app: App, charge: str) -> set[str]:
     """The payer confirms; `charge`: `first`, or `none`."""
-    caller = await house.caller()
+    caller = await app.caller()
     order = SubscriptionOrder(
         amount_rub="100.00", interval="month", interval_count=1, description="Tea", binding_charge=charge
     )
-    made = await create_subscription(house.ports, caller, house.ports.ids.uuid(), lambda: order, lambda: None)
-    await open_binding(house.ports, made.resource.id)
-    found = await house.ports.storage.get(Subscription, made.resource.id)
+    made = await create_subscription(app.ports, caller, app.ports.ids.uuid(), lambda: order, lambda: None)
+    await open_binding(app.ports, made.resource.id)
+    found = await app.ports.storage.get(Subscription, made.resource.id)
     assert found is not None
     assert found.binding is not None
     pretence = MandatePretence(event=MandateEvent.CONFIRM)
-    for notice in await house.world.bank.pretend_mandate(found.binding.operation, pretence):
-        await on_notice(house.ports, notice)
-    await house.work(60)
-    return {each.id for each in await everything(house.ports, Payment)}
+    for notice in await app.world.bank.pretend_mandate(found.binding.operation, pretence):
+        await on_notice(app.ports, notice)
+    await app.work(60)
+    return {each.id for each in await everything(app.ports, Payment)}
 
 
-async def with_first_charge(house: House) -> set[str]:
-    return await with_binding(house, "first")
+async def with_first_charge(app: App) -> set[str]:
+    return await with_binding(app, "first")
 
 
-async def with_exchange_of_usdt(house: House) -> set[str]:
+async def with_exchange_of_usdt(app: App) -> set[str]:
     """The client gets RUB in one part or more."""
-    await house.know_client("+79990000002")
+    await app.know_client("+79990000002")
     order = ExchangeOrder(amount_usdt="100", client_phone="+79990000002", client_bank_id=BANK_ID)
-    key = house.ports.ids.uuid()
-    made = (await create_exchange(house.ports, await house.caller(), key, lambda: order)).resource
+    key = app.ports.ids.uuid()
+    made = (await create_exchange(app.ports, await app.caller(), key, lambda: order)).resource
     assert made.crypto_deposit_address is not None
-    await house.world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
-    await house.work(300)
-    present = await house.ports.storage.get(Exchange, made.id)
+    await app.world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+    await app.work(300)
+    present = await app.ports.storage.get(Exchange, made.id)
     assert present is not None
     assert present.status == "completed"
     return {made.id}
 
 
-async def with_exchange_of_rub(house: House) -> set[str]:
+async def with_exchange_of_rub(app: App) -> set[str]:
     """The client pays late; it goes back."""
-    await house.know_client(PHONE)
+    await app.know_client(PHONE)
     made = await create_rub_usdt(
-        house.ports, house.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+        app.ports, app.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
     )
-    await house.work(1000)
-    for notice in await house.world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
-        await on_notice(house.ports, notice)
-    [stray] = await return_money(house.ports, made.id)
-    await house.work(60)
+    await app.work(1000)
+    for notice in await app.world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
+        await on_notice(app.ports, notice)
+    [stray] = await return_money(app.ports, made.id)
+    await app.work(60)
     return {made.id, stray.id}
 
 
-async def with_two_exchanges_of_rub(house: House) -> set[str]:
-    return await with_exchange_of_rub(house) | await with_exchange_of_rub(house)
+async def with_two_exchanges_of_rub(app: App) -> set[str]:
+    return await with_exchange_of_rub(app) | await with_exchange_of_rub(app)
 
 
-async def with_late_money(house: House) -> set[str]:
+async def with_late_money(app: App) -> set[str]:
     """The payment has expired long ago."""
-    key = house.ports.ids.uuid()
+    key = app.ports.ids.uuid()
     order = PaymentOrder(amount_rub="700.00")
-    made = (await create_payment(house.ports, await house.caller(), key, lambda: order)).resource
-    await house.work(6.5 * 3600)
-    await house.pay(made)
-    await house.work(60)
-    [money] = [each for each in await list_suspense(house.ports) if each.payment_id == made.id]
+    made = (await create_payment(app.ports, await app.caller(), key, lambda: order)).resource
+    await app.work(6.5 * 3600)
+    await app.pay(made)
+    await app.work(60)
+    [money] = [each for each in await list_suspense(app.ports) if each.payment_id == made.id]
     assert money.reason == "too_late"
     return {made.id}
 

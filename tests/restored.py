@@ -1,4 +1,4 @@
-"""A world that remembers more than the database: a bank and a wallet with books of their own, and houses over a
+"""A world that remembers more than the database: a bank and a wallet with books of their own, and apps over a
 database that can be put back to an earlier copy of itself, as an operator does who restores a backup."""
 
 import asyncio
@@ -38,7 +38,7 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.charges import read_charge_window
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.own_adapters import Adapters
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
@@ -48,7 +48,7 @@ from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Storage
-from tests.houses import Postman
+from tests.apps import Postman
 from tests.invariants import check_books
 from tests.payout_kit import WALLET, WatchedFinder, WatchedSender
 from tests.quiesce import at_rest
@@ -81,10 +81,10 @@ class World:
 
     @property
     def _file(self) -> Path:
-        return self._place / "house.db"
+        return self._place / "app.db"
 
     @asynccontextmanager
-    async def opened(self, copy: Copy | None = None, *, held: bool = False) -> AsyncIterator["House"]:
+    async def opened(self, copy: Copy | None = None, *, held: bool = False) -> AsyncIterator["App"]:
         """A process over the database, which is put back to the copy before; over a new one at first. `held`: the copy
         stays held, as it is for an operator."""
         settings = Settings(database_url=self._url or f"sqlite:///{self._file}", data_dir=self._place)
@@ -95,19 +95,17 @@ class World:
         adapters = Adapters(banks={Mode.LIVE: self.banks}, payouts=self.wallet, deposits=self.deposits)
         if self._kind == "memory":
             adapters = msgspec.structs.replace(adapters, storage=lambda kick: self._filled(kick, copy))
-        async with open_house(
-            settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters
-        ) as opened:
+        async with open_app(settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters) as opened:
             if copy is not None and self._kind == "sqlite" and not held:
                 # These tests check the protections that work without the hold, and after it.
                 beside = FileMarks(self._file)
                 await mark_anew(
                     opened.ports.storage, opened.ports.vault, beside, self.clock, opened.ports.ids, resuming=True
                 )
-            house = House(self, opened.ports)
+            app = App(self, opened.ports)
             if copy is None:
-                await house.furnish()
-            yield house
+                await app.furnish()
+            yield app
 
     async def _filled(self, kick: Any, copy: Copy | None) -> Storage:
         self._memory = MemoryStorage(self.clock, kick)
@@ -136,7 +134,7 @@ class World:
             options = ("--no-owner", "--clean", "--if-exists", f"--dbname={self._url}")
             subprocess.run([client_programs(self._url) / "pg_restore", *options, copy], check=True)
             return
-        for each in (self._file, self._file.with_name("house.db-wal"), self._file.with_name("house.db-shm")):
+        for each in (self._file, self._file.with_name("app.db-wal"), self._file.with_name("app.db-shm")):
             each.unlink(missing_ok=True)
         self._file.write_bytes(copy.read_bytes())
 
@@ -176,7 +174,7 @@ class World:
         return [page["operation"] for page in pages if page.get("charge") is not None]
 
 
-class House:
+class App:
     """A process of the service, and the merchant's live mode in it."""
 
     def __init__(self, world: World, ports: Ports) -> None:

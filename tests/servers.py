@@ -77,15 +77,15 @@ def empty(url: str, tables: Iterable[str]) -> None:
     _run(_execute(url, ";".join(f"DELETE FROM {name}" for name in tables)))
 
 
-def house_url(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:
-    """The URL of a database for a house, at head and empty: in memory, a file of its own, or the one of this process on
+def service_url(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:
+    """The URL of a database for an app, at head and empty: in memory, a file of its own, or the one of this process on
     the server. Nothing is migrated for it, which takes longer than most tests. Not from within an event loop."""
     if kind == "postgres":
         shared: str = request.getfixturevalue("migrated_database")
         empty(shared, metadata().tables)
         return shared
     if kind == "sqlite":
-        path = folder / "house.db"
+        path = folder / "app.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         return f"sqlite:///{path}"
     return "memory://"

@@ -23,8 +23,8 @@ from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import Senders, SignedTransfer, TransferState
 from cambist.ports.storage import Unit
 from cambist.ports.vault import Vault
-from tests.exchange_house import open_exchange_house
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
+from tests.exchange_app import open_exchange_app
 from tests.invariants import noted
 from tests.payout_kit import OTHER_WALLET, WALLET, WatchedSender, open_payouts
 
@@ -100,15 +100,15 @@ class Subject:
     """One subject of a kind, with the wallet that sends it and a record of the wallet's calls. Only the test runs the
     engine."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
-        wired = house.ports.senders
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
+        wired = app.ports.senders
         sender = wired.of_mode("test")
         inner = sender.inner if isinstance(sender, WatchedSender) else sender
         assert isinstance(inner, SimulatedSender)
         self.wallet = WatchedSender(inner)
         senders = Senders(senders={**wired.senders, inner.name: self.wallet}, modes=wired.modes)
-        self.ports = msgspec.structs.replace(house.ports, senders=senders)
+        self.ports = msgspec.structs.replace(app.ports, senders=senders)
         self.row: SignedTransfers[Any] = GIFTS
         self.id = ""
 
@@ -144,7 +144,7 @@ class Subject:
             pause = await self.run(ports)
             if pause is None:
                 return
-            await self.house.clock.advance(pause)
+            await self.app.clock.advance(pause)
         raise AssertionError("it never ends")
 
     async def on_chain(self, state: TransferState) -> None:
@@ -189,10 +189,10 @@ async def open_subject(kind: str) -> AsyncIterator[Subject]:
         if kind == "payout":
             payouts = await stack.enter_async_context(open_payouts())
             made: Withdrawal = await payouts.made()
-            yield Subject(payouts.house).is_of(PAYOUTS, made.id)
+            yield Subject(payouts.app).is_of(PAYOUTS, made.id)
         elif kind == "gift":
-            house = await stack.enter_async_context(open_test_house(receiver=False))
-            subject = Subject(house).is_of(GIFTS, "gift_1")
+            app = await stack.enter_async_context(open_test_app(receiver=False))
+            subject = Subject(app).is_of(GIFTS, "gift_1")
             gift = msgspec.json.encode(Gift(sender=subject.wallet.name))
             async with subject.ports.storage.unit() as unit:
                 now = subject.ports.clock.now()
@@ -200,17 +200,17 @@ async def open_subject(kind: str) -> AsyncIterator[Subject]:
                 await unit.commit()
             yield subject
         else:
-            exchanges = await stack.enter_async_context(open_exchange_house(receiver=False))
+            exchanges = await stack.enter_async_context(open_exchange_app(receiver=False))
             if kind == "exchange":
                 bought: Exchange = await exchanges.bought()
                 await exchanges.pay(bought.id)
-                await exchanges.house.clock.advance(300)
+                await exchanges.app.clock.advance(300)
                 await begin_sending(exchanges.ports, await exchanges.exchange(bought.id))
-                yield Subject(exchanges.house).is_of(SENT, bought.id)
+                yield Subject(exchanges.app).is_of(SENT, bought.id)
             else:
                 late = await exchanges.made()
                 await exchanges.cancel(late.id)
                 await exchanges.send(late.id, "7")
                 await exchanges.look(late.id)
                 [planned] = await return_money(exchanges.ports, late.id, OTHER_WALLET)
-                yield Subject(exchanges.house).is_of(USDT_RETURNS, planned.id)
+                yield Subject(exchanges.app).is_of(USDT_RETURNS, planned.id)

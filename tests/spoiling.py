@@ -1,4 +1,4 @@
-"""Houses on databases into which tests write past the program: rows that nobody can read."""
+"""Apps on databases into which tests write past the program: rows that nobody can read."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -14,12 +14,12 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.app_pool import lent_app
-from tests.houses import WEBHOOK_SECRET
+from tests.apps import WEBHOOK_SECRET
 from tests.quiesce import at_rest
 
 
@@ -50,7 +50,7 @@ def address(name: str) -> str:
 
 
 class Spoilable:
-    """A house with several merchants, and a way to write past it."""
+    """An app with several merchants, and a way to write past it."""
 
     def __init__(self, url: str, ports: Ports, clock: VirtualClock, client: httpx.AsyncClient, street: Street) -> None:
         self.url = url
@@ -109,14 +109,14 @@ class Spoilable:
 async def open_spoilable(
     url: str, folder: Path, *names: str, clock: VirtualClock | None = None
 ) -> AsyncIterator[Spoilable]:
-    """A house on this database, with merchants of these names; one beside another has its `clock`."""
+    """An app on this database, with merchants of these names; one beside another has its `clock`."""
     clock, street = clock or VirtualClock(settle=at_rest), Street()
     settings = Settings(database_url=url, base_url="https://pay.example", data_dir=folder, allow_live_simulators=True)
-    async with open_house(settings, clock=clock, ids=SeededIds(), notifier=street) as house:
-        with lent_app(house.ports) as face:
+    async with open_app(settings, clock=clock, ids=SeededIds(), notifier=street) as app:
+        with lent_app(app.ports) as face:
             transport = httpx.ASGITransport(face, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-                opened = Spoilable(url, house.ports, clock, client, street)
+                opened = Spoilable(url, app.ports, clock, client, street)
                 for name in names:
                     await opened.merchant(name)
                 yield opened

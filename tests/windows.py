@@ -8,7 +8,7 @@ import msgspec
 
 from cambist.core.domain.payments.payments import Opening, Payment
 from cambist.core.usecases.sealed import pay_tag
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.planting import beneath
 
 
@@ -35,36 +35,36 @@ class Page(HTMLParser):
         return self.all("main")[0]
 
 
-async def store(house: TestHouse, payment_id: str, **changes: Any) -> None:
+async def store(app: TestApp, payment_id: str, **changes: Any) -> None:
     """Change a stored payment as no request could, and tag where it is paid."""
-    house.made_up = True
-    async with beneath(house.ports).unit() as unit:
+    app.made_up = True
+    async with beneath(app.ports).unit() as unit:
         payment = await unit[Payment].get(payment_id)
         assert payment is not None
         changed = msgspec.structs.replace(payment, **changes)
-        unit[Payment].save(msgspec.structs.replace(changed, pay_tag=pay_tag(house.ports.vault, changed)))
+        unit[Payment].save(msgspec.structs.replace(changed, pay_tag=pay_tag(app.ports.vault, changed)))
         await unit.commit()
 
 
-async def page_of(house: TestHouse, payment: dict[str, Any] | str, query: str = "", **headers: str) -> httpx.Response:
+async def page_of(app: TestApp, payment: dict[str, Any] | str, query: str = "", **headers: str) -> httpx.Response:
     payment_id = payment if isinstance(payment, str) else payment["id"]
-    return await house.http.get(f"/p/{payment_id}{query}", headers=headers)
+    return await app.http.get(f"/p/{payment_id}{query}", headers=headers)
 
 
-async def with_face(house: TestHouse, face: str) -> dict[str, Any]:
+async def with_face(app: TestApp, face: str) -> dict[str, Any]:
     """Create a payment whose page shows this face, by real payment events where possible."""
-    payment = await house.created({"amount_rub": "1234.56", "description": "Order 7"})
+    payment = await app.created({"amount_rub": "1234.56", "description": "Order 7"})
     outcomes = {"paid": "paid", "failed": "failed", "cancelled": "cancelled", "processing": "processing"}
     if face in outcomes:
-        await house.simulate(payment["id"], outcome=outcomes[face])
+        await app.simulate(payment["id"], outcome=outcomes[face])
     elif face == "review":
-        await house.simulate(payment["id"], outcome="amount_mismatch", actual_amount_rub="1000.00")
+        await app.simulate(payment["id"], outcome="amount_mismatch", actual_amount_rub="1000.00")
     elif face == "expired":
-        await house.work(15 * 60)
+        await app.work(15 * 60)
     elif face == "checking":
-        await house.clock.advance(15 * 60)
+        await app.clock.advance(15 * 60)
     elif face == "preparing":
-        await store(house, payment["id"], qr_payload=None, bank_link=None, bank_reference=None, opening=Opening.ASKING)
+        await store(app, payment["id"], qr_payload=None, bank_link=None, bank_reference=None, opening=Opening.ASKING)
     return payment
 
 

@@ -18,7 +18,7 @@ from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
 from .groups import group
 from .output import Answer, fields, shown, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 from .views import account_document, key_document, keys_table
 
 _SECRET_BYTES = 32
@@ -40,7 +40,7 @@ def account() -> None:
 @answering
 def endpoints(account_id: str) -> Answer:
     """List the account's webhook endpoints and their state: its own in each mode, and further ones."""
-    found = in_house(lambda ports: list_all_endpoints(ports, account_id))
+    found = run_in_app(lambda ports: list_all_endpoints(ports, account_id))
     titles = ("endpoint", "mode", "url", "state", "breaker", "held", "pending", "failed", "event_types")
     rows = [
         (
@@ -66,7 +66,7 @@ def endpoints(account_id: str) -> Answer:
 @reasoned
 def endpoint(endpoint_id: str, *, enabled: bool) -> Answer:
     """Switch a further webhook endpoint off or on."""
-    found = in_house(lambda ports: switch_endpoint(on(ports, endpoint_id), endpoint_id, enabled=enabled))
+    found = run_in_app(lambda ports: switch_endpoint(on(ports, endpoint_id), endpoint_id, enabled=enabled))
     document = {"endpoint": found.id, "state": "on" if found.enabled else "off"}
     return Answer(document=document, text=fields(document))
 
@@ -77,7 +77,7 @@ def endpoint(endpoint_id: str, *, enabled: bool) -> Answer:
 @answering
 def create(name: str, *, as_env: bool) -> Answer:
     """Create an account. It takes payments at once; the secrets are shown only once."""
-    made = in_house(lambda ports: usecases.create_account(ports, name))
+    made = run_in_app(lambda ports: usecases.create_account(ports, name))
     if as_env:
         return Answer(document=made, text=_as_env(made))
     pairs = {"live": made.live, "test": made.test}
@@ -107,7 +107,7 @@ def _as_env(made: usecases.NewAccount) -> str:
 @answering
 def list_all() -> Answer:
     """List all accounts, oldest first."""
-    documents = [account_document(each) for each in in_house(usecases.list_accounts)]
+    documents = [account_document(each) for each in run_in_app(usecases.list_accounts)]
     rows = [(each["account_id"], each["name"], each["created_at"]) for each in documents]
     return Answer(document={"data": documents}, text=table(("account", "name", "created"), rows))
 
@@ -117,7 +117,7 @@ def list_all() -> Answer:
 @answering
 def show(account_id: str) -> Answer:
     """Show an account with its settings and keys."""
-    view = in_house(lambda ports: usecases.get_account(ports, account_id))
+    view = run_in_app(lambda ports: usecases.get_account(ports, account_id))
     keys = [key_document(key, view.uses.get(key.id)) for key in view.keys]
     document = account_document(view.account) | {"keys": keys}
     return Answer(document=document, text=f"{_text(document)}\n\n{keys_table(keys)}")
@@ -131,7 +131,7 @@ def show(account_id: str) -> Answer:
 def headers(account_id: str, *, clear: bool) -> Answer:
     """Set the static headers of the account's own webhook endpoint, read as lines `Name: value` from standard input."""
     wanted = {} if clear else _header_lines(sys.stdin.read(_LONGEST_HEADERS))
-    after = in_house(lambda ports: set_own_headers(ports, account_id, wanted))
+    after = run_in_app(lambda ports: set_own_headers(ports, account_id, wanted))
     names = list(after.webhook_header_names or ())
     return Answer(document={"account_id": after.id, "header_names": names}, text=fields({"headers": ", ".join(names)}))
 
@@ -191,7 +191,7 @@ def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret:
         before = (await usecases.get_account(ports, account_id)).account
         return before, await usecases.set_settings(ports, account_id, texts)
 
-    before, after = in_house(change)
+    before, after = run_in_app(change)
     warning = plain_http_warning(after.settings) if "webhook_url" in texts else None
     if warning is not None:
         click.echo(f"warning: {warning}", err=True)

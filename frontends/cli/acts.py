@@ -10,7 +10,7 @@ from ...core.usecases.operators import pending_acts as usecases
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, loaded_settings, reasoned
+from .session import answering, loaded_settings, reasoned, run_in_app
 from .views import act_document, act_text
 
 _KEPT = "Keep the secrets: they cannot be shown again."
@@ -31,7 +31,7 @@ def list_(*, is_all: bool) -> Answer:
         found = await usecases.list_acts(ports, waiting=not is_all)
         return [act_document(each, ports.clock.now()) for each in found]
 
-    rows = in_house(work)
+    rows = run_in_app(work)
     titles = ("created_at", "status", "operator", "act", "object_id", "decided_by", "expires_at", "act_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -59,7 +59,7 @@ def confirm(act_id: str) -> Answer:
         done = await usecases.confirm_act(ports, act_id, open_beside(settings))
         return act_document(done.act, ports.clock.now()), done.secrets
 
-    document, secrets = in_house(work)
+    document, secrets = run_in_app(work)
     shown = f"{act_text(document)}\n\n{fields(dict(secrets))}\n\n{_KEPT}" if secrets else act_text(document)
     return Answer(document={**document, **({"secrets": dict(secrets)} if secrets else {})}, text=shown)
 
@@ -78,5 +78,5 @@ def _answer(do: Callable[[Ports, str], Awaitable[PendingAct]], act_id: str) -> A
     async def work(ports: Ports) -> dict[str, Any]:
         return act_document(await do(ports, act_id), ports.clock.now())
 
-    document = in_house(work)
+    document = run_in_app(work)
     return Answer(document=document, text=act_text(document))

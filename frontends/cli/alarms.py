@@ -10,7 +10,7 @@ from ...core.usecases.alarms.channels import ShownChannel, ShownTrouble
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, complain, give, table
-from .session import REFUSED, answering, guarded, in_house
+from .session import REFUSED, answering, guarded, run_in_app
 
 
 @group()
@@ -47,7 +47,7 @@ def list_all() -> Answer:
     async def work(ports: Ports) -> tuple[list[ShownTrouble], list[ShownChannel]]:
         return await usecases.list_troubles(ports), await usecases.list_channels(ports)
 
-    troubles, channels = in_house(work)
+    troubles, channels = run_in_app(work)
     document = {
         "troubles": [_trouble_document(each) for each in troubles],
         "channels": [_channel_document(each) for each in channels],
@@ -68,7 +68,7 @@ def _listed(rows: list[dict[str, Any]], none: str) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def send_test(*, channel: str | None, as_json: bool) -> None:
     """Send a test message by every channel. Exit 1 when a channel fails, or when none is set."""
-    said = guarded(lambda: in_house(lambda ports: usecases.try_channels(ports, channel)), as_json=as_json)
+    said = guarded(lambda: run_in_app(lambda ports: usecases.try_channels(ports, channel)), as_json=as_json)
     if not said:
         complain("NOT_CONFIGURED", [_NO_CHANNEL], as_json=as_json)
         raise click.exceptions.Exit(REFUSED)

@@ -9,7 +9,7 @@ import msgspec
 from ...core.domain.days import iso
 from ...core.usecases.installation.backups import note_backup
 from .output import Answer, fields, give
-from .session import REFUSED, guarded, in_house, loaded_settings
+from .session import REFUSED, guarded, loaded_settings, run_in_app
 
 
 @click.command()
@@ -47,5 +47,5 @@ def backup(*, path: Path | None, note: bool, as_json: bool) -> None:
 
 
 def _noted() -> Answer:
-    at = in_house(lambda ports: note_backup(ports, ports.clock.now()))
+    at = run_in_app(lambda ports: note_backup(ports, ports.clock.now()))
     return Answer(document={"backed_up_at": iso(at)}, text=fields({"backed up at": iso(at)}))

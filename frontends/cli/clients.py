@@ -12,7 +12,7 @@ from ...core.usecases.kyc.clients import every_client, set_blocked
 from ...core.usecases.operators.client_forgetting import forget_client, remains
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -27,7 +27,7 @@ def client() -> None:
 def list_(account_id: str, mode: str | None) -> Answer:
     """List an account's clients, newest first; at most 1000."""
     wanted = None if mode is None else Mode(mode)
-    rows = [_document(each) for each in in_house(lambda ports: every_client(ports, account_id, wanted))]
+    rows = [_document(each) for each in run_in_app(lambda ports: every_client(ports, account_id, wanted))]
     titles = ("created_at", "kyc_status", "kyc_verified_at", "client_ref", "mode", "client_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -38,7 +38,7 @@ def list_(account_id: str, mode: str | None) -> Answer:
 @reasoned
 def block(client_id: str) -> Answer:
     """Block a client: no payments that require KYC, and no exchanges."""
-    return _answer(in_house(lambda ports: set_blocked(ports, client_id, True)))
+    return _answer(run_in_app(lambda ports: set_blocked(ports, client_id, True)))
 
 
 @client.command("unblock")
@@ -47,7 +47,7 @@ def block(client_id: str) -> Answer:
 @reasoned
 def unblock(client_id: str) -> Answer:
     """Unblock a client; the verification stays as it was."""
-    return _answer(in_house(lambda ports: set_blocked(ports, client_id, False)))
+    return _answer(run_in_app(lambda ports: set_blocked(ports, client_id, False)))
 
 
 @client.command("forget")
@@ -59,7 +59,7 @@ def forget(client_id: str, *, yes: bool) -> Answer:
     """Delete a client's personal data for good: phone, documents, events. Exchanges and payments stay."""
     if not yes:
         click.confirm("This cannot be undone. Forget the client?", abort=True, err=True)
-    done = in_house(lambda ports: forget_client(ports, client_id))
+    done = run_in_app(lambda ports: forget_client(ports, client_id))
     document = msgspec.structs.asdict(done) | {"checks": list(done.checks)}
     said = fields({**document, "checks": ", ".join(done.checks) or None})
     return Answer(document=document, text=f"{said}\n{remains(done)}")

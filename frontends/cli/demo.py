@@ -63,7 +63,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 async def _demo(settings: Settings, listener: socket.socket, *, keep: bool) -> None:
     async with running(settings, listener) as service, _receiver() as receiver:
-        ports = service.house.ports
+        ports = service.app.ports
         merchant = await create_account(ports, "Demo merchant")
         wish = {"webhook_url": receiver.url, "webhook_secret": receiver.secret(ports)}
         await set_settings(ports, merchant.account_id, wish)
@@ -119,9 +119,9 @@ class _Receiver:
 @asynccontextmanager
 async def _receiver() -> AsyncIterator[_Receiver]:
     receiver = _Receiver()
-    app = web.Application()
-    app.router.add_post("/webhooks", receiver.take)
-    runner = web.AppRunner(app, access_log=None)
+    receivers = web.Application()
+    receivers.router.add_post("/webhooks", receiver.take)
+    runner = web.AppRunner(receivers, access_log=None)
     await runner.setup()
     with contextlib.closing(listen("127.0.0.1", 0)) as listener:
         receiver.url = f"http://127.0.0.1:{listener.getsockname()[1]}/webhooks"
@@ -133,8 +133,8 @@ async def _receiver() -> AsyncIterator[_Receiver]:
 
 
 async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> None:
-    base = service.house.settings.base_url
-    ids = service.house.ports.ids
+    base = service.app.settings.base_url
+    ids = service.app.ports.ids
     pair = {"X-Api-Key": merchant.test.api_key, "X-Api-Secret": merchant.test.api_secret}
     _step("1", f"The service runs at {base}; it has one merchant, with live and test keys.")
     click.echo("   All banks, chains and rates here are simulators, in live mode too: no real money moves.")
@@ -222,7 +222,7 @@ async def _expect(answer: aiohttp.ClientResponse, status: int) -> dict[str, Any]
 
 
 def _say_how_to_go_on(service: Running, merchant: NewAccount, sign_in: str) -> None:
-    base = service.house.settings.base_url
+    base = service.app.settings.base_url
     click.echo(
         f"""
 The service stays up until Ctrl-C. Webhooks that arrive are printed below.

@@ -16,7 +16,7 @@ from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 _TITLES = ("created_at", "event_id", "type", "object_id", "delivery_status", "attempts", "last_answer", "account_id")
 
@@ -63,7 +63,9 @@ def list_events(
     """List events, newest first."""
     asked = EventQuery(type=event_type, object_id=object_id, delivery_status=status, since=since, until=until)
     of_mode = None if mode is None else Mode(mode)
-    found = in_house(lambda ports: usecases.find_events(ports, asked, account_id=account_id, mode=of_mode, limit=limit))
+    found = run_in_app(
+        lambda ports: usecases.find_events(ports, asked, account_id=account_id, mode=of_mode, limit=limit)
+    )
     documents = [_document(told) for told in found]
     rows = [[document[title] for title in _TITLES] for document in documents]
     return Answer(document={"data": documents}, text=table(_TITLES, rows))
@@ -100,12 +102,12 @@ def resend(
     if event_ids:
         if account_id or mode or asked != EventQuery():
             raise click.UsageError("name events, or a range, not both")
-        count = in_house(lambda ports: _resend_each(ports, event_ids, endpoint_id))
+        count = run_in_app(lambda ports: _resend_each(ports, event_ids, endpoint_id))
     else:
         if account_id is None or since is None or until is None:
             raise click.UsageError("name events, or --account, --from and --to")
         modes = list(Mode) if mode is None else [Mode(mode)]
-        count = in_house(lambda ports: _resend_range(ports, account_id, modes, asked, endpoint_id))
+        count = run_in_app(lambda ports: _resend_range(ports, account_id, modes, asked, endpoint_id))
     document = {"events": count}
     return Answer(document=document, text=fields({"events to be sent again": count}))
 

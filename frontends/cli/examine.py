@@ -15,7 +15,7 @@ from ...ports.faults import Fault
 from ...ports.vault import VaultError, VaultMisfit
 from .. import doctor as around
 from ..alarms import judge_alarms
-from ..compose import key_file, open_house
+from ..compose import key_file, open_app
 from ..notices import judge_notices
 from ..settings import SettingsError
 from ..simulators import judge_simulators
@@ -98,12 +98,12 @@ async def _checks(examined: around.Examined, limit: float, *, full: bool) -> Asy
 
 async def _checks_inside(examined: around.Examined, limit: float, *, full: bool) -> AsyncIterator[Told]:
     """Run the checks that need an open app."""
-    house = open_house(examined.settings, patient=True)
-    opening = asyncio.ensure_future(house.__aenter__())
-    finding = await _bounded("house", _opened(opening), limit)
+    app = open_app(examined.settings, patient=True)
+    opening = asyncio.ensure_future(app.__aenter__())
+    finding = await _bounded("app", _opened(opening), limit)
     if finding.level is Level.FAILED:
         misfits = opening.done() and not opening.cancelled() and isinstance(opening.exception(), VaultMisfit)
-        yield "vault" if misfits else "house", finding
+        yield "vault" if misfits else "app", finding
         return
     opened = opening.result()
     ports = opened.ports
@@ -117,17 +117,17 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
         yield _NOTICES, await _bounded(_NOTICES, judge_notices(ports), limit)
         yield _ALARMS, await _bounded(_ALARMS, judge_alarms(ports), limit)
     finally:
-        await _bounded("house", _closed(house.__aexit__(None, None, None)), limit)
+        await _bounded("app", _closed(app.__aexit__(None, None, None)), limit)
 
 
 async def _opened(opening: Awaitable[Any]) -> Finding:
     await opening
-    return ok("the house is open")
+    return ok("the app is open")
 
 
 async def _closed(closing: Awaitable[Any]) -> Finding:
     await closing
-    return ok("the house is closed")
+    return ok("the app is closed")
 
 
 _DAMAGED = "the file is damaged: `cambist doctor --full` names the places; restore the last sound backup"

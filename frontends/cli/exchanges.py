@@ -15,7 +15,7 @@ from ...core.usecases.exchanges import exchanges as usecases
 from ...core.usecases.exchanges import returns as exchange_return
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, run_in_app
 
 _MODES = click.Choice([mode.value for mode in Mode])
 _DIRECTIONS = click.Choice([direction.value for direction in Direction])
@@ -32,7 +32,7 @@ def exchange() -> None:
 @answering
 def list_(account_id: str, mode: str | None) -> Answer:
     """List the exchanges of an account, newest first; at most 1000."""
-    found = in_house(lambda ports: usecases.every_exchange(ports, account_id, None if mode is None else Mode(mode)))
+    found = run_in_app(lambda ports: usecases.every_exchange(ports, account_id, None if mode is None else Mode(mode)))
     rows = [_document(each) for each in found]
     titles = ("created_at", "direction", "status", "amount_usdt", "amount_rub", "mode", "exchange_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -48,7 +48,7 @@ def list_(account_id: str, mode: str | None) -> Answer:
 def create_rub_usdt(account_id: str, mode: str, amount_rub: str, client_phone: str, address: str) -> Answer:
     """Create an exchange of RUB to USDT on a merchant's request. The client pays with the printed `invoice`."""
     return _answer(
-        in_house(
+        run_in_app(
             lambda ports: creation.create_rub_usdt(
                 ports, account_id, Mode(mode), amount_rub=amount_rub, client_phone=client_phone, address=address
             )
@@ -61,7 +61,7 @@ def create_rub_usdt(account_id: str, mode: str, amount_rub: str, client_phone: s
 @answering
 def cancel(exchange_id: str) -> Answer:
     """Cancel an exchange before its client has sent anything."""
-    return _answer(in_house(lambda ports: usecases.cancel_any_exchange(ports, exchange_id)))
+    return _answer(run_in_app(lambda ports: usecases.cancel_any_exchange(ports, exchange_id)))
 
 
 @exchange.command("show")
@@ -69,7 +69,7 @@ def cancel(exchange_id: str) -> Answer:
 @answering
 def show(exchange_id: str) -> Answer:
     """Show an exchange and all transfers received for it."""
-    found, came = in_house(lambda ports: exchange_return.exchange_money(ports, exchange_id))
+    found, came = run_in_app(lambda ports: exchange_return.exchange_money(ports, exchange_id))
     document = _document(found)
     rows = [_transfer(each) for each in came]
     text = fields(document) + ("\n\n" + _table(rows) if rows else "")
@@ -81,7 +81,7 @@ def show(exchange_id: str) -> Answer:
 @answering
 def suspense(account_id: str | None) -> Answer:
     """List unapplied transfers of exchanges, oldest first; at most 1000."""
-    found = in_house(lambda ports: exchange_return.list_suspended(ports, account_id))
+    found = run_in_app(lambda ports: exchange_return.list_suspended(ports, account_id))
     rows = [_transfer(each) for each in found]
     return Answer(document={"data": rows}, text=_table(rows))
 
@@ -92,7 +92,7 @@ def suspense(account_id: str | None) -> Answer:
 @answering
 def return_(object_id: str, address: str | None) -> Answer:
     """Return the unapplied money of a finished exchange, or one transfer; the service sends it."""
-    found = in_house(lambda ports: exchange_return.return_money(ports, object_id, address))
+    found = run_in_app(lambda ports: exchange_return.return_money(ports, object_id, address))
     rows = [_transfer(each) for each in found]
     return Answer(document={"data": rows}, text=_table(rows))
 
@@ -114,7 +114,7 @@ def enable(direction: str) -> Answer:
 
 
 def _switched(direction: str, *, is_on: bool) -> Answer:
-    done = in_house(lambda ports: usecases.set_direction(ports, Direction(direction), is_on=is_on))
+    done = run_in_app(lambda ports: usecases.set_direction(ports, Direction(direction), is_on=is_on))
     document = {"direction": done.id, "enabled": done.is_on, "since": iso(done.since)}
     return Answer(document=document, text=fields(document))
 

@@ -15,7 +15,7 @@ from ...ports.bundle import Ports
 from ...ports.members import MemberBank
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house
+from .session import answering, run_in_app
 
 
 @group()
@@ -45,7 +45,7 @@ def list_all(mode: str | None) -> Answer:
         modes = [*Mode] if mode is None else [Mode(mode)]
         return [shown for each in modes for shown in await usecases.list_gateways(ports, each)]
 
-    rows = [gateway_document(shown) for shown in in_house(work)]
+    rows = [gateway_document(shown) for shown in run_in_app(work)]
     titles = ("gateway_id", "mode", "payment_method", "status", "reason", "since")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -64,7 +64,7 @@ def list_banks(gateway_id: str) -> Answer:
         found = await members_of(ports, ports.banks.named(gateway_id))
         return None if found is None else found.banks
 
-    banks = in_house(work)
+    banks = run_in_app(work)
     titles = ("id", "name", "bic")
     rows = [{title: getattr(bank, title) for title in titles} for bank in banks or ()]
     text = table(titles, [[row[title] for title in titles] for row in rows])
@@ -88,6 +88,6 @@ def set_status(gateway_id: str, status: str, reason: str | None) -> Answer:
     """
     why = None if reason is None else usecases.read_reason(reason)
     document = gateway_document(
-        in_house(lambda ports: usecases.set_gateway(ports, gateway_id, usecases.read_status(status), why))
+        run_in_app(lambda ports: usecases.set_gateway(ports, gateway_id, usecases.read_status(status), why))
     )
     return Answer(document=document, text=fields(document))

@@ -13,7 +13,7 @@ from ...core.usecases.installation.comparison import Comparison, Decisions, comp
 from ...core.usecases.installation.resume import resume_compared
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
-from .session import answering, in_house, loaded_settings, reasoned
+from .session import answering, loaded_settings, reasoned, run_in_app
 
 
 def _document(installation: Installation) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def hold() -> Answer:
         holding.require_readable(installation)
         return installation
 
-    document = {**_document(in_house(work)), "held": True}
+    document = {**_document(run_in_app(work)), "held": True}
     return Answer(document=document, text=fields(document))
 
 
@@ -138,5 +138,5 @@ def resume(dry_run: bool, yes: bool, assign: tuple[str, ...], not_ours: tuple[st
         await resume_compared(ports, found, open_beside(settings))
         return {**shown, "held": False}
 
-    document = in_house(work)
+    document = run_in_app(work)
     return Answer(document=document, text=f"held  {str(document['held']).lower()}")

@@ -15,7 +15,7 @@ from ...core.usecases.accounts import keys as usecases
 from .arguments import Duration
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 from .views import key_document, keys_table
 
 _MODE = click.option("--mode", type=click.Choice([mode.value for mode in Mode]), required=True)
@@ -47,7 +47,7 @@ def _terms(command: Callable[..., None]) -> Callable[..., None]:
 @answering
 def list_all(account_id: str) -> Answer:
     """List the keys of an account with their rights, last use and end."""
-    view = in_house(lambda ports: of_accounts.get_account(ports, account_id))
+    view = run_in_app(lambda ports: of_accounts.get_account(ports, account_id))
     documents = [key_document(each, view.uses.get(each.id)) for each in view.keys]
     return Answer(document={"data": documents}, text=keys_table(documents))
 
@@ -61,7 +61,7 @@ def list_all(account_id: str) -> Answer:
 @reasoned
 def create(account_id: str, mode: str, name: str, rights: tuple[str, ...], addresses: tuple[str, ...]) -> Answer:
     """Create a further key pair with fewer rights. The secret is shown only once."""
-    made = in_house(
+    made = run_in_app(
         lambda ports: usecases.create_key(
             ports, account_id, Mode(mode), name, rights=rights or None, addresses=addresses or None
         )
@@ -86,7 +86,7 @@ def set_terms(
         raise click.UsageError("give --right or --all-rights, and --address or --any-address, not both")
     if not (rights or addresses or all_rights or any_address):
         raise click.UsageError("name what to change")
-    changed = in_house(
+    changed = run_in_app(
         lambda ports: usecases.set_key(
             ports,
             api_key,
@@ -104,7 +104,7 @@ def set_terms(
 @reasoned
 def end(api_key: str, overlap: timedelta | None) -> Answer:
     """End a key that was made by `key create`. The mode's own key can only be rotated."""
-    return _shown(in_house(lambda ports: usecases.end_key(ports, api_key, overlap)))
+    return _shown(run_in_app(lambda ports: usecases.end_key(ports, api_key, overlap)))
 
 
 @key.command("rotate")
@@ -116,7 +116,7 @@ def end(api_key: str, overlap: timedelta | None) -> Answer:
 @reasoned
 def rotate(account_id: str, mode: str, name: str | None, overlap: timedelta | None) -> Answer:
     """Create a new key pair with the rights of the old one. The secret is shown only once."""
-    made = in_house(lambda ports: usecases.rotate_key(ports, account_id, Mode(mode), overlap, name=name))
+    made = run_in_app(lambda ports: usecases.rotate_key(ports, account_id, Mode(mode), overlap, name=name))
     replaced = [{"api_key": old.api_key, "ends_at": iso(old.ends_at)} for old in made.replaced]
     head = fields({"mode": mode, **_pair(made)})
     ended = table(("replaced", "ends"), [(old["api_key"], old["ends_at"]) for old in replaced])

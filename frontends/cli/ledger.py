@@ -13,7 +13,7 @@ from ...core.usecases.ledger.chain_check import BadEntry
 from ...core.usecases.ledger.check import LedgerReport, verify_ledger
 from .groups import group
 from .output import Answer, fields, give, shown, table
-from .session import REFUSED, answering, guarded, in_house, reasoned
+from .session import REFUSED, answering, guarded, reasoned, run_in_app
 
 _LONGEST = 64 * 1024 * 1024
 """Largest size of a file with heads, in bytes: a log of many years."""
@@ -72,7 +72,7 @@ def verify(*, heads: Sequence[Head] | None, as_json: bool) -> None:
     rewritten or replaced, even by a person who has the database and the vault's keys.
     """
     report = guarded(
-        lambda: in_house(lambda ports: verify_ledger(ports, progress=_progress, against=heads or ())),
+        lambda: run_in_app(lambda ports: verify_ledger(ports, progress=_progress, against=heads or ())),
         as_json=as_json,
     )
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
@@ -88,7 +88,7 @@ def head() -> Answer:
     `cambist ledger verify --from` compares the chains with it later. This command does not check the entries; `verify`
     checks them and prints the head too.
     """
-    line = in_house(present_head)
+    line = run_in_app(present_head)
     return Answer(document={"head": line}, text=line)
 
 
@@ -107,7 +107,7 @@ def adopt(*, anyway: bool, yes: bool) -> Answer:
     """
     if not yes:
         click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)
-    done = in_house(lambda ports: take_over(ports, anyway=anyway, progress=_progress))
+    done = run_in_app(lambda ports: take_over(ports, anyway=anyway, progress=_progress))
     document = {"adopted": done.chains, "entries": done.entries, "acts": done.acts, "wallets": dict(done.wallets)}
     if not done.chains:
         return Answer(document=document, text="every chain bears its tag already")

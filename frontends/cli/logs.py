@@ -57,10 +57,10 @@ def tail(account_id: str, mode: str, since: timedelta, *, failed: bool, no_follo
             await ports.clock.sleep(_PAUSE)
 
     async def inside() -> None:
-        from ..compose import open_house
+        from ..compose import open_app
 
-        async with open_house(loaded_settings().settings, patient=True) as house:
-            await follow(house.ports)
+        async with open_app(loaded_settings().settings, patient=True) as app:
+            await follow(app.ports)
 
     guarded(lambda: asyncio.run(inside()), as_json=as_json)
 

@@ -12,7 +12,7 @@ from ...core.usecases.ledger.conversions import Conversion, conversions_of
 from ...core.usecases.ledger.movements import MovementFilter, every_movement_of, movements_of
 from ...ports.bundle import Ports
 from .output import Answer, CsvText, csv_option, table
-from .session import answering, in_house
+from .session import answering, run_in_app
 
 MOST = 1000
 """Largest number of movements shown."""
@@ -53,8 +53,8 @@ def movements(
         return text
 
     if as_csv:
-        return in_house(written).answer()
-    rows = in_house(listed)
+        return run_in_app(written).answer()
+    rows = run_in_app(listed)
     return Answer(document={"data": rows}, text=table(_TITLES, [[row[title] for title in _TITLES] for row in rows]))
 
 

@@ -14,7 +14,7 @@ from ..plugins import KINDS, named_by
 from ..settings import Settings
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 AFTER_A_START = "known after the first start"
 _TITLES = ("adapter", "address", "networks", "last_notice", "former_address_until")
@@ -51,7 +51,7 @@ def address_table(shown: Sequence[ShownAddress]) -> str:
 @answering
 def list_all() -> Answer:
     """List the address for each provider's notifications: enter it at the provider, and keep it secret."""
-    shown = in_house(list_addresses)
+    shown = run_in_app(list_addresses)
     return Answer(document={"data": [address_document(each) for each in shown]}, text=address_table(shown))
 
 
@@ -61,7 +61,7 @@ def list_all() -> Answer:
 @reasoned
 def rotate(adapter_id: str) -> Answer:
     """Create a new address for an adapter's notifications; the present one works for another 24 hours."""
-    document = address_document(in_house(lambda ports: rotate_address(ports, adapter_id)))
+    document = address_document(run_in_app(lambda ports: rotate_address(ports, adapter_id)))
     return Answer(document=document, text=fields(document))
 
 
@@ -95,7 +95,7 @@ def _is_there(settings: Settings) -> bool:
 
 
 async def _read(settings: Settings) -> list[ShownAddress]:
-    from ..compose import open_house
+    from ..compose import open_app
 
-    async with asyncio.timeout(_PATIENCE), open_house(settings, patient=True, recognising=False) as house:
-        return await list_addresses(house.ports)
+    async with asyncio.timeout(_PATIENCE), open_app(settings, patient=True, recognising=False) as app:
+        return await list_addresses(app.ports)

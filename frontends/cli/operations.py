@@ -8,7 +8,7 @@ from ...core.domain.days import iso
 from ...core.usecases.operators import unanswered as usecases
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -21,7 +21,7 @@ def operation() -> None:
 def list_() -> Answer:
     """List operations that are not sent again, because the bank might execute a repeat as a second one. Oldest
     first."""
-    rows = [_document(each) for each in in_house(usecases.list_unanswered)]
+    rows = [_document(each) for each in run_in_app(usecases.list_unanswered)]
     titles = ("forgotten_at", "operation", "of", "object_id", "account_id", "mode")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -37,7 +37,7 @@ def end(operation_id: str, outcome: str) -> Answer:
     The bank is queried once more, and its answer takes precedence. After `failed` the money is back where it was, and
     another operation can send it.
     """
-    document = _document(in_house(lambda ports: usecases.end_unanswered(ports, operation_id, outcome)))
+    document = _document(run_in_app(lambda ports: usecases.end_unanswered(ports, operation_id, outcome)))
     return Answer(document=document | {"outcome": outcome}, text=fields(document | {"outcome": outcome}))
 
 

@@ -9,7 +9,7 @@ from ...core.domain.operators.operators import Operator
 from ...core.usecases.operators import operators as usecases
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -23,7 +23,7 @@ def operator() -> None:
 @reasoned
 def create(name: str) -> Answer:
     """Create an operator with a personal key. The key is shown only once."""
-    made = in_house(lambda ports: usecases.create_operator(ports, name))
+    made = run_in_app(lambda ports: usecases.create_operator(ports, name))
     document = {**_document(made.operator), "operator_key": made.key.text}
     text = fields({"operator": name, "CAMBIST_OPERATOR_KEY": made.key.text})
     return Answer(document=document, text=f"{text}\n\nKeep the key: it cannot be shown again.")
@@ -35,7 +35,7 @@ def create(name: str) -> Answer:
 @reasoned
 def end(name: str) -> Answer:
     """End an operator's key at once. The name is never used again."""
-    document = _document(in_house(lambda ports: usecases.end_operator(ports, name)))
+    document = _document(run_in_app(lambda ports: usecases.end_operator(ports, name)))
     return Answer(document=document, text=fields(document))
 
 
@@ -43,7 +43,7 @@ def end(name: str) -> Answer:
 @answering
 def list_all() -> Answer:
     """List all operators, oldest first."""
-    documents = [_document(each) for each in in_house(usecases.list_operators)]
+    documents = [_document(each) for each in run_in_app(usecases.list_operators)]
     titles = ("name", "created_at", "ended_at")
     rows = [[row[title] for title in titles] for row in documents]
     return Answer(document={"data": documents}, text=table(titles, rows))

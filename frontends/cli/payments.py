@@ -19,7 +19,7 @@ from ...core.usecases.refunds.suspense_return import return_suspense
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -60,7 +60,7 @@ def list_all(
         caller = Caller(account=account, mode=Mode(mode), key_id="")
         return await list_payments(ports, caller, wanted, page, per_page)
 
-    found = in_house(read)
+    found = run_in_app(read)
     documents = [_whole(each) for each in found.records]
     titles = ("created_at", "id", "external_id", "status", "amount_rub")
     rows = [[each[title] for title in titles] for each in documents]
@@ -80,7 +80,7 @@ def show(payment_id: str) -> Answer:
             raise Refusal("PAYMENT_NOT_FOUND", "There is no payment of this id")
         return found
 
-    document = _whole(in_house(read))
+    document = _whole(run_in_app(read))
     return Answer(document=document, text=fields(document))
 
 
@@ -93,7 +93,7 @@ def show(payment_id: str) -> Answer:
 def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
     """End the review of an amount_mismatch: credit the received amount (paid), or return it (failed)."""
     came = None if amount is None else _rub(amount)
-    done = in_house(lambda ports: usecases.resolve_mismatch(ports, payment_id, outcome, amount=came))
+    done = run_in_app(lambda ports: usecases.resolve_mismatch(ports, payment_id, outcome, amount=came))
     document = _document(done)
     return Answer(document=document, text=fields(document))
 
@@ -103,7 +103,7 @@ def resolve(payment_id: str, outcome: str, amount: str | None) -> Answer:
 @answering
 def suspense(account_id: str | None) -> Answer:
     """List transfers that could not be applied to a payment, oldest first."""
-    rows = [_suspense(row) for row in in_house(lambda ports: usecases.list_suspense(ports, account_id))]
+    rows = [_suspense(row) for row in run_in_app(lambda ports: usecases.list_suspense(ports, account_id))]
     titles = ("received_at", "amount_rub", "reason", "payment_id", "account_id", "mode", "id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -114,7 +114,7 @@ def suspense(account_id: str | None) -> Answer:
 @reasoned
 def return_(suspense_id: str) -> Answer:
     """Return an unapplied transfer to its payer; the service sends it."""
-    document = _suspense(in_house(lambda ports: return_suspense(ports, suspense_id)))
+    document = _suspense(run_in_app(lambda ports: return_suspense(ports, suspense_id)))
     return Answer(document=document, text=fields(document))
 
 

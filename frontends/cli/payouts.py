@@ -14,7 +14,7 @@ from ...core.usecases.settlement.payout_items import PayoutItem, every_payout_it
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, CsvText, csv_option, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 MOST = 1000
 """Largest number of lines shown."""
@@ -58,7 +58,7 @@ def _answer(each: Withdrawal) -> Answer:
 def list_all(account_id: str | None, status: str | None) -> Answer:
     """List payouts, newest first; at most 1000."""
     wanted = None if status is None else WithdrawalStatus(status)
-    found = in_house(lambda ports: usecases.every_withdrawal(ports, account_id=account_id, status=wanted))
+    found = run_in_app(lambda ports: usecases.every_withdrawal(ports, account_id=account_id, status=wanted))
     rows = [payout_document(each) for each in found]
     titles = ("created_at", "status", "amount_usdt", "wallet_address", "account_id", "mode", "withdrawal_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -81,8 +81,8 @@ def items(withdrawal_id: str, *, as_csv: bool) -> Answer:
         return text
 
     if as_csv:
-        return in_house(written).answer()
-    rows = in_house(listed)
+        return run_in_app(written).answer()
+    rows = run_in_app(listed)
     titles = ("created_at", "kind", "amount_usdt", "object_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -113,7 +113,7 @@ def _item(each: PayoutItem, conversion: Conversion | None) -> dict[str, Any]:
 @answering
 def cancel(withdrawal_id: str, reason: str) -> Answer:
     """Cancel a payout that is still pending. Its amount is available again, and the next settlement pays it out."""
-    return _answer(in_house(lambda ports: usecases.cancel_withdrawal(ports, withdrawal_id, reason)))
+    return _answer(run_in_app(lambda ports: usecases.cancel_withdrawal(ports, withdrawal_id, reason)))
 
 
 @payout.command("accept")
@@ -126,7 +126,7 @@ def accept(withdrawal_id: str) -> Answer:
     Use it after a restore: the log names such a payout, and nothing is signed for it. Amount and address become those
     of the transfer, and the remainder is available; if the wallet sent more than was available, the merchant owes it.
     """
-    return _answer(in_house(lambda ports: usecases.accept_sent(ports, withdrawal_id)))
+    return _answer(run_in_app(lambda ports: usecases.accept_sent(ports, withdrawal_id)))
 
 
 @payout.command("retry")
@@ -138,7 +138,7 @@ def retry(withdrawal_id: str) -> Answer:
 
     A finished payout is refused: the amount of a failed one is available again, for `cambist payout now`.
     """
-    return _answer(in_house(lambda ports: usecases.hurry_withdrawal(ports, withdrawal_id)))
+    return _answer(run_in_app(lambda ports: usecases.hurry_withdrawal(ports, withdrawal_id)))
 
 
 @payout.command("now")
@@ -152,4 +152,4 @@ def now(account_id: str, mode: str) -> Answer:
     async def work(ports: Ports) -> Withdrawal:
         return await usecases.pay_out_now(ports, account_id, Mode(mode))
 
-    return _answer(in_house(work))
+    return _answer(run_in_app(work))

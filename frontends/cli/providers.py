@@ -13,7 +13,7 @@ from ...core.usecases.operators.provider_facts import ProviderFacts, provider_fa
 from ...core.usecases.operators.provider_trial import Trial, TrialNews, TrialStep, run_trial
 from .groups import group
 from .output import Answer, fields, give, shown
-from .session import REFUSED, guarded, in_house
+from .session import REFUSED, guarded, run_in_app
 
 
 @group()
@@ -59,7 +59,7 @@ def check(*, name: str | None, as_json: bool) -> None:
     no money. Exit 1 when a provider does not accept the credentials or does not answer, or when its clock differs from
     ours by more than 30 s.
     """
-    found = guarded(lambda: in_house(lambda ports: provider_facts(ports, name)), as_json=as_json)
+    found = guarded(lambda: run_in_app(lambda ports: provider_facts(ports, name)), as_json=as_json)
     documents = [_document(each) for each in found]
     give(Answer(document={"data": documents}, text="\n\n".join(map(_text, documents))), as_json=as_json)
     if not all(each.is_well for each in found):
@@ -98,7 +98,7 @@ def trial(*, name: str, amount: Rub, minutes: int, operation_id: str | None, yes
         operation = operation_id or f"{PAYMENT}{system_ids().uuid()}"
         tried = Trial(operation=operation, bank=name, amount=amount, lasts=timedelta(minutes=minutes))
         click.echo(f"trial {shown(operation)}: --operation with this id goes on after an interruption", err=True)
-        ended = in_house(lambda ports: run_trial(ports, tried, _tell))
+        ended = run_in_app(lambda ports: run_trial(ports, tried, _tell))
         document = {"operation": operation, "bank": name, "amount_rub": str(amount), "outcome": ended.value}
         give(Answer(document=document, text=fields(document)), as_json=as_json)
         return ended

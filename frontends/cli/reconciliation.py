@@ -20,7 +20,7 @@ from ...core.usecases.reconciliation.reconciliation import Compared
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, give, table
-from .session import REFUSED, answering, guarded, in_house, reasoned
+from .session import REFUSED, answering, guarded, reasoned, run_in_app
 
 DIFFERENT = 1
 NOT_COMPARED = 2
@@ -66,7 +66,7 @@ def reconcile(day: str | None, bank: str | None, *, as_json: bool) -> None:
     Exit 0: all agree; 1: there are differences; 2: a bank could not be compared, or none provides a list.
     """
     try:
-        told = guarded(lambda: in_house(lambda ports: _compared(ports, day, bank)), as_json=as_json)
+        told = guarded(lambda: run_in_app(lambda ports: _compared(ports, day, bank)), as_json=as_json)
     except click.exceptions.Exit as ended:
         raise click.exceptions.Exit(NOT_COMPARED if ended.exit_code == REFUSED else ended.exit_code) from None
     give(Answer(document=_document(told), text=_text(told)), as_json=as_json)
@@ -182,7 +182,7 @@ def difference() -> None:
 @answering
 def list_all() -> Answer:
     """List the open differences, oldest first; at most 1000."""
-    rows = in_house(found_ones.list_differences)
+    rows = run_in_app(found_ones.list_differences)
     documents = [difference_document(each) for each in rows]
     titles = ("difference_id", "day", "our_amount_rub", "their_amount_rub", "our_state", "their_state")
     text = table(titles, [[each[title] for title in titles] for each in documents])
@@ -196,5 +196,5 @@ def list_all() -> Answer:
 def settle(difference_id: str) -> Answer:
     """Close a difference that was settled with bank and merchant. It stays closed if it is found again unchanged; no
     money is moved."""
-    document = difference_document(in_house(lambda ports: found_ones.settle_difference(ports, difference_id)))
+    document = difference_document(run_in_app(lambda ports: found_ones.settle_difference(ports, difference_id)))
     return Answer(document=document, text=fields(document))

@@ -11,7 +11,7 @@ from ...core.usecases.refunds.contradictions import contradicted_refunds, settle
 from ...core.usecases.refunds.list import list_all_refunds
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -37,11 +37,11 @@ def list_(account_id: str | None, status: str | None, *, is_contradicted: bool) 
     if is_contradicted:
         found = [
             each
-            for each in reversed(in_house(contradicted_refunds))
+            for each in reversed(run_in_app(contradicted_refunds))
             if account_id in (None, each.account_id) and wanted in (None, each.status)
         ]
     else:
-        found = in_house(lambda ports: list_all_refunds(ports, account_id=account_id, status=wanted))
+        found = run_in_app(lambda ports: list_all_refunds(ports, account_id=account_id, status=wanted))
     rows = [_document(each) for each in found]
     titles = ("created_at", "amount_rub", "status", "pending_reason", "payment_id", "account_id", "mode", "refund_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -53,7 +53,7 @@ def list_(account_id: str | None, status: str | None, *, is_contradicted: bool) 
 @reasoned
 def approve(refund_id: str) -> Answer:
     """Send a pending refund to the bank; retry a refund that waits for money."""
-    return _answer(in_house(lambda ports: usecases.approve_refund(ports, refund_id)))
+    return _answer(run_in_app(lambda ports: usecases.approve_refund(ports, refund_id)))
 
 
 @refund.command("reject")
@@ -62,7 +62,7 @@ def approve(refund_id: str) -> Answer:
 @answering
 def reject(refund_id: str, reason: str) -> Answer:
     """Reject a pending refund. No money moves."""
-    return _answer(in_house(lambda ports: usecases.reject_refund(ports, refund_id, reason)))
+    return _answer(run_in_app(lambda ports: usecases.reject_refund(ports, refund_id, reason)))
 
 
 @refund.command("settled")
@@ -71,7 +71,7 @@ def reject(refund_id: str, reason: str) -> Answer:
 @answering
 def settled(refund_id: str, reason: str) -> Answer:  # noqa: ARG001 - the audit log reads the reason
     """Mark a contradicted refund as settled with bank and merchant. It moves no money."""
-    return _answer(in_house(lambda ports: settle_contradiction(ports, refund_id)))
+    return _answer(run_in_app(lambda ports: settle_contradiction(ports, refund_id)))
 
 
 @refund.command("create")
@@ -82,7 +82,7 @@ def settled(refund_id: str, reason: str) -> Answer:  # noqa: ARG001 - the audit 
 def create(payment_id: str, amount: str | None, reason: str | None) -> Answer:
     """Create a refund on behalf of the merchant."""
     return _answer(
-        in_house(lambda ports: usecases.create_refund_for(ports, payment_id, amount_rub=amount, reason=reason))
+        run_in_app(lambda ports: usecases.create_refund_for(ports, payment_id, amount_rub=amount, reason=reason))
     )
 
 

@@ -45,18 +45,18 @@ def loaded_settings(**flags: Any) -> Loaded:
     return loaded
 
 
-def in_house(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -> T:
+def run_in_app(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -> T:
     """Open the app, run the work there, and close it. Its writes are audited as the operator's action.
 
     `fitting`: refuse vault keys that do not match the database.
     """
     settings = loaded_settings().settings
     context = click.get_current_context()
-    from ..compose import open_house
+    from ..compose import open_app
 
     async def inside() -> T:
-        async with open_house(settings, patient=True, fitting=fitting) as house:
-            return await work(acting(house.ports, _act(context, await signed_in(house.ports, settings))))
+        async with open_app(settings, patient=True, fitting=fitting) as app:
+            return await work(acting(app.ports, _act(context, await signed_in(app.ports, settings))))
 
     return asyncio.run(inside())
 

@@ -13,7 +13,7 @@ from ...core.domain.settlement.settlement import SettlementBatch
 from ...core.usecases.operators.settlement import Pace, settle_asked
 from ...ports.bundle import Ports
 from .output import Answer, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 _NOW = "now"
 
@@ -57,7 +57,7 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
             raise refused[0]
         return done
 
-    rows = [_document(batch) for batch in in_house(work)]
+    rows = [_document(batch) for batch in run_in_app(work)]
     titles = ("mode", "payments", "amount_rub", "fee_usdt", "credit_usdt", "rate_market", "cutoff", "completed_at")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 

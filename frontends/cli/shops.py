@@ -9,7 +9,7 @@ from ...ports.bundle import Ports
 from .arguments import assignments
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 from .views import shop_document
 
 
@@ -31,7 +31,7 @@ def _answer(changed: Shop) -> Answer:
 @reasoned
 def create(account_id: str, name: str, markup: str | None) -> Answer:
     """Add a shop to an account."""
-    return _answer(in_house(lambda ports: usecases.create_shop(ports, account_id, name, markup)))
+    return _answer(run_in_app(lambda ports: usecases.create_shop(ports, account_id, name, markup)))
 
 
 @shop.command("rename")
@@ -41,7 +41,7 @@ def create(account_id: str, name: str, markup: str | None) -> Answer:
 @reasoned
 def rename(shop_id: str, name: str) -> Answer:
     """Rename a shop; its id stays."""
-    return _answer(in_house(lambda ports: usecases.rename_shop(ports, shop_id, name)))
+    return _answer(run_in_app(lambda ports: usecases.rename_shop(ports, shop_id, name)))
 
 
 @shop.command("set", help=f"Change settings of a shop: {', '.join(usecases.SHOP_SETTINGS)}. An empty value clears one.")
@@ -51,7 +51,7 @@ def rename(shop_id: str, name: str) -> Answer:
 @reasoned
 def set_settings(shop_id: str, settings: tuple[str, ...]) -> Answer:
     texts = assignments(settings)
-    return _answer(in_house(lambda ports: usecases.set_shop(ports, shop_id, texts)))
+    return _answer(run_in_app(lambda ports: usecases.set_shop(ports, shop_id, texts)))
 
 
 @shop.command("disable")
@@ -60,7 +60,7 @@ def set_settings(shop_id: str, settings: tuple[str, ...]) -> Answer:
 @reasoned
 def disable(shop_id: str) -> Answer:
     """Refuse new payments of a shop. Existing payments continue."""
-    return _answer(in_house(lambda ports: usecases.disable_shop(ports, shop_id)))
+    return _answer(run_in_app(lambda ports: usecases.disable_shop(ports, shop_id)))
 
 
 @shop.command("enable")
@@ -69,7 +69,7 @@ def disable(shop_id: str) -> Answer:
 @reasoned
 def enable(shop_id: str) -> Answer:
     """Allow payments of a shop again."""
-    return _answer(in_house(lambda ports: usecases.enable_shop(ports, shop_id)))
+    return _answer(run_in_app(lambda ports: usecases.enable_shop(ports, shop_id)))
 
 
 @shop.command("list")
@@ -82,7 +82,7 @@ def list_all(account_id: str) -> Answer:
         view = await get_account(ports, account_id)
         return view.account.default_shop_id, await usecases.list_shops(ports, account_id)
 
-    default, shops = in_house(work)
+    default, shops = run_in_app(work)
     rows = [(each.id, each.name, _state(each, default), each.markup) for each in shops]
     return Answer(
         document={"default_shop_id": default, "data": [shop_document(each) for each in shops]},

@@ -9,7 +9,7 @@ from ...core.domain.days import iso
 from ...core.usecases.accounts import terminals as usecases
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -68,7 +68,7 @@ def add(account_id: str, require: str, routes: tuple[str, ...], **rest: Any) -> 
     """Add a terminal to an account. It never changes: for another rule, add another terminal."""
     required = tuple(name.strip() for name in require.split(",")) if require.strip() else ()
     wish = TerminalWish(required_fields=required, routes=routes, **rest)
-    return _answer(in_house(lambda ports: usecases.create_terminal(ports, account_id, wish)))
+    return _answer(run_in_app(lambda ports: usecases.create_terminal(ports, account_id, wish)))
 
 
 @terminal.command("list")
@@ -76,7 +76,7 @@ def add(account_id: str, require: str, routes: tuple[str, ...], **rest: Any) -> 
 @answering
 def list_all(account_id: str) -> Answer:
     """List the terminals of an account, oldest first."""
-    found = in_house(lambda ports: usecases.list_terminals(ports, account_id))
+    found = run_in_app(lambda ports: usecases.list_terminals(ports, account_id))
     rows = [
         (each.id, each.label, each.kind.value, each.required_fields, "enabled" if each.enabled else "disabled")
         for each in found
@@ -93,7 +93,7 @@ def list_all(account_id: str) -> Answer:
 @reasoned
 def disable(terminal_id: str) -> Answer:
     """Refuse new payments by a terminal. Existing payments continue."""
-    return _answer(in_house(lambda ports: usecases.disable_terminal(ports, terminal_id)))
+    return _answer(run_in_app(lambda ports: usecases.disable_terminal(ports, terminal_id)))
 
 
 @terminal.command("enable")
@@ -102,4 +102,4 @@ def disable(terminal_id: str) -> Answer:
 @reasoned
 def enable(terminal_id: str) -> Answer:
     """Allow payments by a terminal again."""
-    return _answer(in_house(lambda ports: usecases.enable_terminal(ports, terminal_id)))
+    return _answer(run_in_app(lambda ports: usecases.enable_terminal(ports, terminal_id)))

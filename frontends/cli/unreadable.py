@@ -9,7 +9,7 @@ from ...core.usecases.operators import unreadable as usecases
 from ...ports.unreadable import UnreadableRow
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -31,7 +31,7 @@ def _document(row: UnreadableRow) -> dict[str, Any]:
 @answering
 def list_all() -> Answer:
     """List the known unreadable rows by table and id. Their content is not shown."""
-    rows = [_document(row) for row in in_house(usecases.list_unreadable)]
+    rows = [_document(row) for row in run_in_app(usecases.list_unreadable)]
     titles = ("row", "why", "found_at", "found_by", "set_aside")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
@@ -42,7 +42,7 @@ def retry() -> Answer:
     """Read these rows again after a repair, and resume the readable ones. Workers do so when they start and every 10
     minutes."""
 
-    document = {"readable_again": in_house(usecases.take_up)}
+    document = {"readable_again": run_in_app(usecases.take_up)}
     return Answer(document=document, text=fields(document))
 
 
@@ -52,5 +52,5 @@ def retry() -> Answer:
 @reasoned
 def forget(row: str) -> Answer:
     """Remove ROW from the list once it is dealt with. A job that was set aside is deleted for good."""
-    document = _document(in_house(lambda ports: usecases.forget_unreadable(ports, row)))
+    document = _document(run_in_app(lambda ports: usecases.forget_unreadable(ports, row)))
     return Answer(document=document, text=fields(document))

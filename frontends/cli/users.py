@@ -11,7 +11,7 @@ from ...core.usecases.people import invitations, members
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, reasoned, run_in_app
 
 
 @group()
@@ -32,7 +32,7 @@ def user() -> None:
 @reasoned
 def invite(account_id: str, email: str, *, role: str, shops: tuple[str, ...], test_only: bool, language: str) -> Answer:
     """Invite a person to an account. The link is shown once, and sent if e-mail is connected."""
-    made = in_house(
+    made = run_in_app(
         lambda ports: invitations.invite(
             ports, account_id, email, Role(role), shops=shops or None, live=not test_only, language=language
         )
@@ -60,7 +60,7 @@ def list_all(account_id: str | None) -> Answer:
 
     found = [
         _document(person, email, memberships)
-        for person, email, memberships in in_house(read)
+        for person, email, memberships in run_in_app(read)
         if account_id is None or any(each.account_id == account_id for each in memberships)
     ]
     titles = ("user_id", "email", "accounts", "second_factor", "disabled_at")
@@ -101,13 +101,13 @@ def enable(person: str) -> Answer:
 @reasoned
 def reset(person: str) -> Answer:
     """Remove a person's password and second factor, and print a link to set a new password."""
-    found, link = in_house(lambda ports: members.reset_user(ports, person))
+    found, link = run_in_app(lambda ports: members.reset_user(ports, person))
     document = {"user_id": found.id, "reset_url": link}
     return Answer(document=document, text=fields(document))
 
 
 def _switched(person: str, *, enabled: bool) -> Answer:
-    found = in_house(lambda ports: members.switch_user(ports, person, enabled=enabled))
+    found = run_in_app(lambda ports: members.switch_user(ports, person, enabled=enabled))
     document = {"user_id": found.id, "disabled_at": iso_or_none(found.disabled_at)}
     return Answer(document=document, text=fields(document))
 

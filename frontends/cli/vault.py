@@ -16,7 +16,7 @@ from ...ports.vault import VaultError
 from ..settings import Settings
 from .groups import group
 from .output import Answer, fields, give, shown, table
-from .session import REFUSED, answering, guarded, in_house, loaded_settings, reasoned
+from .session import REFUSED, answering, guarded, loaded_settings, reasoned, run_in_app
 
 _KEY_SIZE = 32
 """Size of a key and of the pepper, in bytes."""
@@ -48,7 +48,7 @@ def new(number: int) -> Answer:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def status(*, as_json: bool) -> None:
     """Decrypt everything that is encrypted, and count values by key. Exit 1 when a value cannot be decrypted."""
-    report = guarded(lambda: in_house(lambda ports: inspect_seals(ports, progress=_progress)), as_json=as_json)
+    report = guarded(lambda: run_in_app(lambda ports: inspect_seals(ports, progress=_progress)), as_json=as_json)
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
     if report.unopened_count:
         raise click.exceptions.Exit(REFUSED)
@@ -63,7 +63,7 @@ def reseal(*, as_json: bool) -> None:
     Exit 1 when one is: a value cannot be decrypted, or a running process still encrypts with it. Restart that process,
     and run again.
     """
-    report = guarded(lambda: in_house(lambda ports: seal_anew(ports, progress=_progress)), as_json=as_json)
+    report = guarded(lambda: run_in_app(lambda ports: seal_anew(ports, progress=_progress)), as_json=as_json)
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
     if report.old_in_use or report.unopened_count:
         raise click.exceptions.Exit(REFUSED)
@@ -86,7 +86,7 @@ def adopt(*, yes: bool) -> Answer:
         await adopt_vault(ports.storage, ports.vault, ports.clock, ports.ids)
         return ports.vault.current
 
-    number = in_house(work, fitting=False)
+    number = run_in_app(work, fitting=False)
     return Answer(document={"current": number}, text=f"key {number} and the pepper are this database's own now")
 
 
@@ -127,7 +127,7 @@ def drop(number: int) -> Answer:
     path = _key_file(loaded_settings().settings)
     from ..maintenance import drop_vault_key
 
-    report = in_house(lambda ports: inspect_seals(ports, progress=_progress))
+    report = run_in_app(lambda ports: inspect_seals(ports, progress=_progress))
     in_use = report.in_use.get(number, 0)
     if in_use and number != report.current:
         raise VaultError(f"{in_use} values are sealed with key {number}: run `cambist vault reseal` first")

@@ -9,7 +9,7 @@ from ...core.domain.money import Usdt
 from ...core.usecases.operators.wallet import MOST, compare_wallet, list_wallet, skip_wallet
 from .groups import group
 from .output import Answer, fields, give, table
-from .session import REFUSED, answering, guarded, in_house, reasoned
+from .session import REFUSED, answering, guarded, reasoned, run_in_app
 
 _LAST = (1 << 31) - 1
 _SAME = {True: "the same", False: "ANOTHER", None: "compare it with what the wallet shows"}
@@ -31,7 +31,7 @@ def check(*, addresses: Sequence[str], as_json: bool) -> None:
     """
     if len(addresses) > MOST:
         raise click.UsageError(f"at most {MOST} addresses")
-    compared = guarded(lambda: in_house(lambda ports: compare_wallet(ports, addresses)), as_json=as_json)
+    compared = guarded(lambda: run_in_app(lambda ports: compare_wallet(ports, addresses)), as_json=as_json)
     rows = [{"number": each.number, "address": each.address, "is_same": each.is_same} for each in compared]
     text = table(("number", "address", ""), [[each.number, each.address, _SAME[each.is_same]] for each in compared])
     give(Answer(document={"data": rows}, text=text), as_json=as_json)
@@ -54,7 +54,7 @@ def addresses(first: int, most: int) -> Answer:
             "given_out": each.is_given,
             "received_usdt": str(Usdt(each.units)),
         }
-        for each in in_house(lambda ports: list_wallet(ports, first, most))
+        for each in run_in_app(lambda ports: list_wallet(ports, first, most))
     ]
     titles = ("number", "address", "given_out", "received_usdt")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
@@ -69,5 +69,5 @@ def skip(number: int) -> Answer:
 
     Use it for a database that was restored from a backup: it lacks the addresses given to clients since then.
     """
-    document = {"next_number": in_house(lambda ports: skip_wallet(ports, number))}
+    document = {"next_number": run_in_app(lambda ports: skip_wallet(ports, number))}
     return Answer(document=document, text=fields(document))

@@ -35,7 +35,7 @@ NO_ANSWER = (Refusal, Fault, VaultError, OSError)
 _BLANK = 0.2
 """Seconds after which a new screen is painted even if its data has not arrived."""
 _FRAMES = 8
-_HOUSE = Path(__file__).resolve().parents[2]
+_APP = Path(__file__).resolve().parents[2]
 
 
 class Left(Exception):
@@ -67,7 +67,7 @@ def note_slip(doing: str, fault: BaseException) -> None:
 
 def _short(filename: str) -> str:
     path = Path(filename).resolve()
-    return str(path.relative_to(_HOUSE)) if path.is_relative_to(_HOUSE) else "/".join(path.parts[-2:])
+    return str(path.relative_to(_APP)) if path.is_relative_to(_APP) else "/".join(path.parts[-2:])
 
 
 def background(

@@ -28,7 +28,7 @@ from ...ports.bank_simulator import Pretence
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
-from ..compose import open_house
+from ..compose import open_app
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
@@ -65,15 +65,15 @@ class _Receivers:
 @asynccontextmanager
 async def living(operator: str) -> AsyncIterator[ConsoleContext]:
     """Run a seeded service until the block ends."""
-    async with open_house(Settings(database_url="memory://"), notifier=_Receivers()) as house:
-        merchants = [await _merchant(house.ports, "Coffee & Co"), await _merchant(house.ports, "Silent Ltd", _SILENT)]
+    async with open_app(Settings(database_url="memory://"), notifier=_Receivers()) as app:
+        merchants = [await _merchant(app.ports, "Coffee & Co"), await _merchant(app.ports, "Silent Ltd", _SILENT)]
         hits = HitCounter()
-        player = _Player(house.ports, merchants, hits)
-        async with at_work(house, lambda: log.error("the worker died")), hits_kept(house.ports, hits):
+        player = _Player(app.ports, merchants, hits)
+        async with at_work(app, lambda: log.error("the worker died")), hits_kept(app.ports, hits):
             await player.seed()
             playing = asyncio.create_task(player.play())
             try:
-                yield ConsoleContext(ports=house.ports, operator=operator, demo=True)
+                yield ConsoleContext(ports=app.ports, operator=operator, demo=True)
             finally:
                 playing.cancel()
                 with suppress(asyncio.CancelledError):

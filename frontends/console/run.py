@@ -5,7 +5,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from ..compose import open_house
+from ..compose import open_app
 from ..gc_pause import keep_for_good
 from ..settings import Settings
 from ..signing_in import signed_in
@@ -20,14 +20,14 @@ FULL_AFTER = 30
 def run(settings: Settings, operator: str | None) -> None:
     """Run the console until the operator quits. `operator`: a name from the command line, if any.
 
-    Raises: exceptions of `open_house` and `signed_in`.
+    Raises: exceptions of `open_app` and `signed_in`.
     """
 
     async def inside() -> None:
-        async with open_house(settings, patient=True) as house:
+        async with open_app(settings, patient=True) as app:
             keep_for_good(FULL_AFTER)
-            name = await signed_in(house.ports, settings, operator)
-            await Console(ConsoleContext(ports=house.ports, operator=name), owns_process=True).run_async()
+            name = await signed_in(app.ports, settings, operator)
+            await Console(ConsoleContext(ports=app.ports, operator=name), owns_process=True).run_async()
 
     _quietly(inside())
 

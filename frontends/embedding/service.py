@@ -30,7 +30,7 @@ from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
-from ..compose import Adapters, House, migrate, open_house
+from ..compose import Adapters, App, migrate, open_app
 from ..marking import marks_kept
 from ..notices import begin_hearing
 from ..plugins import needing
@@ -66,9 +66,9 @@ class Service:
     """An open service. Created by `cambist.open`."""
 
     def __init__(
-        self, house: House, hits: HitCounter, uses: KeyUses, requests: RequestLog, written: ByteCounter, *, hears: bool
+        self, app: App, hits: HitCounter, uses: KeyUses, requests: RequestLog, written: ByteCounter, *, hears: bool
     ) -> None:
-        self._house = house
+        self._app = app
         self._hits = hits
         self._uses = uses
         self._requests = requests
@@ -82,11 +82,11 @@ class Service:
     @property
     def ports(self) -> Ports:
         """Ports for use cases of the core. This class has methods only for the most common ones."""
-        return self._house.ports
+        return self._app.ports
 
     @property
     def settings(self) -> Settings:
-        return self._house.settings
+        return self._app.settings
 
     def tools(self, mode: Mode | str = Mode.LIVE) -> Tools:
         """Return the tools that an adapter of that mode is created with (docs/adapters.md), for adapters passed as
@@ -172,7 +172,7 @@ class Service:
             if inside is not None:
                 inside.cancel("the worker died")
 
-        async with at_work(self._house, died):
+        async with at_work(self._app, died):
             yield
 
     def asgi(self) -> AsgiApp:
@@ -245,16 +245,16 @@ async def _opened(
 
     if migrates:
         await migrate(settings)
-    async with open_house(settings, adapters=adapters, around_notifier=event_handler) as house:
-        await begin_hearing(settings, house.ports)
+    async with open_app(settings, adapters=adapters, around_notifier=event_handler) as app:
+        await begin_hearing(settings, app.ports)
         hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
-        written = ByteCounter(daily_bytes(house.settings))
-        service = Service(house, hits, uses, requests, written, hears=on_event is not None)
-        kept = requests_kept(house.ports, requests)
+        written = ByteCounter(daily_bytes(app.settings))
+        service = Service(app, hits, uses, requests, written, hears=on_event is not None)
+        kept = requests_kept(app.ports, requests)
         async with (
-            hits_kept(house.ports, hits, uses, written),
+            hits_kept(app.ports, hits, uses, written),
             kept,
-            nullcontext() if adapters.storage else marks_kept(house),
+            nullcontext() if adapters.storage else marks_kept(app),
         ):
             try:
                 yield service

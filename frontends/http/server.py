@@ -17,7 +17,7 @@ import msgspec
 import uvicorn
 
 from ...core.usecases.accounts.written_bytes import ByteCounter
-from ..compose import House, open_house, system_clock
+from ..compose import App, open_app, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
@@ -50,7 +50,7 @@ _BACKLOG = 4096
 class Running(msgspec.Struct, frozen=True):
     """A service that accepts requests."""
 
-    house: House
+    app: App
     stopped: asyncio.Task[None]
     """Done after SIGTERM or SIGINT, when the server has drained."""
     stopping: Callable[[], bool]
@@ -64,7 +64,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
 
     Without `works` it runs no jobs: other processes do. It prints one line on stdout when it accepts requests; scripts
     wait for that line. Raises: OSError when it cannot listen on the address; exceptions of `registered` and
-    `open_house`.
+    `open_app`.
     """
     configure_logging(settings.log_level, settings.log_format)
     stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
@@ -75,10 +75,10 @@ def serve(settings: Settings, *, works: bool = True) -> None:
                 await closing.enter_async_context(registered(settings, counts=True, works=works))
                 service = await closing.enter_async_context(running(settings, works=works, stopping=stopping))
             keep_for_good()
-            await tell_if_held(service.house.ports)
-            tell_of_simulators(service.house)
-            _say_whose_keys(service.house.settings)
-            sys.stdout.write(f"cambist serves at {service.house.settings.base_url}\n")
+            await tell_if_held(service.app.ports)
+            tell_of_simulators(service.app)
+            _say_whose_keys(service.app.settings)
+            sys.stdout.write(f"cambist serves at {service.app.settings.base_url}\n")
             sys.stdout.flush()
             await asyncio.wait([service.stopped])
 
@@ -113,7 +113,7 @@ async def running(
     """Run a service that accepts requests and, with `works`, runs jobs until the end of the block. Then drain it.
 
     It listens on `listener`, which it closes, or on its own socket. Draining may take the time of `stopping`, which
-    starts at the signal. Raises: OSError when it cannot listen on the address; exceptions of `open_house` and of the
+    starts at the signal. Raises: OSError when it cannot listen on the address; exceptions of `open_app` and of the
     worker.
     """
     ends = stopping or Stopping(system_clock(), settings.shutdown_seconds)
@@ -121,14 +121,14 @@ async def running(
         settings = settings.listening_on(listener.getsockname()[1])
         async with (
             observed(settings, system_clock()) as telemetry,
-            open_house(settings, telemetry=telemetry) as house,
-            scraped(settings, telemetry, house.ports),
+            open_app(settings, telemetry=telemetry) as app,
+            scraped(settings, telemetry, app.ports),
         ):
-            await begin_hearing(settings, house.ports)
+            await begin_hearing(settings, app.ports)
             streams = WindowStreams()
-            written = ByteCounter(daily_bytes(house.settings))
-            watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log, written=written)
-            server = _server(house, streams, watch, ends)
+            written = ByteCounter(daily_bytes(app.settings))
+            watch = RequestWatch(app.ports.clock, app.telemetry, app.settings.access_log, written=written)
+            server = _server(app, streams, watch, ends)
 
             def stop(status: int = 0) -> None:
                 ends.begin(status)
@@ -136,18 +136,18 @@ async def running(
 
             _handle_signals(stop)
             async with (
-                at_work(house, lambda: stop(1), ends) if works else contextlib.nullcontext(),
-                hits_kept(house.ports, watch.hits, watch.uses, watch.written),
-                requests_kept(house.ports, watch.requests),
-                providers_checked(house.ports),
-                marks_kept(house),
+                at_work(app, lambda: stop(1), ends) if works else contextlib.nullcontext(),
+                hits_kept(app.ports, watch.hits, watch.uses, watch.written),
+                requests_kept(app.ports, watch.requests),
+                providers_checked(app.ports),
+                marks_kept(app),
             ):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 ready = asyncio.create_task(server.ready.wait())
-                watching = asyncio.create_task(HalfRequests(server.server_state.connections).watch(house.ports.clock))
+                watching = asyncio.create_task(HalfRequests(server.server_state.connections).watch(app.ports.clock))
                 try:
                     await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-                    yield Running(house, serving, lambda: server.should_exit)
+                    yield Running(app, serving, lambda: server.should_exit)
                 finally:
                     ready.cancel()
                     stop()
@@ -155,20 +155,18 @@ async def running(
                     watching.cancel()
 
 
-def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer:
-    settings, departure = house.settings, Departure()
-    counters = None if house.telemetry is None else house.telemetry.counters
-    intake = Intake(house.ports.clock, counters)
+def _server(app: App, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer:
+    settings, departure = app.settings, Departure()
+    counters = None if app.telemetry is None else app.telemetry.counters
+    intake = Intake(app.ports.clock, counters)
     room = file_budget(allowed())
     of_an_address = min(settings.connections_per_address, room.of_an_address)
-    crowd = Crowd(
-        room.connections, of_an_address, house.ports.ids, settings.trusted_proxies, counters, settings.base_url
-    )
+    crowd = Crowd(room.connections, of_an_address, app.ports.ids, settings.trusted_proxies, counters, settings.base_url)
     # A process that serves alone skips the lame duck phase: no other process could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
     config = uvicorn.Config(
         create_app(
-            house.ports,
+            app.ports,
             trusted_proxies=settings.trusted_proxies,
             streams=streams,
             watch=watch,
@@ -177,7 +175,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
             notices_per_minute=settings.notices_per_minute,
         ),
         http=partial(  # type: ignore[arg-type]  # called, and nothing else
-            GatedProtocol, intake, ParseBudget(), house.ports.ids, settings.base_url
+            GatedProtocol, intake, ParseBudget(), app.ports.ids, settings.base_url
         ),
         ws="none",
         log_config=None,
@@ -187,7 +185,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
         lifespan="off",
         timeout_graceful_shutdown=max(floor(ends.for_requests - lame_duck), 1),
     )
-    return LeavingServer(config, crowd, streams, departure, house.ports.clock, lame_duck)
+    return LeavingServer(config, crowd, streams, departure, app.ports.clock, lame_duck)
 
 
 def _handle_signals(stop: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from ..client.payments import FailureReason, Payment
 from ..client.requests import Amount
 from ..client.subscriptions import Subscription
 from ..client.webhooks import Webhook, WebhookEvent
-from ..compose import open_house, system_clock, virtual_time
+from ..compose import open_app, system_clock, virtual_time
 from ..settings import Settings
 from .receivers import Delivery, InApp, Postbox, Receiver
 from .runtime import BASE_URL, Answered, Asked, Runtime
@@ -236,7 +236,7 @@ def open_on(stage: Runtime, options: SandboxOptions) -> Iterator[Sandbox]:
     settings = Settings(
         database_url="memory://", base_url=BASE_URL, data_dir=stage.new_folder(), allow_live_simulators=True
     )
-    opening = open_house(settings, clock=clock, ids=ids, notifier=postbox)
-    with stage.within(opening) as house:
-        postbox.ports = house.ports
-        yield Sandbox(stage, house.ports, advance, stage.call(_account, house.ports, options), postbox)
+    opening = open_app(settings, clock=clock, ids=ids, notifier=postbox)
+    with stage.within(opening) as app:
+        postbox.ports = app.ports
+        yield Sandbox(stage, app.ports, advance, stage.call(_account, app.ports, options), postbox)

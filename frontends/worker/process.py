@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from ..compose import House, open_house, system_clock
+from ..compose import App, open_app, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
@@ -29,7 +29,7 @@ log = logging.getLogger("cambist.worker")
 def work(settings: Settings) -> None:
     """Run jobs until SIGTERM or SIGINT, then finish the jobs under way within `shutdown_seconds` and return.
 
-    It prints one line on stdout when it is ready; scripts wait for that line. Raises: exceptions of `open_house` and of
+    It prints one line on stdout when it is ready; scripts wait for that line. Raises: exceptions of `open_app` and of
     the worker.
     """
     configure_logging(settings.log_level, settings.log_format)
@@ -40,12 +40,12 @@ def work(settings: Settings) -> None:
             with gc_paused():
                 await closing.enter_async_context(registered(settings, counts=False, works=True))
                 telemetry = await closing.enter_async_context(observed(settings, system_clock()))
-                house = await closing.enter_async_context(open_house(settings, telemetry=telemetry))
-                await closing.enter_async_context(scraped(settings, telemetry, house.ports))
+                app = await closing.enter_async_context(open_app(settings, telemetry=telemetry))
+                await closing.enter_async_context(scraped(settings, telemetry, app.ports))
             keep_for_good()
-            await tell_if_held(house.ports)
-            tell_of_simulators(house)
-            await begin_hearing(settings, house.ports)
+            await tell_if_held(app.ports)
+            tell_of_simulators(app)
+            await begin_hearing(settings, app.ports)
             stopped = asyncio.Event()
 
             def stop(status: int = 0) -> None:
@@ -55,7 +55,7 @@ def work(settings: Settings) -> None:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, stop)
-            async with at_work(house, lambda: stop(1), stopping), marks_kept(house), providers_checked(house.ports):
+            async with at_work(app, lambda: stop(1), stopping), marks_kept(app), providers_checked(app.ports):
                 sys.stdout.write("cambist works\n")
                 sys.stdout.flush()
                 await stopped.wait()
@@ -75,14 +75,14 @@ def run_loop(main: Coroutine[None, None, None]) -> None:
 
 
 @asynccontextmanager
-async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping | None = None) -> AsyncIterator[None]:
+async def at_work(app: App, on_death: Callable[[], None], stopping: Stopping | None = None) -> AsyncIterator[None]:
     """Run a worker inside the block; at the end, let it finish the jobs under way in the time that `stopping` leaves.
     `on_death` is called when the worker fails.
 
     Raises: the exception that ended the worker, so that the process supervisor sees a failure and starts it again.
     """
     webhooks = file_budget(allowed()).webhooks
-    worker = Worker(house.ports, at_once=house.settings.workers, webhooks=webhooks, telemetry=house.telemetry)
+    worker = Worker(app.ports, at_once=app.settings.workers, webhooks=webhooks, telemetry=app.telemetry)
     working = asyncio.create_task(worker.work())
 
     def look_why(done: "asyncio.Task[None]") -> None:
@@ -95,7 +95,7 @@ async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping
         yield
     finally:
         worker.stop()
-        ends = stopping or Stopping(system_clock(), house.settings.shutdown_seconds)
+        ends = stopping or Stopping(system_clock(), app.settings.shutdown_seconds)
         done, _ = await asyncio.wait([working], timeout=ends.left_for_jobs())
         if done:
             working.result()

@@ -55,7 +55,7 @@ import asyncio, sys
 from pathlib import Path
 import cambist.frontends.cli.service
 from cambist.frontends.http.server import create_app
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.logs import configure_logging
 async def asked(app, path):
@@ -67,8 +67,8 @@ async def asked(app, path):
     return answers[0]["status"]
 async def main():
     configure_logging("warning", "json")
-    async with open_house(Settings(data_dir=Path(sys.argv[1]))) as house:
-        app = create_app(house.ports)
+    async with open_app(Settings(data_dir=Path(sys.argv[1]))) as opened:
+        app = create_app(opened.ports)
         for path in ("/livez", "/readyz", "/health", "/api/v1/payments"):
             print(await asked(app, path))
     print(*[name for name in {unwanted!r} if name in sys.modules])

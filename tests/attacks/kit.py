@@ -1,5 +1,5 @@
 """Somebody who may write the database, and has everything but the vault's keys: he reads rows, makes every link and sum
-anew, and writes them by plain SQL beside the open house."""
+anew, and writes them by plain SQL beside the open app."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

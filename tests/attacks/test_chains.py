@@ -15,8 +15,8 @@ from cambist.core.usecases.acts.audit import note
 from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, extend_chain, present_head
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
+from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker, multiplied, without
-from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.usecases.test_settlement import paid
 
@@ -24,7 +24,7 @@ LINES = 5
 
 
 @pytest.fixture(autouse=True)
-async def lived_in(attacked: TestHouse) -> None:
+async def lived_in(attacked: TestApp) -> None:
     """Five payments and five acts, all chained."""
     for number in range(LINES):
         await paid(attacked, f"{100 + number}.00")
@@ -93,7 +93,7 @@ LEDGERS: dict[str, tuple[Attack, int | None, str]] = {
 
 
 @pytest.mark.parametrize("case", LEDGERS)
-async def test_a_ledger_made_anew_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_a_ledger_made_anew_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
     attack, number, reason = LEDGERS[case]
     await attack(attacker)
     report = await verify_ledger(attacked.ports)
@@ -104,7 +104,7 @@ async def test_a_ledger_made_anew_is_named(attacked: TestHouse, attacker: Attack
 
 
 @pytest.mark.parametrize("case", ["all of it unsealed", "an amount, as if of before there were tags"])
-async def test_no_job_seals_what_he_calls_old_or_new(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_no_job_seals_what_he_calls_old_or_new(attacked: TestApp, attacker: Attacker, case: str) -> None:
     """Neither the hourly sealing nor the first account of what looks like an empty installation helps him."""
     await LEDGERS[case][0](attacker)
     await paid(attacked)
@@ -169,7 +169,7 @@ ACTS: dict[str, tuple[Attack, int | None, str]] = {
 
 
 @pytest.mark.parametrize("case", ACTS)
-async def test_an_audit_log_made_anew_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_an_audit_log_made_anew_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
     attack, number, reason = ACTS[case]
     await attack(attacker)
     report = await verify_ledger(attacked.ports)
@@ -179,9 +179,7 @@ async def test_an_audit_log_made_anew_is_named(attacked: TestHouse, attacker: At
     assert await extend_chain(attacked.ports, AUDIT) == 0
 
 
-async def test_a_former_state_passes_but_for_a_head_that_was_told_since(
-    attacked: TestHouse, attacker: Attacker
-) -> None:
+async def test_a_former_state_passes_but_for_a_head_that_was_told_since(attacked: TestApp, attacker: Attacker) -> None:
     """Rows and heads as they once were bear true tags: only what was told elsewhere knows better."""
     former = [(chain, await attacker.rows(chain), await attacker.head(chain)) for chain in (LEDGER, AUDIT)]
     payments = {each.id for each in await everything(attacked.ports, Payment)}

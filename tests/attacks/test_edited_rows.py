@@ -8,9 +8,9 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.settlement.withdrawals import pay_out_now
+from tests.apps import TestApp
 from tests.attacks.kit import Attacker
 from tests.attacks.test_money_rows import differing, with_wallet
-from tests.houses import TestHouse
 from tests.usecases.test_settlement import caller, paid
 
 THIEF = "acc_00000000-0000-7000-8000-000000000000"
@@ -47,7 +47,7 @@ EDITS: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", EDITS)
-async def test_edited_row_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_edited_row_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
     edit, field = EDITS[case]
     await paid(attacked, "500.00")
     await settle_own(attacked.ports, await caller(attacked))
@@ -58,7 +58,7 @@ async def test_edited_row_is_named(attacked: TestHouse, attacker: Attacker, case
     assert field in {named for _, named in await differing(attacked)}
 
 
-async def test_ledger_account_below_zero_is_named(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_ledger_account_below_zero_is_named(attacked: TestApp, attacker: Attacker) -> None:
     await paid(attacked, "500.00")
     await settle_own(attacked.ports, await caller(attacked))
     await attacker.run("DELETE FROM journal WHERE kind = 'receipt'")

@@ -23,7 +23,7 @@ MUCH = 8 * HEAD
 @asynccontextmanager
 async def a_service() -> AsyncIterator[int]:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        yield int(service.house.settings.base_url.rpartition(":")[2])
+        yield int(service.app.settings.base_url.rpartition(":")[2])
 
 
 async def said(port: int, *parts: bytes) -> bytes:

@@ -8,9 +8,9 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.installation import Because
 from cambist.core.usecases.holding import hold, holds_back, is_held, read_hold
 from cambist.core.usecases.installation.resume import resume
+from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
 from tests.attacks.test_money_rows import differing
-from tests.houses import TestHouse
 
 LIFTED = "held_since = NULL, held_because = NULL, as_of = NULL"
 EDITS: Mapping[str, str] = {
@@ -23,7 +23,7 @@ EDITS: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("case", EDITS)
-async def test_altered_hold_counts_as_held(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_altered_hold_counts_as_held(attacked: TestApp, attacker: Attacker, case: str) -> None:
     await hold(attacked.ports, Because.COPIED)
     assert await differing(attacked) == []
     own = {"own": OWN.tag(b"[null,null,null,null]", "installations.hold:installation")}

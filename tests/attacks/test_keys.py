@@ -13,9 +13,9 @@ from cambist.core.usecases.accounts.accounts import KeyPair, create_account
 from cambist.core.usecases.accounts.keys import create_key, end_key, rotate_key, set_key
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.storage import R
+from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
 from tests.attacks.test_money_rows import differing
-from tests.houses import TestHouse
 
 EDITS: Mapping[str, str] = {
     "another account": "account_id = '{account}'",
@@ -31,15 +31,15 @@ EDITS: Mapping[str, str] = {
 }
 
 
-async def opens(house: TestHouse, pair: KeyPair) -> bool:
+async def opens(app: TestApp, pair: KeyPair) -> bool:
     """Return whether a process without cached reads accepts the pair."""
-    fresh = ForwardingStorage(house.ports.storage)
+    fresh = ForwardingStorage(app.ports.storage)
 
     async def recent(kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
-        return await house.ports.storage.get(kind, record_id)
+        return await app.ports.storage.get(kind, record_id)
 
     fresh.recent = recent
-    ports = msgspec.structs.replace(house.ports, storage=fresh)
+    ports = msgspec.structs.replace(app.ports, storage=fresh)
     try:
         await authenticate(ports, pair.api_key, pair.api_secret)
     except Refusal:
@@ -48,7 +48,7 @@ async def opens(house: TestHouse, pair: KeyPair) -> bool:
 
 
 @pytest.mark.parametrize("case", EDITS)
-async def test_altered_key_opens_nothing_and_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_altered_key_opens_nothing_and_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
     thief = await create_account(attacked.ports, "Thief")
     owner = thief.account_id
     made = await create_key(attacked.ports, owner, Mode.TEST, "reports", rights=["read"], addresses=["203.0.113.0/24"])
@@ -65,7 +65,7 @@ async def test_altered_key_opens_nothing_and_is_named(attacked: TestHouse, attac
     assert await opens(attacked, thief.test), "other keys go on"
 
 
-async def test_copied_digest_lets_no_other_secret_in(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_copied_digest_lets_no_other_secret_in(attacked: TestApp, attacker: Attacker) -> None:
     thief = await create_account(attacked.ports, "Thief")
     victim = attacked.account.live.api_key
     copied = f"(SELECT secret_digest FROM api_keys WHERE id = '{thief.live.api_key}')"
@@ -73,13 +73,13 @@ async def test_copied_digest_lets_no_other_secret_in(attacked: TestHouse, attack
     assert not await opens(attacked, KeyPair(api_key=victim, api_secret=thief.live.api_secret))
 
 
-async def test_tag_by_keys_of_his_own_does_not_fit(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_tag_by_keys_of_his_own_does_not_fit(attacked: TestApp, attacker: Attacker) -> None:
     pair = attacked.account.test
     await attacker.run("UPDATE api_keys SET tag = :tag WHERE id = :id", {"tag": OWN.tag(b"x", "y"), "id": pair.api_key})
     assert not await opens(attacked, pair)
 
 
-async def test_changes_by_operators_keep_a_key_open(attacked: TestHouse) -> None:
+async def test_changes_by_operators_keep_a_key_open(attacked: TestApp) -> None:
     owner = attacked.account.account_id
     made = await create_key(attacked.ports, owner, Mode.TEST, "reports", rights=["read"])
     await set_key(attacked.ports, made.pair.api_key, rights=["read", "payments"], addresses=["203.0.113.7"])
@@ -93,7 +93,7 @@ async def test_changes_by_operators_keep_a_key_open(attacked: TestHouse) -> None
 
 
 @pytest.mark.parametrize("name", ["reports", None])
-async def test_rotation_takes_no_altered_right_over(attacked: TestHouse, attacker: Attacker, name: str | None) -> None:
+async def test_rotation_takes_no_altered_right_over(attacked: TestApp, attacker: Attacker, name: str | None) -> None:
     owner = attacked.account.account_id
     if name is None:
         key = attacked.account.test.api_key
@@ -114,7 +114,7 @@ async def test_rotation_takes_no_altered_right_over(attacked: TestHouse, attacke
     assert await differing(attacked) == [(key, "api_keys.account_id")]
 
 
-async def test_operators_change_makes_an_altered_key_no_truer(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_operators_change_makes_an_altered_key_no_truer(attacked: TestApp, attacker: Attacker) -> None:
     owner = attacked.account.account_id
     made = await create_key(attacked.ports, owner, Mode.TEST, "reports", rights=["read"])
     key = made.pair.api_key

@@ -15,12 +15,12 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import create_account, get_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.findings import Level
-from cambist.frontends.compose import House, migrate, open_house
+from cambist.frontends.compose import App, migrate, open_app
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.simulators import judge_simulators, tell_of_simulators
 from cambist.ports.faults import NotConfigured
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.tables import table
 
 PUBLIC = "https://api.example.com"
@@ -28,8 +28,8 @@ ALL = ("banks", "rate_sources", "kyc", "chain", "deposits", "payouts")
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[TestHouse]:
-    async with open_test_house(base_url=PUBLIC, allow_live_simulators=None) as opened:
+async def app() -> AsyncIterator[TestApp]:
+    async with open_test_app(base_url=PUBLIC, allow_live_simulators=None) as opened:
         yield opened
 
 
@@ -57,12 +57,12 @@ def test_only_what_is_on_this_machine_alone_permits_it_by_itself(given: dict[str
     assert Settings(**given).allow_live_simulators is allowed
 
 
-async def test_live_payments_are_refused_and_test_mode_works(house: TestHouse) -> None:
-    refused = await house.create(mode="live", key=str(uuid4()))
+async def test_live_payments_are_refused_and_test_mode_works(app: TestApp) -> None:
+    refused = await app.create(mode="live", key=str(uuid4()))
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "PROVIDER_NOT_CONFIGURED")
-    payment = await house.created()
-    assert (await house.simulate(payment["id"], outcome="paid")).json()["status"] == "paid"
-    assert "gateways" not in (await house.http.get("/health")).json().get("degraded", [])
+    payment = await app.created()
+    assert (await app.simulate(payment["id"], outcome="paid")).json()["status"] == "paid"
+    assert "gateways" not in (await app.http.get("/health")).json().get("degraded", [])
 
 
 async def test_the_refused_key_is_free_once_there_is_a_bank(tmp_path: Path) -> None:
@@ -83,32 +83,32 @@ async def test_the_refused_key_is_free_once_there_is_a_bank(tmp_path: Path) -> N
     ],
 )
 async def test_whatever_live_mode_cannot_do_is_a_documented_answer(
-    house: TestHouse, path: str, body: dict[str, Any]
+    app: TestApp, path: str, body: dict[str, Any]
 ) -> None:
     wish = {"recurring": "true", "exchange": "true", "kyc": "required", "terminals": "false"}
-    await set_settings(house.ports, house.account.account_id, wish)
-    headers = house.headers("live", Idempotency_Key=str(uuid4()))
-    answer = await house.http.post(f"/api/v1/{path}", json=body, headers=headers)
+    await set_settings(app.ports, app.account.account_id, wish)
+    headers = app.headers("live", Idempotency_Key=str(uuid4()))
+    answer = await app.http.post(f"/api/v1/{path}", json=body, headers=headers)
     assert answer.status_code < 500 or answer.status_code == 503, answer.text
     assert answer.status_code == 200 or answer.json()["error"]["code"]
 
 
-async def test_live_mode_has_no_rate_and_no_wallet_that_pretends(house: TestHouse) -> None:
-    answer = await house.get("/rates", mode="live")
+async def test_live_mode_has_no_rate_and_no_wallet_that_pretends(app: TestApp) -> None:
+    answer = await app.get("/rates", mode="live")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "RATE_UNAVAILABLE")
-    for missing in (house.ports.senders.of_mode, house.ports.deposits.of_mode):
+    for missing in (app.ports.senders.of_mode, app.ports.deposits.of_mode):
         with pytest.raises(NotConfigured):
             missing(Mode.LIVE.value)
     with pytest.raises(NotConfigured, match="simulator"):
-        await house.ports.kyc.find_check("x")
+        await app.ports.kyc.find_check("x")
 
 
-async def test_days_go_by_without_a_fault(house: TestHouse, caplog: pytest.LogCaptureFixture) -> None:
-    """The daily settlement and all standing jobs, on a house whose live mode has nobody."""
-    await house.work()
+async def test_days_go_by_without_a_fault(app: TestApp, caplog: pytest.LogCaptureFixture) -> None:
+    """The daily settlement and all standing jobs, on an app whose live mode has nobody."""
+    await app.work()
     for _ in range(3):
-        await house.clock.advance(24 * 3600)
-        await run_due(house.ports)
+        await app.clock.advance(24 * 3600)
+        await run_due(app.ports)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
@@ -132,7 +132,7 @@ async def test_log_and_doctor_name_every_one_and_the_setting(
     allowed: bool | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = Settings(database_url="memory://", data_dir=tmp_path, base_url=PUBLIC, allow_live_simulators=allowed)
-    async with open_house(settings) as opened:
+    async with open_app(settings) as opened:
         assert {each.partition(":")[0] for each in opened.live_simulators} == set(ALL)
         finding = judge_simulators(opened)
         tell_of_simulators(opened)
@@ -144,17 +144,17 @@ async def test_log_and_doctor_name_every_one_and_the_setting(
 
 
 async def test_an_installation_with_real_providers_hears_nothing(tmp_path: Path) -> None:
-    opened = House(settings=Settings(base_url=PUBLIC), ports=None)  # type: ignore[arg-type]  # not looked at
+    opened = App(settings=Settings(base_url=PUBLIC), ports=None)  # type: ignore[arg-type]  # not looked at
     assert judge_simulators(opened).level is Level.OK
 
 
 @asynccontextmanager
 async def installation(
     folder: Path, settings: Settings
-) -> AsyncIterator[tuple[House, httpx.AsyncClient, Mapping[str, str]]]:
+) -> AsyncIterator[tuple[App, httpx.AsyncClient, Mapping[str, str]]]:
     """On SQLite, with a merchant, whose live keys the folder keeps, and a client."""
     await migrate(settings)
-    async with open_house(settings) as opened:
+    async with open_app(settings) as opened:
         kept = folder / "live.keys"
         if not kept.exists():
             made = await create_account(opened.ports, "Merchant")

@@ -10,8 +10,8 @@ import pytest
 
 from cambist.frontends.telemetry.logs import configure_logging
 from cambist.frontends.telemetry.sparing import CAUSES, SparingHandler
+from tests.apps import TestApp
 from tests.attacks.test_heads import a_service, said
-from tests.houses import TestHouse
 
 NONSENSE = b"NONSENSE\r\n\r\n"
 UPGRADE = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
@@ -109,16 +109,16 @@ async def test_what_was_counted_is_told_though_nothing_follows(
     assert capsys.readouterr().err.splitlines() == ["away", "away (4 more within a minute)"]
 
 
-async def test_readyz_asked_a_thousand_times_writes_once(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, check = [], house.ports.storage.check
+async def test_readyz_asked_a_thousand_times_writes_once(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, check = [], app.ports.storage.check
 
     async def counted() -> None:
         asked.append(1)
         await check()
 
-    monkeypatch.setattr(house.ports.storage, "check", counted)
-    answers = [await house.http.get("/readyz") for _ in range(1000)]
+    monkeypatch.setattr(app.ports.storage, "check", counted)
+    answers = [await app.http.get("/readyz") for _ in range(1000)]
     assert ({answer.status_code for answer in answers}, len(asked)) == ({200}, 1)
-    await house.clock.advance(1)
-    await house.http.get("/readyz")
+    await app.clock.advance(1)
+    await app.http.get("/readyz")
     assert len(asked) == 2

@@ -11,7 +11,7 @@ import pytest
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.ports.notifier import Answer
@@ -73,7 +73,7 @@ async def test_a_merchants_question_about_the_receiver_says_blocked(
 ) -> None:
     """`POST /webhook-endpoint/test` tells status, time and cause: it would be a scanner of this machine."""
     settings = Settings(database_url="memory://", data_dir=tmp_path, **given)
-    async with open_house(settings) as opened:
+    async with open_app(settings) as opened:
         made = await create_account(opened.ports, "Merchant")
         wish = {"webhook_url": receiver.url, "webhook_secret": "a-webhook-secret-of-the-tests"}
         await set_settings(opened.ports, made.account_id, wish)

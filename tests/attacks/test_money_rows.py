@@ -18,8 +18,8 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.money_items import NOT_TAGGED
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
+from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
-from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.usecases.test_ledger import book
 from tests.usecases.test_settlement import caller, paid
@@ -27,38 +27,38 @@ from tests.usecases.test_settlement import caller, paid
 WALLET, THIEF = tron_address(bytes(range(20))), tron_address(bytes(range(20, 40)))
 
 
-async def settled(house: TestHouse) -> None:
+async def settled(app: TestApp) -> None:
     """USDT are available; nothing is paid out without a wallet."""
-    await paid(house, "500.00")
-    await settle_own(house.ports, await caller(house))
+    await paid(app, "500.00")
+    await settle_own(app.ports, await caller(app))
 
 
-async def with_wallet(house: TestHouse) -> Account:
+async def with_wallet(app: TestApp) -> Account:
     """The merchant's account, once an operator set its wallet."""
-    return await set_settings(house.ports, house.account.account_id, {"payout_wallet": WALLET})
+    return await set_settings(app.ports, app.account.account_id, {"payout_wallet": WALLET})
 
 
-async def differing(house: TestHouse) -> list[tuple[str, str]]:
+async def differing(app: TestApp) -> list[tuple[str, str]]:
     """Return the row and field of each bad value; assert that the proof finds nothing else wrong."""
-    report = await verify_ledger(house.ports)
+    report = await verify_ledger(app.ports)
     assert (report.first_bad_entry, report.bad_balances) == (None, ())
     assert report.holds == (not report.bad_values)
     return [(each.id, each.field) for each in report.bad_values]
 
 
-async def unsigned(house: TestHouse) -> Withdrawal:
+async def unsigned(app: TestApp) -> Withdrawal:
     """The one payout, which waits for an operator although hours have passed: nothing of it was signed."""
-    await house.work(3 * 3600)
-    [payout] = await everything(house.ports, Withdrawal)
+    await app.work(3 * 3600)
+    [payout] = await everything(app.ports, Withdrawal)
     assert (payout.status, payout.tx_hash, payout.blob) == (WithdrawalStatus.PENDING, None, None)
-    needs = [need for need in (await read_action_items(house.ports)).found if need.of == "withdrawal"]
+    needs = [need for need in (await read_action_items(app.ports)).found if need.of == "withdrawal"]
     assert [(need.object_id, need.text) for need in needs] == [(payout.id, f"{payout.amount} USDT {NOT_TAGGED}")]
     found: Withdrawal = payout
     return found
 
 
 @pytest.mark.parametrize("tag", ["left", "taken away", "his own", "another account's"])
-async def test_an_altered_wallet_is_paid_nothing(attacked: TestHouse, attacker: Attacker, tag: str) -> None:
+async def test_an_altered_wallet_is_paid_nothing(attacked: TestApp, attacker: Attacker, tag: str) -> None:
     await settled(attacked)
     account = await with_wallet(attacked)
     assert await differing(attacked) == []
@@ -95,7 +95,7 @@ PAYOUTS: dict[str, tuple[str, Sequence[str]]] = {
 
 
 @pytest.mark.parametrize("case", PAYOUTS)
-async def test_an_altered_payout_is_not_signed(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_an_altered_payout_is_not_signed(attacked: TestApp, attacker: Attacker, case: str) -> None:
     change, named = PAYOUTS[case]
     await settled(attacked)
     await with_wallet(attacked)
@@ -115,7 +115,7 @@ PAYMENTS: dict[str, tuple[str, Sequence[str]]] = {
 
 
 @pytest.mark.parametrize("case", PAYMENTS)
-async def test_an_altered_payment_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_an_altered_payment_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
     change, named = PAYMENTS[case]
     altered = await paid(attacked, "100.00")
     await paid(attacked, "200.00")
@@ -136,7 +136,7 @@ MOVEMENTS: dict[str, tuple[str, str, Sequence[str]]] = {
 
 
 @pytest.mark.parametrize("case", MOVEMENTS)
-async def test_an_altered_movement_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_an_altered_movement_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
     number, change, fields = MOVEMENTS[case]
     owner = f"{attacked.account.account_id}:test"
     for amount in ("100.00", "200.00", "300.00"):
@@ -152,7 +152,7 @@ async def test_an_altered_movement_is_named(attacked: TestHouse, attacker: Attac
     assert (owner, "movements") in await differing(attacked)
 
 
-async def test_the_proof_ends_for_entries_that_nobody_books(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_the_proof_ends_for_entries_that_nobody_books(attacked: TestApp, attacker: Attacker) -> None:
     """The entry's object or kind moves no balance: the proof names the entry, and does not fail."""
     for change in ("object_id = 'x'", "kind = 'review'"):
         await paid(attacked, "100.00")
@@ -164,14 +164,14 @@ async def test_the_proof_ends_for_entries_that_nobody_books(attacked: TestHouse,
         ]
 
 
-async def test_a_payment_that_is_called_paid_is_named(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_a_payment_that_is_called_paid_is_named(attacked: TestApp, attacker: Attacker) -> None:
     """Money that nobody brought would be settled and paid out."""
     payment = await attacked.created()
     await attacker.run("UPDATE payments SET status = 'paid', actual_amount = amount")
     assert await differing(attacked) == [(payment["id"], "payments.actual_amount")]
 
 
-async def test_a_live_payment_that_is_gone_is_named(attacked: TestHouse) -> None:
+async def test_a_live_payment_that_is_gone_is_named(attacked: TestApp) -> None:
     money = {Purse.BANK: -5, Purse.PENDING: 5}
     for number in (1, 2):
         lost = f"pay_{number}"

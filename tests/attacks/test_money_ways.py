@@ -22,9 +22,9 @@ from cambist.core.usecases.operators.action_items import ALTERED, read_action_it
 from cambist.core.usecases.operators.money_items import NOT_AS_MADE
 from cambist.core.usecases.operators.pending_acts import confirm_act, reject_act
 from cambist.ports.bundle import FourEyes, Ports
+from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
-from tests.exchange_house import ExchangeHouse
-from tests.houses import TestHouse
+from tests.exchange_app import ExchangeApp
 from tests.invariants import everything
 from tests.usecases.test_exchange_return import BACK, late_usdt
 
@@ -32,10 +32,10 @@ THIEF = tron_address(bytes(range(20, 40)))
 
 
 @pytest.fixture
-async def exchanges(attacked: TestHouse) -> ExchangeHouse:
-    house = ExchangeHouse(attacked)
-    await house.set(exchange="true")
-    return house
+async def exchanges(attacked: TestApp) -> ExchangeApp:
+    app = ExchangeApp(attacked)
+    await app.set(exchange="true")
+    return app
 
 
 async def named(ports: Ports) -> list[tuple[str, str]]:
@@ -57,13 +57,13 @@ BOUGHT = {
 
 
 @pytest.mark.parametrize("case", BOUGHT)
-async def test_an_altered_exchange_sends_no_usdt(exchanges: ExchangeHouse, attacker: Attacker, case: str) -> None:
+async def test_an_altered_exchange_sends_no_usdt(exchanges: ExchangeApp, attacker: Attacker, case: str) -> None:
     made = await exchanges.bought()
     await exchanges.pay(made.id)
     assert await named(exchanges.ports) == []
     await attacker.run(f"UPDATE exchanges SET {BOUGHT[case]}")
     assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
-    await exchanges.house.work(3 * 3600)
+    await exchanges.app.work(3 * 3600)
     standing = await exchanges.exchange(made.id)
     assert (standing.status, standing.tx_hash) == ("rub_received", None)
     assert await exchanges.on_chain() == []
@@ -71,18 +71,18 @@ async def test_an_altered_exchange_sends_no_usdt(exchanges: ExchangeHouse, attac
 
 
 async def test_an_exchange_that_was_altered_before_it_is_signed_is_not(
-    exchanges: ExchangeHouse, attacker: Attacker
+    exchanges: ExchangeApp, attacker: Attacker
 ) -> None:
     made = await exchanges.bought()
     await exchanges.pay(made.id)
     held = await exchanges.exchange(made.id)
     forged = msgspec.structs.replace(held, status="usdt_sending", sender=exchanges.sender.name, client_wallet=THIEF)
     await attacker.write(forged)
-    await exchanges.house.work(3 * 3600)
+    await exchanges.app.work(3 * 3600)
     assert (await exchanges.exchange(made.id)).tx_hash is None
     # Put right, it goes on.
     await attacker.write(msgspec.structs.replace(held, version=(await exchanges.exchange(made.id)).version))
-    await exchanges.house.work(6 * 3600)
+    await exchanges.app.work(6 * 3600)
     assert await exchanges.status(made.id) == "completed"
     assert await named(exchanges.ports) == []
 
@@ -94,11 +94,11 @@ SOLD = {
 
 
 @pytest.mark.parametrize("case", SOLD)
-async def test_an_altered_exchange_sends_no_rub(exchanges: ExchangeHouse, attacker: Attacker, case: str) -> None:
+async def test_an_altered_exchange_sends_no_rub(exchanges: ExchangeApp, attacker: Attacker, case: str) -> None:
     made = await exchanges.made()
     await attacker.run(f"UPDATE exchanges SET {SOLD[case]}")
     await exchanges.send(made.id)
-    await exchanges.house.work(3600)
+    await exchanges.app.work(3600)
     assert await exchanges.status(made.id) == "usdt_received"
     assert await exchanges.remitted() == {}
     assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
@@ -113,21 +113,21 @@ DEPOSITS = {
 
 
 @pytest.mark.parametrize("case", DEPOSITS)
-async def test_altered_deposit_address_is_never_shown(exchanges: ExchangeHouse, attacker: Attacker, case: str) -> None:
+async def test_altered_deposit_address_is_never_shown(exchanges: ExchangeApp, attacker: Attacker, case: str) -> None:
     made, other = await exchanges.made(), await exchanges.made(phone="+70000000002")
     assert (await exchanges.shown(made.id))["crypto_deposit_address"] is not None
     assert await named(exchanges.ports) == []
     await attacker.run(f"UPDATE exchanges SET {DEPOSITS[case].format(other=other.id)} WHERE id = '{made.id}'")
     assert (await exchanges.shown(made.id))["crypto_deposit_address"] is None
-    listed = (await exchanges.house.get("/exchanges")).json()["data"]
+    listed = (await exchanges.app.get("/exchanges")).json()["data"]
     assert [each["crypto_deposit_address"] is None for each in listed if each["id"] == made.id] == [True]
     assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
     await exchanges.cancel(made.id)
-    [*_, event] = await exchanges.house.events(made.id)
+    [*_, event] = await exchanges.app.events(made.id)
     assert event["crypto_deposit_address"] is None
 
 
-async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: ExchangeHouse, attacker: Attacker) -> None:
+async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: ExchangeApp, attacker: Attacker) -> None:
     made = await exchanges.made()
     await exchanges.send(made.id)
     await exchanges.look(made.id)
@@ -138,7 +138,7 @@ async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: Exchan
 
 
 async def test_what_is_under_way_at_the_upgrade_is_taken_over_with_the_chains(
-    exchanges: ExchangeHouse, attacker: Attacker
+    exchanges: ExchangeApp, attacker: Attacker
 ) -> None:
     """Older versions tagged nothing; until an operator vouches for the history, nothing of it is sent."""
     late = await late_usdt(exchanges)
@@ -153,17 +153,17 @@ async def test_what_is_under_way_at_the_upgrade_is_taken_over_with_the_chains(
         "UPDATE journal SET number = NULL, seal = NULL",
     ):
         await attacker.run(statement)
-    await exchanges.house.work(600)
+    await exchanges.app.work(600)
     assert await exchanges.on_chain() == []
     assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
     await adopt(exchanges.ports)
     assert await named(exchanges.ports) == []
-    await exchanges.house.work(6 * 3600)
+    await exchanges.app.work(6 * 3600)
     assert await exchanges.status(made.id) == "completed"
     assert len(await exchanges.on_chain()) == 2
 
 
-async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeHouse, attacker: Attacker) -> None:
+async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeApp, attacker: Attacker) -> None:
     exchange_id = await late_usdt(exchanges)
     [planned] = await return_money(exchanges.ports, exchange_id, BACK)
     assert await named(exchanges.ports) == []
@@ -171,10 +171,10 @@ async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeHo
     elsewhere = msgspec.structs.replace(planned.sent_back, address=THIEF)
     await attacker.write(msgspec.structs.replace(planned, sent_back=elsewhere))
     assert await named(exchanges.ports) == [(planned.id, "exchange_transfers.sent_back")]
-    await exchanges.house.work(3600)
+    await exchanges.app.work(3600)
     assert await exchanges.on_chain() == []
     await attacker.write(msgspec.structs.replace(planned, version=(await exchanges.transfers())[0].version))
-    await exchanges.house.work(3600)
+    await exchanges.app.work(3600)
     assert len(await exchanges.on_chain()) == 1
     [gone] = await exchanges.transfers()
     assert gone.sent_back is not None
@@ -199,7 +199,7 @@ FORGED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", FORGED)
 async def test_an_act_that_nobody_asked_for_so_is_not_confirmed(
-    attacked: TestHouse, attacker: Attacker, case: str
+    attacked: TestApp, attacker: Attacker, case: str
 ) -> None:
     account_id = attacked.account.account_id
     strict = msgspec.structs.replace(attacked.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))

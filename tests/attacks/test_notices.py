@@ -80,12 +80,12 @@ async def test_a_flood_of_genuine_notices_makes_no_more_jobs_than_operations() -
 
 @pytest.mark.parametrize("spelling", ["/api/v1/notices/{0}", "/api//v1/notices//{0}/", "/api/v1/notices/{0}?a=b"])
 async def test_a_notice_is_counted_as_one_however_its_path_is_spelt(spelling: str) -> None:
-    async with watched(notices_per_minute=60) as house:
-        base, rest = house.address.split("/api/v1/notices/")
+    async with watched(notices_per_minute=60) as app:
+        base, rest = app.address.split("/api/v1/notices/")
         for _ in range(60):
-            answer = await house.http.post(base + spelling.format(rest), content=b"{}")
+            answer = await app.http.post(base + spelling.format(rest), content=b"{}")
             assert (answer.status_code, "x-ratelimit-limit" in answer.headers) == (403, False)
-        assert (await house.http.post(house.address, content=b"{}")).status_code == 429
+        assert (await app.http.post(app.address, content=b"{}")).status_code == 429
 
 
 @table(
@@ -101,8 +101,8 @@ async def test_a_notice_is_counted_as_one_however_its_path_is_spelt(spelling: st
 )
 async def test_what_is_no_notice_is_counted_by_the_common_limit(method: str, path: str) -> None:
     """Otherwise requests to such paths would not be counted."""
-    async with watched() as house:
-        base, rest = house.address.split("/api/v1/notices/")
-        answer = await house.http.request(method, base + path.format(rest))
+    async with watched() as app:
+        base, rest = app.address.split("/api/v1/notices/")
+        answer = await app.http.request(method, base + path.format(rest))
         assert answer.status_code in (404, 405)
         assert answer.headers["x-ratelimit-limit"] == "300"

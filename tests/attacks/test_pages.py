@@ -23,10 +23,10 @@ from cambist.frontends.http.framework import framework
 from cambist.frontends.own_adapters import Adapters
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bundle import Ports
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.redis_servers import redis_server
-from tests.subscription_house import subscribed
+from tests.subscription_app import subscribed
 from tests.usecases.test_polling import TellsNothing
 from tests.windows import Page
 
@@ -36,29 +36,29 @@ Client = Callable[..., httpx.AsyncClient]
 
 def clients(ports: Ports, hits: HitCounter | None = None, **given: Any) -> Client:
     """Makes clients of one process by their addresses."""
-    app = create_app(ports, watch=RequestWatch(ports.clock, hits=hits), **given)
+    asgi = create_app(ports, watch=RequestWatch(ports.clock, hits=hits), **given)
 
     def client(address: str = "192.0.2.1", **headers: str) -> httpx.AsyncClient:
-        transport: Any = httpx.ASGITransport(app, client=(address, 1))  # type: ignore[arg-type]  # as in other tests
+        transport: Any = httpx.ASGITransport(asgi, client=(address, 1))  # type: ignore[arg-type]  # as in other tests
         return httpx.AsyncClient(transport=transport, base_url="https://pay.example", headers=headers)
 
     return client
 
 
 async def test_of_six_hundred_pages_a_minute_the_next_reads_nothing(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    payment, read = await house.created(), []
+    payment, read = await app.created(), []
     hits = HitCounter()
-    client = clients(house.ports, hits)
-    recent = house.ports.storage.recent
+    client = clients(app.ports, hits)
+    recent = app.ports.storage.recent
 
     def counted(*args: Any) -> Any:
         read.append(args)
         return recent(*args)
 
     async with client() as one, client("192.0.2.2") as other:
-        monkeypatch.setattr(house.ports.storage, "recent", counted)
+        monkeypatch.setattr(app.ports.storage, "recent", counted)
         statuses = [(await one.get(f"/p/{payment['id']}/state")).status_code for _ in range(650)]
         assert statuses == [200] * 600 + [429] * 50
         looked = len(read)
@@ -73,7 +73,7 @@ async def test_of_six_hundred_pages_a_minute_the_next_reads_nothing(
         asset = next(tag["href"] for tag in Page((await other.get("/p/none")).text).all("link") if "css" in str(tag))
         assert asset is not None
         assert (await one.get(asset)).status_code == 200, "files of pages are not counted"
-        await house.clock.advance(60)
+        await app.clock.advance(60)
         assert (await one.get(f"/p/{payment['id']}")).status_code == 200
     assert hits.read() == [(("pages:ip",), 56)]
 
@@ -97,28 +97,28 @@ async def test_no_get_of_a_page_changes_a_row() -> None:
     """Previews, scanners, prefetching browsers and HEAD change no row. One exception: opening a payment's page may move
     the time of the next poll of its bank (docs/window.md "What it shows", "Subscriptions")."""
     bank = TellsNothing(sends_notices=True)
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-        bank.clock = house.ports.clock
-        payment = (await house.create(mode="live")).json()
-        subscription = await subscribed(house)
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+        bank.clock = app.ports.clock
+        payment = (await app.create(mode="live")).json()
+        subscription = await subscribed(app)
         settings = {"kyc": "required", "return_url": "https://shop.example/"}
-        await set_settings(house.ports, house.account.account_id, settings)
-        await house.clock.advance(300)
+        await set_settings(app.ports, app.account.account_id, settings)
+        await app.clock.advance(300)
         names = {"payment_id": payment["id"], "subscription_id": subscription["id"], "name": "window.css"}
         streams = WindowStreams()
         streams.end()
-        app = framework(
-            house.ports,
+        asgi = framework(
+            app.ports,
             trusted_proxies=(),
             streams=streams,
-            watch=RequestWatch(house.ports.clock),
+            watch=RequestWatch(app.ports.clock),
             pages_per_minute=10_000,
             notices_per_minute=10_000,
             has_front=True,
         )
         read = {
             each.path
-            for each in app.routes
+            for each in asgi.routes
             if isinstance(each, HTTPRoute)
             and "GET" in each.methods
             and each.path.split("/")[1] in ("", "p", "s", "kyc")
@@ -128,11 +128,11 @@ async def test_no_get_of_a_page_changes_a_row() -> None:
         async def rows() -> dict[str, Any]:
             found = {}
             for table in CATALOGUE:
-                for record in await everything(house.ports, table.kind):
+                for record in await everything(app.ports, table.kind):
                     found[f"{table.name}/{record.id}"] = record
             return found
 
-        transport: Any = httpx.ASGITransport(app)  # type: ignore[arg-type]  # as in other tests
+        transport: Any = httpx.ASGITransport(asgi)  # type: ignore[arg-type]  # as in other tests
         async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
             before = await rows()
             for path, query in PAGES.items():
@@ -150,9 +150,9 @@ async def test_no_get_of_a_page_changes_a_row() -> None:
         assert bank.asked == []
 
 
-async def test_pages_count_for_no_merchant(house: TestHouse) -> None:
-    client = clients(house.ports, pages_per_minute=FEW)
-    async with client(**house.headers()) as one:
+async def test_pages_count_for_no_merchant(app: TestApp) -> None:
+    client = clients(app.ports, pages_per_minute=FEW)
+    async with client(**app.headers()) as one:
         for _ in range(FEW + 40):
             await one.get("/p/pay_1")
         answer = await one.get("/api/v1/rates")
@@ -162,9 +162,9 @@ async def test_pages_count_for_no_merchant(house: TestHouse) -> None:
 
 @pytest.mark.parametrize("kind", ["p", "s", "kyc"])
 @pytest.mark.parametrize(("language", "said"), [("ru", "Слишком много запросов"), ("en", "Too many requests")])
-async def test_a_payer_sees_a_page_that_opens_by_itself(house: TestHouse, kind: str, language: str, said: str) -> None:
+async def test_a_payer_sees_a_page_that_opens_by_itself(app: TestApp, kind: str, language: str, said: str) -> None:
     path = {"p": "/p/pay_1", "s": "/s/sub_1", "kyc": "/kyc?session=x"}[kind]
-    async with clients(house.ports, pages_per_minute=1)(**{"Accept-Language": language}) as one:
+    async with clients(app.ports, pages_per_minute=1)(**{"Accept-Language": language}) as one:
         await one.get(path)
         answer = await one.get(path)
     page = Page(answer.text)
@@ -182,8 +182,8 @@ async def test_a_payer_sees_a_page_that_opens_by_itself(house: TestHouse, kind: 
     [("GET", "/p/pay_1/state"), ("GET", "/p/pay_1/events"), ("GET", "/s/sub_1/state"), ("GET", "/s/sub_1/events"),
      ("POST", "/kyc/state"), ("POST", "/kyc/upload-url"), ("POST", "/kyc/register")],
 )  # fmt: skip
-async def test_a_script_is_told_by_the_envelope(house: TestHouse, method: str, path: str) -> None:
-    async with clients(house.ports, pages_per_minute=1)() as one:
+async def test_a_script_is_told_by_the_envelope(app: TestApp, method: str, path: str) -> None:
+    async with clients(app.ports, pages_per_minute=1)() as one:
         await one.request(method, path)
         answer = await one.request(method, path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "RATE_LIMIT_EXCEEDED")
@@ -191,20 +191,20 @@ async def test_a_script_is_told_by_the_envelope(house: TestHouse, method: str, p
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_a_subscriptions_page_is_counted_with_a_payments(house: TestHouse) -> None:
-    await house.created()
-    async with clients(house.ports, pages_per_minute=2)() as one:
+async def test_a_subscriptions_page_is_counted_with_a_payments(app: TestApp) -> None:
+    await app.created()
+    async with clients(app.ports, pages_per_minute=2)() as one:
         await one.get("/p/pay_1")
         await one.get("/s/sub_1/state")
         assert (await one.get("/kyc")).status_code == 429
 
 
-async def test_processes_count_together_by_redis(house: TestHouse) -> None:
+async def test_processes_count_together_by_redis(app: TestApp) -> None:
     prefix = f"cambist:test:{uuid4()}"
     with redis_server() as url:
-        all_counters = [RedisCounters(url, house.clock, prefix=prefix) for _ in range(2)]
+        all_counters = [RedisCounters(url, app.clock, prefix=prefix) for _ in range(2)]
         processes = [
-            clients(msgspec.structs.replace(house.ports, counters=counters), pages_per_minute=FEW)
+            clients(msgspec.structs.replace(app.ports, counters=counters), pages_per_minute=FEW)
             for counters in all_counters
         ]
         statuses = []

@@ -7,10 +7,10 @@ import pytest
 
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
 from tests.attacks.test_money_rows import differing
-from tests.houses import TestHouse
-from tests.subscription_house import call, open_link, subscribed
+from tests.subscription_app import call, open_link, subscribed
 
 THEIRS = "https://thief.example/pay"
 
@@ -31,7 +31,7 @@ EDITS: Mapping[str, str] = {
 
 @pytest.mark.parametrize("case", EDITS)
 async def test_altered_place_to_pay_is_never_shown(
-    attacked: TestHouse, attacker: Attacker, case: str, caplog: pytest.LogCaptureFixture
+    attacked: TestApp, attacker: Attacker, case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await set_settings(attacked.ports, attacked.account.account_id, {"direct_links": "true"})
     payment, other = await attacked.created(), await attacked.created()
@@ -59,7 +59,7 @@ async def test_altered_place_to_pay_is_never_shown(
     assert (await attacked.http.get(f"/p/{other['id']}")).status_code == 200, "other payments go on"
 
 
-async def test_tag_by_other_keys_leads_no_payer(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_tag_by_other_keys_leads_no_payer(attacked: TestApp, attacker: Attacker) -> None:
     payment = await attacked.created()
     found = await attacked.ports.storage.get(Payment, payment["id"])
     assert found is not None
@@ -69,7 +69,7 @@ async def test_tag_by_other_keys_leads_no_payer(attacked: TestHouse, attacker: A
     assert (await attacked.http.get(f"/p/{found.id}")).status_code == 503
 
 
-async def test_altered_binding_is_never_shown(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_altered_binding_is_never_shown(attacked: TestApp, attacker: Attacker) -> None:
     made = await subscribed(attacked)
     page = f"/s/{made['id']}"
     await open_link(attacked, made["id"])
@@ -81,7 +81,7 @@ async def test_altered_binding_is_never_shown(attacked: TestHouse, attacker: Att
 
 
 @pytest.mark.parametrize("tag", ["", ", link_tag = NULL"])
-async def test_altered_binding_url_is_never_shown(attacked: TestHouse, attacker: Attacker, tag: str) -> None:
+async def test_altered_binding_url_is_never_shown(attacked: TestApp, attacker: Attacker, tag: str) -> None:
     made = await subscribed(attacked)
     assert made["binding_url"] is not None
     assert await differing(attacked) == []
@@ -93,7 +93,7 @@ async def test_altered_binding_url_is_never_shown(attacked: TestHouse, attacker:
     assert event["binding_url"] is None
 
 
-async def test_link_that_a_bank_gave_later_is_tagged(attacked: TestHouse) -> None:
+async def test_link_that_a_bank_gave_later_is_tagged(attacked: TestApp) -> None:
     await set_settings(attacked.ports, attacked.account.account_id, {"subscription_scheme": "calendar"})
     made = await subscribed(attacked)
     await attacked.work(60)

@@ -36,12 +36,12 @@ from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.kyc import CheckStatus
-from tests.exchange_house import BANK_ID
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
+from tests.exchange_app import BANK_ID
 from tests.invariants import everything, noted
-from tests.kyc_kit import KycHouse
-from tests.servers import house_url
-from tests.subscription_house import bound
+from tests.kyc_kit import KycApp
+from tests.servers import service_url
+from tests.subscription_app import bound
 from tests.usecases.test_deliveries import BAD
 
 PHONE = "+79161237788"
@@ -93,7 +93,7 @@ def test_search_finds_every_spelling(text: str) -> None:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture
@@ -103,41 +103,41 @@ async def watch() -> RequestWatch:
 
 
 @pytest.fixture
-async def house(url: str, tmp_path: Path, watch: RequestWatch) -> AsyncIterator[TestHouse]:
-    async with open_test_house(database_url=url, data_dir=tmp_path / "data", log_level="debug") as opened:
+async def app(url: str, tmp_path: Path, watch: RequestWatch) -> AsyncIterator[TestApp]:
+    async with open_test_app(database_url=url, data_dir=tmp_path / "data", log_level="debug") as opened:
         opened.made_up = True
         watch.clock = opened.ports.clock
-        app: Any = create_app(opened.ports, watch=watch)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as http:
+        asgi: Any = create_app(opened.ports, watch=watch)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="https://pay.example") as http:
             opened.http = http
             yield opened
 
 
-async def post(house: TestHouse, path: str, body: Any, mode: str = "live") -> dict[str, Any]:
-    headers = house.headers(mode, Idempotency_Key=str(uuid4()))
-    answer = await house.http.post(f"/api/v1{path}", json=body, headers=headers)
+async def post(app: TestApp, path: str, body: Any, mode: str = "live") -> dict[str, Any]:
+    headers = app.headers(mode, Idempotency_Key=str(uuid4()))
+    answer = await app.http.post(f"/api/v1{path}", json=body, headers=headers)
     assert answer.status_code in (200, 201), answer.text
     made: dict[str, Any] = answer.json()
     return made
 
 
-async def play(house: TestHouse) -> None:
+async def play(app: TestApp) -> None:
     """Play every story of live mode that takes a person's data."""
-    kyc = KycHouse(house)
+    kyc = KycApp(app)
     await kyc.set(exchange="true", refunds="true", refund_approval="auto")
-    house.postman.answers.extend([BAD] * 3)
-    await _paid_and_refunded(house)
+    app.postman.answers.extend([BAD] * 3)
+    await _paid_and_refunded(app)
     order = {"amount_rub": "300.00", "interval": "month", "description": "tea", "client_phone": PHONE}
-    await post(house, "/subscriptions", order)
-    await bound(house, client_phone=PHONE)
+    await post(app, "/subscriptions", order)
+    await bound(app, client_phone=PHONE)
     await kyc.set(kyc="required")
     await _verified(kyc)
-    await _exchanged(house)
-    await _refused(house)
-    await house.work(60)
+    await _exchanged(app)
+    await _refused(app)
+    await app.work(60)
 
 
-async def _verified(kyc: KycHouse) -> None:
+async def _verified(kyc: KycApp) -> None:
     """A client who is refused, and then verified; with documents, and by a form with an e-mail address."""
     for status in (CheckStatus.FAILED, CheckStatus.VERIFIED):
         keys = [await kyc.uploaded(FACE) for _ in range(2)]
@@ -148,36 +148,36 @@ async def _verified(kyc: KycHouse) -> None:
         await kyc.decide(status, PHONE)
 
 
-async def _paid_and_refunded(house: TestHouse) -> None:
+async def _paid_and_refunded(app: TestApp) -> None:
     payer = {"full_name": CANARIES["name"], "document_number": CANARIES["document number"]}
     whole = {"client_email": CANARIES["e-mail"], "payer": payer, "client_info": {"ip": "192.0.2.7", "name": "x"}}
     for phone in (PHONE, f"+{CANARIES['phone of another payer']}"):
-        made = await post(house, "/payments", {"amount_rub": "100.00", "client_phone": phone, **whole})
+        made = await post(app, "/payments", {"amount_rub": "100.00", "client_phone": phone, **whole})
         name = CANARIES["name as the bank has it"]
-        await house.told(made["id"], Pretence(status=InvoiceStatus.PAID, payer_name=name))
-        await house.work(5)
-        assert (await house.get(f"/payments/{made['id']}", mode="live")).json()["payer_name"] == name
-    await post(house, "/refunds", {"payment_id": made["id"], "amount_rub": "40.00"})
-    await house.work(5)
+        await app.told(made["id"], Pretence(status=InvoiceStatus.PAID, payer_name=name))
+        await app.work(5)
+        assert (await app.get(f"/payments/{made['id']}", mode="live")).json()["payer_name"] == name
+    await post(app, "/refunds", {"payment_id": made["id"], "amount_rub": "40.00"})
+    await app.work(5)
 
 
-async def _exchanged(house: TestHouse) -> None:
-    made = await post(house, "/exchanges", {"amount_usdt": "100", "client_phone": PHONE, "client_bank_id": BANK_ID})
-    [exchange] = [each for each in await everything(house.ports, Exchange) if each.id == made["id"]]
-    watcher = house.ports.deposits.of_mode("live")
+async def _exchanged(app: TestApp) -> None:
+    made = await post(app, "/exchanges", {"amount_usdt": "100", "client_phone": PHONE, "client_bank_id": BANK_ID})
+    [exchange] = [each for each in await everything(app.ports, Exchange) if each.id == made["id"]]
+    watcher = app.ports.deposits.of_mode("live")
     assert isinstance(watcher, SimulatedDeposits)
     assert exchange.crypto_deposit_address is not None
     await watcher.pretend_deposit(exchange.crypto_deposit_address, exchange.amount_usdt.units)
-    await house.work(60)
+    await app.work(60)
 
 
-async def _refused(house: TestHouse) -> None:
+async def _refused(app: TestApp) -> None:
     """Send requests that are refused and name the person, too."""
-    headers = house.headers("live", Idempotency_Key=str(uuid4()))
+    headers = app.headers("live", Idempotency_Key=str(uuid4()))
     for body in ({"client_phone": f"{PHONE}x"}, {CANARIES["name"]: 1}, {"payer": {"full_name": CANARIES["name"]}}):
-        answer = await house.http.post("/api/v1/payments", json={"amount_rub": "100.00", **body}, headers=headers)
+        answer = await app.http.post("/api/v1/payments", json={"amount_rub": "100.00", **body}, headers=headers)
         assert answer.status_code in (400, 422)
-    await house.http.get(f"/api/v1/exchange-clients?q={CANARIES['phone']}", headers=house.headers("live"))
+    await app.http.get(f"/api/v1/exchange-clients?q={CANARIES['phone']}", headers=app.headers("live"))
 
 
 async def stored_of(url: str) -> dict[str, bytes]:
@@ -198,19 +198,19 @@ async def stored_of(url: str) -> dict[str, bytes]:
 
 
 async def test_no_person_is_found_in_database_uploads_backup_or_log(
-    house: TestHouse, watch: RequestWatch, url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    app: TestApp, watch: RequestWatch, url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    await play(house)
+    await play(app)
     for book in (watch.hits, watch.uses, watch.requests, watch.written):
-        await book.flush(house.ports)
-    assert await everything(house.ports, RequestBatch), "no request was written down"
-    bodies = b"".join(open_event_body(house.ports.vault, each) for each in await everything(house.ports, Event))
-    notes = b"".join(note.body for note in await noted(house.ports))
+        await book.flush(app.ports)
+    assert await everything(app.ports, RequestBatch), "no request was written down"
+    bodies = b"".join(open_event_body(app.ports.vault, each) for each in await everything(app.ports, Event))
+    notes = b"".join(note.body for note in await noted(app.ports))
     assert CANARIES["phone"].encode() in bodies, "the stories put nobody into events"
     assert CANARIES["name as the bank has it"].encode() in bodies
     assert CANARIES["name as the bank has it"].encode() in notes, "nobody is in the notes of the simulated bank"
-    assert (await check_vault(house.ports)).level is Level.OK
+    assert (await check_vault(app.ports)).level is Level.OK
     stored = await stored_of(url)
     assert any("wal" in name for name in stored) or not url.startswith("sqlite")
     assert len(b"".join(stored.values())) > 20_000
@@ -229,10 +229,10 @@ async def test_no_person_is_found_in_database_uploads_backup_or_log(
     assert {name: found for name, content in lying.items() if (found := found_in(content))} == {}
 
 
-async def test_a_forgotten_client_is_in_no_event_and_no_document(house: TestHouse, tmp_path: Path) -> None:
-    await play(house)
-    [client] = [each for each in await everything(house.ports, Client) if each.mode is Mode.LIVE]
-    await forget_client(house.ports, client.id)
-    left = [open_event_body(house.ports.vault, each) for each in await everything(house.ports, Event)]
+async def test_a_forgotten_client_is_in_no_event_and_no_document(app: TestApp, tmp_path: Path) -> None:
+    await play(app)
+    [client] = [each for each in await everything(app.ports, Client) if each.mode is Mode.LIVE]
+    await forget_client(app.ports, client.id)
+    left = [open_event_body(app.ports.vault, each) for each in await everything(app.ports, Event)]
     assert not any(CANARIES["phone"].encode() in body for body in left)
     assert [*(tmp_path / "data" / "uploads").iterdir()] == []

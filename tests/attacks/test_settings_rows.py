@@ -13,9 +13,9 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.settlement.settlement import settle_own
+from tests.apps import TestApp
 from tests.attacks.kit import Attacker
 from tests.attacks.test_money_rows import differing
-from tests.houses import TestHouse
 from tests.usecases.test_settlement import caller, paid
 
 EDITS: Mapping[str, Mapping[str, Any]] = {
@@ -37,29 +37,29 @@ AS_BEGUN = {
 }
 
 
-async def edited(house: TestHouse, attacker: Attacker, **changes: Any) -> None:
+async def edited(app: TestApp, attacker: Attacker, **changes: Any) -> None:
     """Write other settings, and leave the tag."""
-    account = await house.ports.storage.get(Account, house.account.account_id)
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
     settings = msgspec.structs.replace(account.settings, **changes)
     await attacker.write(msgspec.structs.replace(account, settings=settings))
-    await house.work(60)  # the API reads accounts anew
+    await app.work(60)  # the API reads accounts anew
 
 
-async def post(house: TestHouse, path: str, body: Mapping[str, str]) -> httpx.Response:
+async def post(app: TestApp, path: str, body: Mapping[str, str]) -> httpx.Response:
     """Ask for something new with a key of its own."""
-    headers = house.headers("test", Idempotency_Key=str(uuid4()))
-    return await house.http.post(f"/api/v1{path}", json=body, headers=headers)
+    headers = app.headers("test", Idempotency_Key=str(uuid4()))
+    return await app.http.post(f"/api/v1{path}", json=body, headers=headers)
 
 
-async def with_refunds(house: TestHouse) -> None:
+async def with_refunds(app: TestApp) -> None:
     """Let an operator turn refunds on, each to be approved."""
-    await set_settings(house.ports, house.account.account_id, AS_SET)
+    await set_settings(app.ports, app.account.account_id, AS_SET)
 
 
 @pytest.mark.parametrize("case", EDITS)
 async def test_altered_setting_is_named_until_an_operator_sets_all(
-    attacked: TestHouse, attacker: Attacker, case: str
+    attacked: TestApp, attacker: Attacker, case: str
 ) -> None:
     await with_refunds(attacked)
     assert await differing(attacked) == []
@@ -73,7 +73,7 @@ async def test_altered_setting_is_named_until_an_operator_sets_all(
     assert await differing(attacked) == []
 
 
-async def test_altered_approval_lets_no_refund_out(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_altered_approval_lets_no_refund_out(attacked: TestApp, attacker: Attacker) -> None:
     await with_refunds(attacked)
     payment_id = await paid(attacked, "500.00")
     await edited(attacked, attacker, refund_approval=RefundApproval.AUTO)
@@ -81,7 +81,7 @@ async def test_altered_approval_lets_no_refund_out(attacked: TestHouse, attacker
     assert (refund["status"], refund["pending_reason"]) == ("pending", "awaiting_approval")
 
 
-async def test_altered_overdraft_lets_no_refund_out(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_altered_overdraft_lets_no_refund_out(attacked: TestApp, attacker: Attacker) -> None:
     texts = {"refunds": "true", "refund_approval": "auto"}
     await set_settings(attacked.ports, attacked.account.account_id, texts)
     payment_id = await paid(attacked, "500.00")
@@ -93,7 +93,7 @@ async def test_altered_overdraft_lets_no_refund_out(attacked: TestHouse, attacke
     assert (found["status"], found["pending_reason"]) == ("pending", "insufficient_balance")
 
 
-async def test_altered_exchange_setting_opens_none(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_altered_exchange_setting_opens_none(attacked: TestApp, attacker: Attacker) -> None:
     await edited(attacked, attacker, exchange=True)
     body = {"amount_usdt": "100", "client_phone": "+79990000001", "client_bank_id": "bank1"}
     answer = await post(attacked, "/exchanges", body)

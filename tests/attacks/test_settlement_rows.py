@@ -18,9 +18,9 @@ from cambist.core.usecases.operators.doctor import check_settlement
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.settlement_items import CONTRADICTED
 from cambist.core.usecases.settlement.settlement import settle_own
+from tests.apps import TestApp
 from tests.attacks.kit import Attacker
 from tests.attacks.test_money_rows import differing
-from tests.houses import TestHouse
 from tests.usecases.test_settlement import caller, paid, payment
 
 EDITS: Mapping[str, str] = {
@@ -33,23 +33,23 @@ EDITS: Mapping[str, str] = {
 }
 
 
-async def as_caller(house: TestHouse, account: NewAccount) -> Caller:
-    found = await house.ports.storage.get(Account, account.account_id)
+async def as_caller(app: TestApp, account: NewAccount) -> Caller:
+    found = await app.ports.storage.get(Account, account.account_id)
     assert found is not None
     return Caller(account=found, mode=Mode.TEST, key_id="a-key")
 
 
-async def unsettled(house: TestHouse) -> list[tuple[str, bool]]:
+async def unsettled(app: TestApp) -> list[tuple[str, bool]]:
     """Payments of action items that settlements left, days later, each with whether the journal contradicts it."""
-    await house.clock.advance(timedelta(days=2).total_seconds())
-    found = [each for each in (await read_action_items(house.ports)).found if each.kind == "unsettled"]
+    await app.clock.advance(timedelta(days=2).total_seconds())
+    found = [each for each in (await read_action_items(app.ports)).found if each.kind == "unsettled"]
     expected = Level.FAILED if found else Level.OK
-    assert (await check_settlement(house.ports)).level is expected
+    assert (await check_settlement(app.ports)).level is expected
     return [(each.object_id, each.brief == CONTRADICTED and each.urgent) for each in found]
 
 
 async def test_payment_moved_to_another_account_is_not_settled(
-    attacked: TestHouse, attacker: Attacker, caplog: pytest.LogCaptureFixture
+    attacked: TestApp, attacker: Attacker, caplog: pytest.LogCaptureFixture
 ) -> None:
     stolen = await paid(attacked, "1000.00")
     await paid(attacked, "200.00")
@@ -70,7 +70,7 @@ async def test_payment_moved_to_another_account_is_not_settled(
 
 
 @pytest.mark.parametrize("case", EDITS)
-async def test_altered_payment_alone_is_not_settled(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+async def test_altered_payment_alone_is_not_settled(attacked: TestApp, attacker: Attacker, case: str) -> None:
     altered, other = await paid(attacked, "100.00"), await paid(attacked, "200.00")
     await attacker.run(f"UPDATE payments SET {EDITS[case]} WHERE id = '{altered}'")
     for mode in Mode:
@@ -84,16 +84,14 @@ async def test_altered_payment_alone_is_not_settled(attacked: TestHouse, attacke
     assert found.amount_usdt is None
 
 
-async def test_payment_that_is_called_paid_is_not_settled(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_payment_that_is_called_paid_is_not_settled(attacked: TestApp, attacker: Attacker) -> None:
     made = (await attacked.created())["id"]
     await attacker.run("UPDATE payments SET status = 'paid', actual_amount = amount, paid_at = created_at")
     assert (await settle_own(attacked.ports, await caller(attacked))).payments == 0
     assert await unsettled(attacked) == [(made, True)]
 
 
-async def test_settled_payment_that_is_called_paid_is_not_settled_again(
-    attacked: TestHouse, attacker: Attacker
-) -> None:
+async def test_settled_payment_that_is_called_paid_is_not_settled_again(attacked: TestApp, attacker: Attacker) -> None:
     again, other = await paid(attacked, "100.00"), await paid(attacked, "200.00")
     await settle_own(attacked.ports, await caller(attacked))
     third = await paid(attacked, "300.00")
@@ -105,7 +103,7 @@ async def test_settled_payment_that_is_called_paid_is_not_settled_again(
     assert await unsettled(attacked) == [(again, True)]
 
 
-async def test_invented_correction_is_not_settled(attacked: TestHouse, attacker: Attacker) -> None:
+async def test_invented_correction_is_not_settled(attacked: TestApp, attacker: Attacker) -> None:
     settled = await paid(attacked, "100.00")
     await settle_own(attacked.ports, await caller(attacked))
     waiting = await paid(attacked, "500.00")

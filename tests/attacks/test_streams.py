@@ -18,9 +18,9 @@ async def a_service_with_payments(count: int) -> AsyncIterator[tuple[httpx.Async
     """A client, and the addresses of the event streams of so many payments."""
     async with (
         running(Settings(database_url="memory://", port=0), works=False) as service,
-        httpx.AsyncClient(base_url=service.house.settings.base_url) as client,
+        httpx.AsyncClient(base_url=service.app.settings.base_url) as client,
     ):
-        account = await accounts.create_account(service.house.ports, "Merchant")
+        account = await accounts.create_account(service.app.ports, "Merchant")
         keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
         urls = []
         for _ in range(count):

@@ -14,7 +14,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.shapes import check_text
 from cambist.frontends.cli.output import printed
 from cambist.frontends.terminal_texts import escaped, json_text
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
@@ -76,16 +76,16 @@ def test_no_short_text_has_a_control_character(char: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["external_id", "description", "client_email"])
-async def test_a_payment_with_one_is_refused_in_the_envelope(house: TestHouse, name: str) -> None:
-    answer = await house.create({"amount_rub": "100.00", name: "order\x9b2J"})
+async def test_a_payment_with_one_is_refused_in_the_envelope(app: TestApp, name: str) -> None:
+    answer = await app.create({"amount_rub": "100.00", name: "order\x9b2J"})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["details"][0]["path"]) == (400, "VALIDATION_ERROR", name)
 
 
 @pytest.mark.parametrize("name", ["full_name", "kyc_reference"])
-async def test_so_is_a_payer_with_one(house: TestHouse, name: str) -> None:
+async def test_so_is_a_payer_with_one(app: TestApp, name: str) -> None:
     payer = {"full_name": "Anna", "document_number": "A12345", name: "A\x85"}
-    answer = await house.create({"amount_rub": "100.00", "payer": payer})
+    answer = await app.create({"amount_rub": "100.00", "payer": payer})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["details"][0]["path"]) == (
         422,
@@ -95,15 +95,15 @@ async def test_so_is_a_payer_with_one(house: TestHouse, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["external_id", "description", "client_ref"])
-async def test_so_is_a_subscription_with_one(house: TestHouse, name: str) -> None:
+async def test_so_is_a_subscription_with_one(app: TestApp, name: str) -> None:
     order = {"amount_rub": "100.00", "interval": "month", "description": "Tea"} | {name: "\x85tea"}
-    headers = house.headers(Idempotency_Key=str(uuid4()))
-    answer = await house.http.post("/api/v1/subscriptions", json=order, headers=headers)
+    headers = app.headers(Idempotency_Key=str(uuid4()))
+    answer = await app.http.post("/api/v1/subscriptions", json=order, headers=headers)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["details"][0]["path"]) == (400, "VALIDATION_ERROR", name)
 
 
-async def test_writing_of_every_direction_is_taken(house: TestHouse) -> None:
+async def test_writing_of_every_direction_is_taken(app: TestApp) -> None:
     """Marks of direction belong to some languages: they are kept, and escaped where a terminal would obey."""
-    answer = await house.create({"amount_rub": "100.00", "description": "שלום\u200f Чай"})
+    answer = await app.create({"amount_rub": "100.00", "description": "שלום\u200f Чай"})
     assert answer.status_code == 201

@@ -1,5 +1,5 @@
 """The interface answers to whatever is sent what it would with routes of the framework (tests/framework_way.py): two
-houses of the same beginning, one asked by each way, whose answers are held against each other whole.
+apps of the same beginning, one asked by each way, whose answers are held against each other whole.
 
 Two thousand requests in the suite; `nox -s attacks` sends twenty thousand.
 """
@@ -20,8 +20,8 @@ from cambist.core.usecases.accounts import accounts
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.operation import Operation
 from cambist.frontends.http.operations import OPERATIONS
+from tests.apps import TestApp, open_test_app
 from tests.framework_way import framework_way, in_order
-from tests.houses import TestHouse, open_test_house
 from tests.openapi_tour import EXAMPLES as RECORDED
 from tests.tables import table
 
@@ -153,11 +153,11 @@ TYPES = (
 
 
 class Way:
-    """One house, asked by one application."""
+    """One app, asked by one application."""
 
-    def __init__(self, house: TestHouse, app: ASGIApp) -> None:
-        self.house = house
-        self._app = app
+    def __init__(self, app: TestApp, asgi: ASGIApp) -> None:
+        self.app = app
+        self._app = asgi
 
     async def ask(self, scope: dict[str, Any], parts: Sequence[bytes]) -> Answered:
         messages: list[Any] = []
@@ -183,9 +183,9 @@ class Way:
 class Made:
     """Requests of usual and odd parts, for every operation of the interface."""
 
-    def __init__(self, seed: int, house: TestHouse) -> None:
+    def __init__(self, seed: int, app: TestApp) -> None:
         self._chance = random.Random(seed)
-        self._house = house
+        self._app = app
         self._number = 0
         self._ids: dict[str, list[str]] = {}
         """Ids that were answered, by their prefix."""
@@ -222,7 +222,7 @@ class Made:
         return self._one("&".join(given).encode(), *ODD_QUERIES, odds=0.05)  # type: ignore[no-any-return]
 
     def _body(self, operation: Operation[Any]) -> bytes:
-        """The recorded request of an operation, with ids of this house; or an odd one."""
+        """The recorded request of an operation, with ids of this app; or an odd one."""
         example = EXAMPLES.get(operation.id, {}).get("request", {"amount_rub": "100.00"})
         body = {name: self._id(name) if name in _PREFIXES else value for name, value in example.items()}
         body.pop("external_id", None)
@@ -233,7 +233,7 @@ class Made:
         return self._one(usual, *BODIES, b"x" * 102_401, odds=0.2)  # type: ignore[no-any-return]
 
     def _headers(self, body: bytes) -> list[Header]:
-        accounts = self._house.account
+        accounts = self._app.account
         pair = self._one(accounts.test, accounts.live, odds=0.1)
         self._number += 1
         key = f"00000000-0000-4000-8000-{self._chance.randrange(200):012x}"
@@ -285,13 +285,13 @@ class Made:
 
 @pytest.mark.parametrize("seed", [11])
 async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
-    async with open_test_house() as short_house, open_test_house() as long_house:
-        short = Way(short_house, create_app(short_house.ports))
-        long = Way(long_house, framework_way(long_house.ports))
+    async with open_test_app() as short_app, open_test_app() as long_app:
+        short = Way(short_app, create_app(short_app.ports))
+        long = Way(long_app, framework_way(long_app.ports))
         for way in (short, long):
-            await accounts.set_settings(way.house.ports, way.house.account.account_id, FEATURES)
-            way.house.made_up = True  # the books are looked at by the tests of each subject
-        made, order = Made(seed, short_house), random.Random(seed)
+            await accounts.set_settings(way.app.ports, way.app.account.account_id, FEATURES)
+            way.app.made_up = True  # the books are looked at by the tests of each subject
+        made, order = Made(seed, short_app), random.Random(seed)
         statuses: Counter[int] = Counter()
         well: set[str] = set()
         for number in range(COUNT):
@@ -305,7 +305,7 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
                 made.learn(told[2])
             if number % IN_A_WINDOW == IN_A_WINDOW - 1:
                 for way in (short, long):
-                    await way.house.clock.advance(60)
+                    await way.app.clock.advance(60)
     assert statuses.keys() >= {200, 201, 400, 401, 404, 405, 413, 429}
     # Most operations did what they are for, once or more; the rest needs a state that chance seldom brings about.
     assert len(well) > len(OPERATIONS) * 0.6, sorted(each.id for each in OPERATIONS if each.id not in well)
@@ -313,10 +313,10 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
 
 @table("path", ["/api/v1/payments/pay_1", "/api/v1/rates", "/p/pay_1", "/health", "/nothing", "/docs"])
 @table("host", BAD_HOSTS, ids=ascii)
-async def test_a_malformed_host_is_refused_wherever_it_is_sent(house: TestHouse, path: str, host: bytes) -> None:
-    way = Way(house, house.http._transport.app)  # type: ignore[attr-defined]
-    await house.clock.advance(60)  # to stay below the rate limits
-    keys = [(name.lower().encode(), value.encode()) for name, value in house.headers().items()]
+async def test_a_malformed_host_is_refused_wherever_it_is_sent(app: TestApp, path: str, host: bytes) -> None:
+    way = Way(app, app.http._transport.app)  # type: ignore[attr-defined]
+    await app.clock.advance(60)  # to stay below the rate limits
+    keys = [(name.lower().encode(), value.encode()) for name, value in app.headers().items()]
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},

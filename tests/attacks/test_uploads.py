@@ -18,8 +18,8 @@ from cambist.core.domain.kyc.kyc import UPLOAD_EMPTY, UPLOAD_TIME
 from cambist.core.usecases.kyc import uploads
 from cambist.frontends.http.uploads import PER_ADDRESS, uploads_router
 from cambist.ports.files import UploadFault
-from tests.houses import TestHouse
-from tests.kyc_kit import KycHouse, code, open_kyc_house
+from tests.apps import TestApp
+from tests.kyc_kit import KycApp, code, open_kyc_app
 
 FEW = 5
 JPEG = b"\xff\xd8\xff" + b"x" * 100
@@ -64,16 +64,14 @@ async def test_a_file_is_uploaded_once_at_a_time_and_again_after_a_failure(files
     assert (await files.receive(key, query, aiter(slow))).size == len(JPEG)
 
 
-async def test_an_address_has_four_uploads_under_way_and_others_have_theirs(
-    house: TestHouse, files: LocalFiles
-) -> None:
-    app = Litestar(
-        [uploads_router(msgspec.structs.replace(house.ports, files=files))], openapi_config=None, logging_config=None
+async def test_an_address_has_four_uploads_under_way_and_others_have_theirs(app: TestApp, files: LocalFiles) -> None:
+    asgi = Litestar(
+        [uploads_router(msgspec.structs.replace(app.ports, files=files))], openapi_config=None, logging_config=None
     )
     slow = [Slow() for _ in range(PER_ADDRESS)]
 
     def client(address: str) -> httpx.AsyncClient:
-        transport: Any = httpx.ASGITransport(app, client=(address, 1))  # type: ignore[arg-type]  # as in other tests
+        transport: Any = httpx.ASGITransport(asgi, client=(address, 1))  # type: ignore[arg-type]  # as in other tests
         return httpx.AsyncClient(transport=transport, base_url=URL, headers={"Content-Type": "image/jpeg"})
 
     async with client("192.0.2.1") as one, client("192.0.2.2") as other:
@@ -130,14 +128,14 @@ async def _whole() -> AsyncIterator[bytes]:
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KycHouse]:
+async def kyc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KycApp]:
     """A merchant who may have few unused places."""
     monkeypatch.setattr(uploads, "UNUSED_AT_ONCE", FEW)
-    async with open_kyc_house(tmp_path) as opened:
+    async with open_kyc_app(tmp_path) as opened:
         yield opened
 
 
-async def test_the_refusal_is_the_documented_envelope(kyc: KycHouse) -> None:
+async def test_the_refusal_is_the_documented_envelope(kyc: KycApp) -> None:
     for _ in range(FEW):
         await kyc.grant()
     refused = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"})
@@ -145,13 +143,13 @@ async def test_the_refusal_is_the_documented_envelope(kyc: KycHouse) -> None:
     assert int(refused.headers["retry-after"]) == 15 * 60, "as docs/kyc.md tells"
 
 
-async def test_a_place_that_a_check_uses_or_that_stays_empty_makes_room(kyc: KycHouse) -> None:
+async def test_a_place_that_a_check_uses_or_that_stays_empty_makes_room(kyc: KycApp) -> None:
     await kyc.register(await kyc.documents())
     for _ in range(FEW - 1):
         await kyc.grant()
     kept = await kyc.uploaded()
     assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 409
-    await kyc.house.work((UPLOAD_TIME + UPLOAD_EMPTY).total_seconds())
+    await kyc.app.work((UPLOAD_TIME + UPLOAD_EMPTY).total_seconds())
     assert await kyc.upload(kept) is not None, "what was uploaded stays for a day"
     for _ in range(FEW - 1):
         await kyc.grant()

@@ -44,24 +44,24 @@ async def run_with_crash(
 ) -> tuple[int, int]:
     """Pay out, die at a commit, and let another process go on. How many commits there were, and broadcasts."""
     async with open_payouts() as payouts, Front(world.nodes[Network.BSC]) as front:
-        await payouts.house.clock.advance_to(max(payouts.house.clock.now(), world.clock.now()))
-        world.join(payouts.house.clock)
+        await payouts.app.clock.advance_to(max(payouts.app.clock.now(), world.clock.now()))
+        world.join(payouts.app.clock)
         for fault in faults:
             front.next(fault, matching=is_broadcast)
         bench = EvmBench(world, Network.BSC, front, storage=payouts.ports.storage)
         senders = Senders(senders={"evm": bench.sender}, modes={"test": "evm"})
-        whole = payouts.ports = payouts.house.ports = msgspec.structs.replace(payouts.ports, senders=senders)
+        whole = payouts.ports = payouts.app.ports = msgspec.structs.replace(payouts.ports, senders=senders)
         await payouts.set_wallet(EVM.write(bytes(range(20))))
         await payouts.credit()
         commits = CrashPoint(commit, after=after)
-        payouts.house.ports = fused(whole, commits)
-        bench.storage = payouts.house.ports.storage
+        payouts.app.ports = fused(whole, commits)
+        bench.storage = payouts.app.ports.storage
         doomed = msgspec.structs.replace(senders, senders={"evm": bench.restarted()})
-        payouts.house.ports = msgspec.structs.replace(payouts.house.ports, senders=doomed)
+        payouts.app.ports = msgspec.structs.replace(payouts.app.ports, senders=doomed)
         with suppress(Killed):
             await payouts.pay_out()
             await worked(payouts, world)
-        payouts.house.ports = whole
+        payouts.app.ports = whole
         await payouts.pay_out()
         await worked(payouts, world)
         assert await bench.moved() == CREDIT.units
@@ -75,7 +75,7 @@ async def worked(payouts: Payouts, world: ChainWorld) -> None:
     """Time passes, until what is sent is final."""
     for _ in range(25):
         await world.mine(2)
-        await payouts.house.work()
+        await payouts.app.work()
 
 
 async def test_a_payout_that_nothing_befalls_is_broadcast_once(made_world: ChainWorld) -> None:
@@ -97,15 +97,15 @@ async def test_a_database_that_was_restored_pays_nobody_twice(made_world: ChainW
     """The backup is older than the signature: payout and book have forgotten it, the network has not."""
     world = made_world
     async with open_payouts() as payouts, Front(world.nodes[Network.BSC]) as front:
-        await payouts.house.clock.advance_to(max(payouts.house.clock.now(), world.clock.now()))
-        world.join(payouts.house.clock)
+        await payouts.app.clock.advance_to(max(payouts.app.clock.now(), world.clock.now()))
+        world.join(payouts.app.clock)
         await world.mine()
         bench = await EvmBench(world, Network.BSC, front, storage=payouts.ports.storage).begin()
         senders = Senders(senders={"evm": bench.sender}, modes={"test": "evm"})
-        payouts.ports = payouts.house.ports = msgspec.structs.replace(payouts.ports, senders=senders)
+        payouts.ports = payouts.app.ports = msgspec.structs.replace(payouts.ports, senders=senders)
         await payouts.set_wallet(EVM.write(bytes(range(20))))
         made = await payouts.made()
-        await payouts.house.work()
+        await payouts.app.work()
         sent = await payouts.record(made.id)
         assert sent.tx_hash is not None
         await world.mine()

@@ -20,7 +20,7 @@ from cambist.adapters.payouts.evm.offers import PATIENCE
 from cambist.adapters.payouts.evm.sender import EvmSender
 from cambist.adapters.payouts.evm.transaction import Transfer, read
 from cambist.adapters.payouts.signer import KeySigner
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.benches import PayoutsBench
@@ -466,12 +466,12 @@ class TestSettings:
     """An operator's settings make the wallet; test mode simulates the same network."""
 
     @pytest.mark.parametrize(("name", "network"), [("evm", Network.ETHEREUM), ("bsc", Network.BSC)])
-    async def test_a_house_has_it(self, networks: ChainWorld, name: str, network: Network) -> None:
+    async def test_a_app_has_it(self, networks: ChainWorld, name: str, network: Network) -> None:
         async with bench_on(networks, network) as bench:
             providers = {f"{name}_nodes": (bench.fronts[0].address,), f"{name}_key": bench.key}
             settings = Settings(database_url="memory://", payouts=name, providers=providers)
-            async with open_house(settings, clock=bench.world.clock) as house:
-                live, test = (house.ports.senders.of_mode(mode) for mode in ("live", "test"))
+            async with open_app(settings, clock=bench.world.clock) as app:
+                live, test = (app.ports.senders.of_mode(mode) for mode in ("live", "test"))
                 await live.check()  # type: ignore[attr-defined]  # it is Checkable
                 assert live.name == name
                 assert live.capabilities.network is test.capabilities.network is network
@@ -479,8 +479,8 @@ class TestSettings:
                 assert isinstance(live, ListingSender)
                 assert isinstance(live, ReplacingSender)
                 with pytest.raises(NotConfigured):
-                    house.ports.senders.on("live", "tron")
-                assert house.ports.senders.on("test", "tron") is test, "exchanges of test mode go on"
+                    app.ports.senders.on("live", "tron")
+                assert app.ports.senders.on("test", "tron") is test, "exchanges of test mode go on"
 
     @pytest.mark.parametrize(
         ("given", "said"),
@@ -491,7 +491,7 @@ class TestSettings:
     )
     async def test_what_is_missing_is_named(self, given: dict[str, object], said: str) -> None:
         with pytest.raises(PluginError, match=said):
-            async with open_house(Settings(database_url="memory://", payouts="bsc", providers=given)):
+            async with open_app(Settings(database_url="memory://", payouts="bsc", providers=given)):
                 pass
 
 

@@ -1,4 +1,4 @@
-"""Whole houses on real nodes, wired by their settings: an exchange through a block that is taken back and a node that
+"""Whole apps on real nodes, wired by their settings: an exchange through a block that is taken back and a node that
 starts again, and delivery proofs on each network, as a merchant sees them over HTTP."""
 
 from collections.abc import AsyncIterator, Iterator
@@ -23,10 +23,10 @@ from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.chain import Network
 from cambist.ports.faults import Held
+from tests.apps import TestApp, open_test_app
 from tests.chains.benches import KEY, XPUB
 from tests.chains.fronts import Front, TronFront
 from tests.chains.world import SOMEBODY, ChainWorld, chain_world
-from tests.houses import TestHouse, open_test_house
 from tests.proof_kit import CREDIT, open_exchange
 
 TRON = Network.TRON
@@ -42,21 +42,21 @@ def world(tmp_path: Path) -> Iterator[ChainWorld]:
 
 
 class Exchanging:
-    """A house of live mode whose deposits are on a real node, and a client who is known."""
+    """An app of live mode whose deposits are on a real node, and a client who is known."""
 
-    def __init__(self, house: TestHouse, world: ChainWorld) -> None:
-        self.house, self.world = house, world
+    def __init__(self, app: TestApp, world: ChainWorld) -> None:
+        self.app, self.world = app, world
 
     async def post(self, amount: str) -> dict[str, Any]:
         body = {"amount_usdt": amount, "client_phone": PHONE, "client_bank_id": "bank100000000004"}
-        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
-        response = await self.house.http.post("/api/v1/exchanges", json=body, headers=headers)
+        headers = self.app.headers("live", Idempotency_Key=str(uuid4()))
+        response = await self.app.http.post("/api/v1/exchanges", json=body, headers=headers)
         assert response.status_code == 201, response.text
         answer: dict[str, Any] = response.json()
         return answer
 
     async def status(self, exchange_id: str) -> str:
-        response = await self.house.get(f"/exchanges/{exchange_id}", mode="live")
+        response = await self.app.get(f"/exchanges/{exchange_id}", mode="live")
         return str(response.json()["status"])
 
     def send(self, made: dict[str, Any], usdt: int) -> str:
@@ -67,31 +67,31 @@ class Exchanging:
     async def work(self, seconds: int, *, mining: bool = True) -> None:
         """Let time pass, make blocks, and run the due work."""
         for _ in range(seconds // 6):
-            await self.world.mine() if mining else await self.house.clock.advance(6)
-            await run_due(self.house.ports)
+            await self.world.mine() if mining else await self.app.clock.advance(6)
+            await run_due(self.app.ports)
 
 
 @pytest.fixture
 async def exchanging(world: ChainWorld) -> AsyncIterator[Exchanging]:
     async with TronFront(world.nodes[TRON], key=KEY) as front:
         providers = {"tron_nodes": (front.address,), "deposit_xpub_tron": XPUB}
-        async with open_test_house(deposits="tron", providers=providers) as house:
-            world.join(house.clock)
-            await set_settings(house.ports, house.account.account_id, {"exchange": "true"})
-            await add_client(house)
-            yield Exchanging(house, world)
+        async with open_test_app(deposits="tron", providers=providers) as app:
+            world.join(app.clock)
+            await set_settings(app.ports, app.account.account_id, {"exchange": "true"})
+            await add_client(app)
+            yield Exchanging(app, world)
 
 
-async def add_client(house: TestHouse) -> None:
-    record_id, now = str(uuid4()), house.clock.now()
-    async with house.ports.storage.unit() as unit:
+async def add_client(app: TestApp) -> None:
+    record_id, now = str(uuid4()), app.clock.now()
+    async with app.ports.storage.unit() as unit:
         unit[Client].add(
             Client(
                 id=record_id,
-                account_id=house.account.account_id,
+                account_id=app.account.account_id,
                 mode=Mode.LIVE,
-                phone=house.ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
-                phone_digest=client_id(house.ports, house.account.account_id, Mode.LIVE, PHONE),
+                phone=app.ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
+                phone_digest=client_id(app.ports, app.account.account_id, Mode.LIVE, PHONE),
                 kyc=KycStatus.VERIFIED,
                 created_at=now,
                 updated_at=now,
@@ -102,7 +102,7 @@ async def add_client(house: TestHouse) -> None:
 
 
 async def test_exchange_in_two_parts_survives_a_reorg_and_a_node_restart(exchanging: Exchanging) -> None:
-    """At the end the house holds the books against the objects."""
+    """At the end the app holds the books against the objects."""
     world = exchanging.world
     made = await exchanging.post("100")
     assert made["crypto_deposit_address"] == "TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6", "the wallet's first"
@@ -124,7 +124,7 @@ async def test_exchange_in_two_parts_survives_a_reorg_and_a_node_restart(exchang
     world.nodes[TRON].start()
     await exchanging.work(90)
     assert await exchanging.status(made["id"]) == "completed"
-    [told] = [body for body in exchanging.house.postman.bodies if body.get("exchange_id") == made["id"]]
+    [told] = [body for body in exchanging.app.postman.bodies if body.get("exchange_id") == made["id"]]
     assert (told["status"], told["amount_usdt_received"]) == ("completed", "100.00000000")
 
 
@@ -136,9 +136,9 @@ async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: E
     exchanging.world.nodes[TRON].stop()
     await exchanging.work(1200, mining=False)
     assert await exchanging.status(made["id"]) == "awaiting_usdt"
-    headers = exchanging.house.headers("live", Idempotency_Key=str(uuid4()))
+    headers = exchanging.app.headers("live", Idempotency_Key=str(uuid4()))
     body = {"amount_usdt": "100", "client_phone": PHONE, "client_bank_id": "bank100000000004"}
-    refused = await exchanging.house.http.post("/api/v1/exchanges", json=body, headers=headers)
+    refused = await exchanging.app.http.post("/api/v1/exchanges", json=body, headers=headers)
     assert refused.json()["error"]["code"] in ("EXCHANGE_IN_PROGRESS", "PROVIDER_UNAVAILABLE")
     exchanging.world.nodes[TRON].start()
     await exchanging.work(120)
@@ -147,13 +147,13 @@ async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: E
 
 async def test_who_pays_in_the_last_seconds_has_paid_in_time(exchanging: Exchanging) -> None:
     """The look at the very end cannot have seen the block yet."""
-    house, node = exchanging.house, exchanging.world.nodes[TRON]
+    app, node = exchanging.app, exchanging.world.nodes[TRON]
     made = await exchanging.post("100")
     end = datetime.fromisoformat(made["expires_at"])
-    await exchanging.work(round((end - house.clock.now()).total_seconds()) - 12)
+    await exchanging.work(round((end - app.clock.now()).total_seconds()) - 12)
     exchanging.send(made, 100)
-    await house.clock.advance_to(end)
-    await run_due(house.ports)
+    await app.clock.advance_to(end)
+    await run_due(app.ports)
     assert await exchanging.status(made["id"]) == "awaiting_usdt"
     node.ask("evm_setNextBlockTimestamp", int(end.timestamp()) - 2)
     node.ask("evm_mine")
@@ -164,15 +164,15 @@ async def test_who_pays_in_the_last_seconds_has_paid_in_time(exchanging: Exchang
 async def test_who_pays_nothing_loses_nothing_but_a_minute(exchanging: Exchanging) -> None:
     made = await exchanging.post("100")
     end = datetime.fromisoformat(made["expires_at"])
-    await exchanging.work(round((end - exchanging.house.clock.now()).total_seconds()) + 72)
+    await exchanging.work(round((end - exchanging.app.clock.now()).total_seconds()) + 72)
     assert await exchanging.status(made["id"]) == "expired"
 
 
 async def test_a_held_copy_gives_out_no_address_and_watches_those_it_knows(exchanging: Exchanging) -> None:
     """It may have forgotten which addresses clients were told."""
     made = await exchanging.post("100")
-    await hold(exchanging.house.ports, Because.BY_HAND)
-    watcher = exchanging.house.ports.deposits.of_mode("live")
+    await hold(exchanging.app.ports, Because.BY_HAND)
+    watcher = exchanging.app.ports.deposits.of_mode("live")
     with pytest.raises(Held):
         await watcher.address("exch_another")
     exchanging.send(made, 40)
@@ -182,7 +182,7 @@ async def test_a_held_copy_gives_out_no_address_and_watches_those_it_knows(excha
 
 async def test_addresses_outlive_the_process(exchanging: Exchanging) -> None:
     first = await exchanging.post("100")
-    watcher = exchanging.house.ports.deposits.of_mode("live")
+    watcher = exchanging.app.ports.deposits.of_mode("live")
     assert isinstance(watcher, NodesDeposits)
     assert watcher.name == "tron"
     assert await watcher.address(first["id"]) == first["crypto_deposit_address"]
@@ -197,14 +197,14 @@ async def test_a_delivery_proof_is_confirmed(tmp_path: Path, named: str, network
         kind = TronFront if network is TRON else Front
         front = await stack.enter_async_context(kind(world.nodes[network], key=KEY))
         exchange = await stack.enter_async_context(open_exchange(chain="nodes", providers={setting: (front.address,)}))
-        world.join(exchange.house.clock)
+        world.join(exchange.app.clock)
         payment_id = await exchange.settled()
         tx_hash = world.pay(network, (SOMEBODY, CREDIT.units))
         await world.mine()
         await exchange.submit(payment_id, tx_hash, named)
-        await exchange.house.work()
+        await exchange.app.work()
         assert (await exchange.status(payment_id))[0] != "confirmed"
         for _ in range(40):
             await world.mine()
-            await run_due(exchange.house.ports)
+            await run_due(exchange.app.ports)
         assert await exchange.status(payment_id) == ("confirmed", None)

@@ -22,20 +22,20 @@ ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
 
 async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderFault] = ()) -> tuple[int, int]:
     """Pay out, die at a commit, and let another process go on. How many commits there were, and broadcasts."""
-    async with open_payouts() as payouts, TronNetwork(payouts.house.clock) as network:
+    async with open_payouts() as payouts, TronNetwork(payouts.app.clock) as network:
         network.lively = True
         for fault in faults:
             network.next(fault, matching=is_broadcast)
         bench = TronBench(network)
         senders = Senders(senders={"tron": bench.sender}, modes={"test": "tron"})
-        whole = payouts.ports = payouts.house.ports = msgspec.structs.replace(payouts.ports, senders=senders)
+        whole = payouts.ports = payouts.app.ports = msgspec.structs.replace(payouts.ports, senders=senders)
         await payouts.credit()
         commits = CrashPoint(commit, after=after)
-        payouts.house.ports = fused(whole, commits)
+        payouts.app.ports = fused(whole, commits)
         with suppress(Killed):
             await payouts.pay_out()
             await worked(payouts)
-        payouts.house.ports = whole
+        payouts.app.ports = whole
         await payouts.pay_out()
         await worked(payouts)
         assert RICH - network.usdt[bench.owner] == PAID.units // 100
@@ -48,7 +48,7 @@ async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderF
 async def worked(payouts: Payouts) -> None:
     """Time passes, until what is sent is final."""
     for _ in range(30):
-        await payouts.house.work(10)
+        await payouts.app.work(10)
 
 
 async def test_a_payout_that_nothing_befalls_is_broadcast_once() -> None:

@@ -23,7 +23,7 @@ from cambist.adapters.payouts.tron.sender import _BANDWIDTH, LIFETIME, PROOF_AFT
 from cambist.adapters.payouts.tron.sent import Sent, SentTransfers, Whole
 from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.benches import PayoutsBench
@@ -649,8 +649,8 @@ class TestSettings:
     async def check(self, network: TronNetwork, **more: object) -> None:
         given = {"tron_nodes": (network.node,), "tron_key": KEY, **more}
         settings = Settings(database_url="memory://", payouts="tron", providers=given)
-        async with open_house(settings, clock=network.clock) as house:
-            await house.ports.senders.of_mode("live").check()  # type: ignore[attr-defined]  # it is Checkable
+        async with open_app(settings, clock=network.clock) as app:
+            await app.ports.senders.of_mode("live").check()  # type: ignore[attr-defined]  # it is Checkable
 
     async def test_the_interfaces_are_those_of_the_nodes_unless_they_are_named(self, bench: TronBench) -> None:
         await self.check(bench.network)
@@ -670,5 +670,5 @@ class TestSettings:
     )
     async def test_what_is_missing_is_named(self, given: dict[str, object], said: str) -> None:
         with pytest.raises(PluginError, match=said):
-            async with open_house(Settings(database_url="memory://", payouts="tron", providers=given)):
+            async with open_app(Settings(database_url="memory://", payouts="tron", providers=given)):
                 pass

@@ -4,15 +4,15 @@ import asyncio
 
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.acts.audit import list_audit
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call
 
 
 def rows() -> list[AuditEntry]:
     async def read() -> list[AuditEntry]:
-        async with open_house(Settings()) as house:
-            return (await list_audit(house.ports, limit=100))[::-1]
+        async with open_app(Settings()) as app:
+            return (await list_audit(app.ports, limit=100))[::-1]
 
     return asyncio.run(read())
 

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call
 
@@ -28,10 +28,10 @@ def client(call: Call, folder: Path) -> tuple[str, str]:
     settings = Settings(data_dir=folder / "cambist-data")
 
     async def play() -> str:
-        async with open_house(settings) as house:
+        async with open_app(settings) as app:
             pair = account["test"]
-            caller = await authenticate(house.ports, pair["api_key"], pair["api_secret"])
-            shown = await simulate_client(house.ports, caller, ClientSimulation(phone=PHONE, kyc_status="verified"))
+            caller = await authenticate(app.ports, pair["api_key"], pair["api_secret"])
+            shown = await simulate_client(app.ports, caller, ClientSimulation(phone=PHONE, kyc_status="verified"))
             return shown.client.id
 
     return account["account_id"], asyncio.run(play())

@@ -14,7 +14,7 @@ import pytest
 from cambist.adapters.storage.sqlite import file as sqlite_file
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call, Outcome
 
@@ -269,13 +269,13 @@ class TestLogs:
         account_id, path = account["account_id"], "/api/v1/payments/{payment_id}"
 
         async def ask_twice() -> None:
-            async with open_house(Settings()) as house:
-                log, now = RequestLog(), house.ports.clock.monotonic() - 60
+            async with open_app(Settings()) as app:
+                log, now = RequestLog(), app.ports.clock.monotonic() - 60
                 for status, code in ((200, None), (404, "PAYMENT_NOT_FOUND")):
                     now += 10
                     asked = (account_id, Mode.TEST, "svc_test_a", "GET", path, ())
                     log.note(Noted(*asked, status, code, now, now, "mine\x1b"))
-                    await log.flush(house.ports)
+                    await log.flush(app.ports)
 
         asyncio.run(ask_twice())
         tail = ("logs", "tail", account_id, "--mode", "test", "--since", "1h", "--no-follow")

@@ -23,7 +23,7 @@ from cambist.core.usecases.operators.findings import Finding, Level
 from cambist.frontends import doctor as around
 from cambist.frontends.cli import examine as doctor
 from cambist.frontends.cli.main import cli
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.doctor import (
     Examined,
     check_processes,
@@ -55,10 +55,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     data = tmp_path_factory.mktemp("installed") / "data"
 
     async def make() -> str:
-        async with open_house(Settings(data_dir=data)) as house:
-            made = await create_account(house.ports, "Shop")
+        async with open_app(Settings(data_dir=data)) as app:
+            made = await create_account(app.ports, "Shop")
             wish = {"webhook_secret": SECRET, "webhook_url": "https://a.example/x"}
-            await set_settings(house.ports, made.account_id, wish)
+            await set_settings(app.ports, made.account_id, wish)
         return made.account_id
 
     return data, asyncio.run(make())
@@ -77,8 +77,8 @@ class TestDoctor:
         assert (told.status, told.err) == (0, "")
         lines = [line for line in told.out.splitlines() if line and not line.startswith(" ")]
         *checks, summary = lines
-        of_a_house = ["simulators", "notices", "alarms"]
-        assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, *of_a_house]
+        of_a_app = ["simulators", "notices", "alarms"]
+        assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, *of_a_app]
         assert {line.split()[0] for line in checks} == {"ok", "warning"}
         assert summary.endswith("0 failed")
         document = call("doctor", "--json").document

@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.webhooks.endpoints import EndpointOrder
 from cambist.core.usecases.webhooks.endpoints import create_endpoint
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings_sources import load
 from tests.cli.conftest import Call
 from tests.cli.test_audit import rows
@@ -26,11 +26,11 @@ def made(folder: Path, account_id: str) -> str:
     """The id of a further endpoint of test mode."""
 
     async def inside() -> str:
-        async with open_house(load({}, {}, folder).settings) as house:
-            found = await house.ports.storage.get(Account, account_id)
+        async with open_app(load({}, {}, folder).settings) as app:
+            found = await app.ports.storage.get(Account, account_id)
             assert found is not None
             caller = Caller(account=found, mode=Mode.TEST, key_id="svc_test_1")
-            new = await create_endpoint(house.ports, caller, str(uuid4()), lambda: EndpointOrder(url=URL))
+            new = await create_endpoint(app.ports, caller, str(uuid4()), lambda: EndpointOrder(url=URL))
         return new.resource.endpoint.id
 
     return asyncio.run(inside())

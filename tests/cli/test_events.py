@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings_sources import load
 from tests import event_factory
 from tests.cli.conftest import Call
@@ -35,8 +35,8 @@ def happen(folder: Path, account_id: str, mode: Mode = Mode.TEST, object_id: str
     """An event, as the service writes it; its id."""
 
     async def inside() -> str:
-        async with open_house(load({}, {}, folder).settings) as house:
-            [event] = await event_factory.happen(house.ports, account_id, mode=mode, object_id=object_id)
+        async with open_app(load({}, {}, folder).settings) as app:
+            [event] = await event_factory.happen(app.ports, account_id, mode=mode, object_id=object_id)
         return event
 
     return asyncio.run(inside())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cambist.core.usecases.acts.audit import list_audit
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call
 from tests.payout_kit import WALLET
@@ -119,8 +119,8 @@ def sent_by_the_wallet(folder: Path) -> str:
     operation = "wd_00000000-0000-4000-8000-000000000001"
 
     async def work() -> None:
-        async with open_house(Settings(data_dir=folder / "cambist-data")) as house:
-            sender = house.ports.senders.of_mode("live")
+        async with open_app(Settings(data_dir=folder / "cambist-data")) as app:
+            sender = app.ports.senders.of_mode("live")
             await sender.broadcast(await sender.sign(operation, WALLET, 1_000_000))
 
     asyncio.run(work())
@@ -131,8 +131,8 @@ def resumed(folder: Path) -> set[str | None]:
     """Return the objects of `resume` in the audit log."""
 
     async def read() -> set[str | None]:
-        async with open_house(Settings(data_dir=folder / "cambist-data")) as house:
-            return {row.object_id for row in await list_audit(house.ports, limit=100) if row.act == "resume"}
+        async with open_app(Settings(data_dir=folder / "cambist-data")) as app:
+            return {row.object_id for row in await list_audit(app.ports, limit=100) if row.act == "resume"}
 
     return asyncio.run(read())
 

@@ -21,8 +21,8 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.streams import WindowStreams
 from cambist.frontends.http.server import listen as listening_socket
 from cambist.ports.faults import Fault, Unavailable
+from tests.apps import WEBHOOK_SECRET, TestApp
 from tests.cli.conftest import Call
-from tests.houses import WEBHOOK_SECRET, TestHouse
 from tests.patience import HANGS
 from tests.receivers import Receiver, reply, reset
 
@@ -41,10 +41,10 @@ class QuickClock(SystemClock):
 
 
 class Served:
-    """A house on a port of its own, which may go away and come back."""
+    """An app on a port of its own, which may go away and come back."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
         self.port = 0
         self._server: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -56,9 +56,9 @@ class Served:
     async def start(self) -> None:
         listener = listening_socket("127.0.0.1", self.port)
         self.port = listener.getsockname()[1]
-        streams = WindowStreams(limit=0)  # no question waits: the house's clock stands still
-        app = create_app(self.house.ports, streams=streams)
-        config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        streams = WindowStreams(limit=0)  # no question waits: the app's clock stands still
+        asgi = create_app(self.app.ports, streams=streams)
+        config = uvicorn.Config(asgi, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
 
@@ -69,8 +69,8 @@ class Served:
 
 
 @pytest.fixture
-async def served(house: TestHouse) -> AsyncIterator[Served]:
-    made = Served(house)
+async def served(app: TestApp) -> AsyncIterator[Served]:
+    made = Served(app)
     await made.start()
     yield made
     await made.stop()
@@ -96,7 +96,7 @@ class Listening:
 
 
 def follower(served: Served, file: Path, running: Listening, **wish: Any) -> Follower:
-    pair = served.house.account.test
+    pair = served.app.account.test
     wanted = Wish(base_url=served.base_url, api_key=pair.api_key, api_secret=pair.api_secret, **wish)
     return Follower(wanted, CursorFile(file), running.clock, tell=running.handed.append, say=running.said.append)
 
@@ -115,19 +115,19 @@ async def following(served: Served, file: Path, start: str | None = None, **wish
             await task
 
 
-async def failed(house: TestHouse) -> str:
-    payment: str = (await house.created())["id"]
-    await house.simulate(payment, outcome="failed")
+async def failed(app: TestApp) -> str:
+    payment: str = (await app.created())["id"]
+    await app.simulate(payment, outcome="failed")
     return payment
 
 
 async def test_every_letter_is_forwarded_as_it_is_and_verifies(served: Served, tmp_path: Path) -> None:
     async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
-        payment = await failed(served.house)
+        payment = await failed(served.app)
         [request] = await local.arrived(1)
         sent = int(request.headers["x-webhook-timestamp"])
         assert verify_signature(request.headers, request.body, [WEBHOOK_SECRET], sent) == request.headers["webhook-id"]
-        assert [msgspec.json.decode(request.body)] == await served.house.events(payment)
+        assert [msgspec.json.decode(request.body)] == await served.app.events(payment)
         await eventually(lambda: len(running.handed) == 1)
         [handed] = running.handed
         assert (handed.status, handed.error, handed.object_status) == (200, None, "failed")
@@ -137,10 +137,10 @@ async def test_a_restart_loses_none_and_repeats_none(served: Served, tmp_path: P
     file = tmp_path / "deep" / "c"
     async with Receiver() as local:
         async with following(served, file, "beginning", forward_to=local.url) as running:
-            first = await failed(served.house)
+            first = await failed(served.app)
             await eventually(lambda: running.objects == [first])
             await eventually(lambda: CursorFile(file).read() == "1")
-        missed = [await failed(served.house) for _ in range(3)]
+        missed = [await failed(served.app) for _ in range(3)]
         async with following(served, file, forward_to=local.url) as running:
             await eventually(lambda: running.objects == missed)
 
@@ -149,7 +149,7 @@ async def test_what_was_under_way_at_a_kill_comes_again(served: Served, tmp_path
     """The cursor moves only after a letter was handed over."""
     file = tmp_path / "c"
     CursorFile(file).write("0")
-    payment = await failed(served.house)
+    payment = await failed(served.app)
     async with Receiver() as local:
         held = asyncio.Event()
 
@@ -169,11 +169,11 @@ async def test_what_was_under_way_at_a_kill_comes_again(served: Served, tmp_path
 
 async def test_a_dropped_service_is_waited_for_with_growing_pauses(served: Served, tmp_path: Path) -> None:
     async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
-        first = await failed(served.house)
+        first = await failed(served.app)
         await eventually(lambda: running.objects == [first])
         await served.stop()
         await eventually(lambda: running.clock.pauses.count(RECONNECT[-1]) >= 2)
-        second = await failed(served.house)
+        second = await failed(served.app)
         await served.start()
         await eventually(lambda: running.objects == [first, second])
         broken = [pause for pause in running.clock.pauses if pause != BETWEEN]
@@ -182,12 +182,12 @@ async def test_a_dropped_service_is_waited_for_with_growing_pauses(served: Serve
 
 
 async def test_a_letter_that_is_sent_again_comes_again(served: Served, tmp_path: Path) -> None:
-    house = served.house
-    payment = await failed(house)
+    app = served.app
+    payment = await failed(app)
     async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
         await eventually(lambda: running.objects == [payment])
         [event_id] = [each.letter.id for each in running.handed]
-        resent = await house.http.post(f"/api/v1/events/{event_id}/resend", headers=house.headers())
+        resent = await app.http.post(f"/api/v1/events/{event_id}/resend", headers=app.headers())
         assert resent.status_code == 200
         await eventually(lambda: running.objects == [payment, payment])
         one, two = await local.arrived(2)
@@ -195,9 +195,9 @@ async def test_a_letter_that_is_sent_again_comes_again(served: Served, tmp_path:
 
 
 async def test_what_the_local_address_does_is_told_and_holds_up_nothing(served: Served, tmp_path: Path) -> None:
-    house = served.house
+    app = served.app
     for _ in range(4):
-        await failed(house)
+        await failed(app)
     async with Receiver() as local:
         local.answer_with(500, reset(), reply(302, headers={"Location": "http://127.0.0.1:1/"}), 204)
         async with following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
@@ -207,19 +207,19 @@ async def test_what_the_local_address_does_is_told_and_holds_up_nothing(served: 
 
 
 async def test_now_is_from_now_on(served: Served, tmp_path: Path) -> None:
-    await failed(served.house)
+    await failed(served.app)
     file = tmp_path / "c"
     async with following(served, file) as running:
         await eventually(lambda: CursorFile(file).read() == "1")
-        payment = await failed(served.house)
+        payment = await failed(served.app)
         await eventually(lambda: running.objects == [payment])
         [handed] = running.handed
         assert (handed.status, handed.error) == (None, None)
 
 
 async def test_what_will_never_be_answered_ends_it(served: Served, tmp_path: Path) -> None:
-    served.house.account = msgspec.structs.replace(
-        served.house.account, test=msgspec.structs.replace(served.house.account.test, api_secret="0" * 64)
+    served.app.account = msgspec.structs.replace(
+        served.app.account, test=msgspec.structs.replace(served.app.account.test, api_secret="0" * 64)
     )
     with pytest.raises(Refusal) as raised:
         await follower(served, tmp_path / "c", Listening()).follow("now")

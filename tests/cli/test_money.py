@@ -17,7 +17,7 @@ from cambist.core.domain.days import iso
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
@@ -42,19 +42,19 @@ ONE = (1, "100.00", "0.03243243", "1.04864864")
 
 
 async def _pay(data: Path, account_id: str, mode: Mode, at: datetime) -> None:
-    async with open_house(Settings(data_dir=data), clock=VirtualClock(at)) as house:
-        async with house.ports.storage.unit() as unit:
+    async with open_app(Settings(data_dir=data), clock=VirtualClock(at)) as app:
+        async with app.ports.storage.unit() as unit:
             account = await unit[Account].get(account_id)
         assert account is not None
         caller = Caller(account=account, mode=mode, key_id="a-key")
-        made = await create_payment(house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
-        paid = await simulate_payment(house.ports, made.resource, Pretence(status=InvoiceStatus.PAID))
+        made = await create_payment(app.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
+        paid = await simulate_payment(app.ports, made.resource, Pretence(status=InvoiceStatus.PAID))
         assert paid.status == "paid"
 
 
 async def _silence(data: Path) -> None:
-    async with open_house(Settings(data_dir=data)) as house:
-        [source] = house.ports.rates.of_mode("live")
+    async with open_app(Settings(data_dir=data)) as app:
+        [source] = app.ports.rates.of_mode("live")
         assert isinstance(source, RateSimulator)
         await source.pretend(RatePretence(rate=Decimal("92.50"), silent=True))
 

@@ -10,7 +10,7 @@ import pytest
 import cambist
 from cambist.core.usecases.notice_addresses import is_address
 from cambist.frontends import plugins
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.notices import begin_hearing
 from cambist.frontends.settings_sources import load
 from examples.own_bank.bank import NAME
@@ -38,8 +38,8 @@ def started(call: Call) -> None:
 
     async def once() -> None:
         settings = load({"CAMBIST_BANKS": NAME, "CAMBIST_BASE_URL": "https://pay.example"}, {}, Path.cwd()).settings
-        async with open_house(settings) as house:
-            await begin_hearing(settings, house.ports)
+        async with open_app(settings) as app:
+            await begin_hearing(settings, app.ports)
 
     asyncio.run(once())
 
@@ -82,8 +82,8 @@ def test_a_new_address_is_an_audited_act_and_tells_until_when_the_former_one_cou
     assert done.document["former_address_until"] is not None
 
     async def count(path: str) -> bool:
-        async with open_house(load({"CAMBIST_BANKS": NAME}, {}, Path.cwd()).settings) as house:
-            return await is_address(house.ports, NAME, path.rpartition("/")[2])
+        async with open_app(load({"CAMBIST_BANKS": NAME}, {}, Path.cwd()).settings) as app:
+            return await is_address(app.ports, NAME, path.rpartition("/")[2])
 
     assert asyncio.run(count(former))
 

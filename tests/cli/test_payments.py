@@ -11,7 +11,7 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
@@ -19,15 +19,15 @@ from tests.cli.conftest import Call
 
 
 async def _mismatch(data: Path, account_id: str) -> str:
-    async with open_house(Settings(data_dir=data)) as house:
-        async with house.ports.storage.unit() as unit:
+    async with open_app(Settings(data_dir=data)) as app:
+        async with app.ports.storage.unit() as unit:
             account = await unit[Account].get(account_id)
         assert account is not None
         caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_test")
         order = PaymentOrder(amount_rub="100.00")
-        made = await create_payment(house.ports, caller, str(uuid4()), lambda: order)
+        made = await create_payment(app.ports, caller, str(uuid4()), lambda: order)
         underpaid = Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)
-        return (await simulate_payment(house.ports, made.resource, underpaid)).id
+        return (await simulate_payment(app.ports, made.resource, underpaid)).id
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.usecases.ledger.ledger import post
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.http.movements import MovementView
 from cambist.frontends.http.withdrawals import WithdrawalItemView
 from cambist.frontends.settings_sources import load
@@ -28,16 +28,16 @@ def credit(folder: Path, account_id: str) -> None:
     """Book 5.0000007 USDT in test mode, as a settlement does."""
 
     async def book() -> None:
-        async with open_house(load({}, {}, folder).settings) as house:
+        async with open_app(load({}, {}, folder).settings) as app:
             entry = journal_entry(
                 EntryKind.SETTLEMENT,
-                f"pay_{house.ports.ids.uuid()}",
+                f"pay_{app.ports.ids.uuid()}",
                 account_id=account_id,
                 mode=Mode.TEST,
-                at=house.ports.clock.now(),
+                at=app.ports.clock.now(),
                 postings={Purse.CONVERTED_USDT: -500_000_070, Purse.AVAILABLE: 500_000_070},
             )
-            async with house.ports.storage.unit() as unit:
+            async with app.ports.storage.unit() as unit:
                 post(unit, entry)
                 await unit.commit()
 
@@ -89,8 +89,8 @@ def test_what_the_wallet_sent_otherwise_is_accepted(call: Call, account_id: str,
     assert (before.status, before.document["error"]["code"]) == (1, "INVALID_STATE")
 
     async def send() -> None:
-        async with open_house(load({}, {}, folder).settings) as house:
-            wallet = house.ports.senders.of_mode("test")
+        async with open_app(load({}, {}, folder).settings) as app:
+            wallet = app.ports.senders.of_mode("test")
             await wallet.broadcast(await wallet.sign(made["withdrawal_id"], WALLET, 400_000_000))
 
     asyncio.run(send())

@@ -14,7 +14,7 @@ from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
@@ -25,11 +25,11 @@ NOBODY = "ref_00000000-0000-4000-8000-000000000000"
 
 
 def inside(folder: Path, work: Callable[[Ports], Awaitable[str]]) -> str:
-    """Do something in the house of the working folder."""
+    """Do something in the app of the working folder."""
 
     async def run() -> str:
-        async with open_house(Settings(data_dir=folder / "cambist-data")) as house:
-            return await work(house.ports)
+        async with open_app(Settings(data_dir=folder / "cambist-data")) as app:
+            return await work(app.ports)
 
     return asyncio.run(run())
 

@@ -15,7 +15,7 @@ from cambist.adapters.storage.sqlite import swap as sqlite_swap
 from cambist.adapters.storage.sqlite.migrate import sqlite_current
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends import restore as room
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
@@ -38,8 +38,8 @@ def backup(call: Call, folder: Path, data: Path) -> Path:
     made = call("account", "create", "Before", "--json").document["account_id"]
 
     async def seal() -> None:
-        async with open_house(Settings(data_dir=data)) as house:
-            await set_settings(house.ports, made, {"webhook_secret": SECRET, "webhook_url": "https://a.example/x"})
+        async with open_app(Settings(data_dir=data)) as app:
+            await set_settings(app.ports, made, {"webhook_secret": SECRET, "webhook_url": "https://a.example/x"})
 
     asyncio.run(seal())
     assert call("backup", str(folder / "b1")).status == 0
@@ -185,7 +185,7 @@ def test_broken_off_anywhere_the_one_or_the_other_stands_there_whole(
 def test_a_swap_that_fails_leaves_the_former(
     tmp_path: Path, migrated_file: Path, monkeypatch: pytest.MonkeyPatch, call_of: str
 ) -> None:
-    draft, target = tmp_path / "draft", tmp_path / "house.db"
+    draft, target = tmp_path / "draft", tmp_path / "app.db"
     shutil.copy(migrated_file, draft)
     shutil.copy(migrated_file, target)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.settings_sources import load
 from cambist.ports.counters import Counter
@@ -151,11 +151,11 @@ class TestRedisPassword:
     ) -> None:
         caplog.set_level(logging.DEBUG)
         url = form.format(word=WORD, place=redis_place)
-        async with open_house(Settings(database_url="memory://", redis_url=url)) as house:
-            now = house.ports.clock.now()
-            await house.ports.queue.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
-            reached = await house.ports.queue.works(), await house.ports.counters.works()
-            await house.ports.counters.count(1, [Counter("canary", 5)])
+        async with open_app(Settings(database_url="memory://", redis_url=url)) as app:
+            now = app.ports.clock.now()
+            await app.ports.queue.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            reached = await app.ports.queue.works(), await app.ports.counters.works()
+            await app.ports.counters.count(1, [Counter("canary", 5)])
         written = "".join(f"{each.getMessage()} {each.exc_text or ''} {each.args}" for each in caplog.records)
         assert WORD not in written
         assert reached == ((True, True) if form in self.URLS[:2] + self.URLS[3:4] else (False, False))

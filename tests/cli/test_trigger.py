@@ -13,9 +13,9 @@ from cambist.core.usecases.sealed import open_event_body
 from cambist.frontends.cli.recipes import RECIPES
 from cambist.frontends.cli.triggering import Caller, Told, perform
 from cambist.ports.faults import Unavailable
+from tests.apps import TestApp
 from tests.cli.conftest import Call
 from tests.cli.test_listen import Served
-from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.payout_kit import WALLET
 
@@ -34,17 +34,17 @@ WITHOUT_STATUS = {"webhook.test", "subscription.charged", "subscription.past_due
 
 
 @pytest.fixture
-async def served(house: TestHouse) -> AsyncIterator[Served]:
+async def served(app: TestApp) -> AsyncIterator[Served]:
     wanted = dict.fromkeys(("refunds", "exchange", "recurring"), "true") | {"payout_wallet": WALLET}
-    await accounts.set_settings(house.ports, house.account.account_id, wanted)
-    made = Served(house)
+    await accounts.set_settings(app.ports, app.account.account_id, wanted)
+    made = Served(app)
     await made.start()
     yield made
     await made.stop()
 
 
 def caller(served: Served, secret: str | None = None) -> Caller:
-    pair = served.house.account.test
+    pair = served.app.account.test
     return Caller(base_url=served.base_url, api_key=pair.api_key, api_secret=secret or pair.api_secret, ids=SystemIds())
 
 
@@ -60,7 +60,7 @@ async def test_every_event_happens(served: Served, name: str) -> None:
         return
     kind, _, status = name.partition(".")
     wanted = name if name in OWN_EVENT or kind == "refund" else SAYS[kind]
-    ports = served.house.ports
+    ports = served.app.ports
     bodies = [open_event_body(ports.vault, each) for each in await everything(ports, Event) if each.type == wanted]
     assert bodies
     assert wanted == name or any(f'"status":"{status}"'.encode() in body for body in bodies), bodies
@@ -72,8 +72,8 @@ async def test_every_event_happens(served: Served, name: str) -> None:
 )
 async def test_what_no_status_says_is_said_otherwise(served: Served, name: str, says: bytes) -> None:
     await perform(caller(served), RECIPES[name], GIVEN, lambda _: None)
-    await served.house.work(5)
-    ports = served.house.ports
+    await served.app.work(5)
+    ports = served.app.ports
     assert any(says in open_event_body(ports.vault, event) for event in await everything(ports, Event))
 
 
@@ -105,7 +105,7 @@ async def test_a_service_that_is_away_is_named(served: Served) -> None:
 
 
 def test_no_secret_shows(served: Served) -> None:
-    assert served.house.account.test.api_secret not in repr(caller(served))
+    assert served.app.account.test.api_secret not in repr(caller(served))
 
 
 KEYS = ("--api-key", "svc_test_1", "--api-secret", "s")

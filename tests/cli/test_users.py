@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cambist.core.usecases.people.invitations import accept_invitation
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings_sources import load
 from tests.cli.conftest import Call
 from tests.cli.test_events import account, ask
@@ -20,8 +20,8 @@ def accepted(folder: Path, link: str) -> str:
     """Accept an invitation, and return the person's id."""
 
     async def inside() -> str:
-        async with open_house(load({}, {}, folder).settings) as house:
-            return (await accept_invitation(house.ports, token_of(link), PASSWORD, "en")).id
+        async with open_app(load({}, {}, folder).settings) as app:
+            return (await accept_invitation(app.ports, token_of(link), PASSWORD, "en")).id
 
     return asyncio.run(inside())
 

@@ -10,7 +10,7 @@ import pytest
 from cambist.adapters.nodes.spelling import base58check, read_base58check
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.acts.audit import list_audit
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.chain import Network
 from tests.chains.benches import KEY, XPUB
@@ -53,8 +53,8 @@ def test_without_any_they_are_shown(call: Call, env: Mapping[str, str]) -> None:
 
 def audited(settings: Settings) -> Sequence[AuditEntry]:
     async def read() -> Sequence[AuditEntry]:
-        async with open_house(settings) as house:
-            return await list_audit(house.ports, limit=10)
+        async with open_app(settings) as app:
+            return await list_audit(app.ports, limit=10)
 
     return asyncio.run(read())
 

@@ -1,4 +1,4 @@
-"""Houses with an operator at the console."""
+"""Apps with an operator at the console."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
 from tests.console.storages import Gate, Gated
 from tests.quiesce import at_rest
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 SIZES = [(80, 24), (160, 48)]
 _PATIENCE = 20
@@ -69,14 +69,14 @@ class Slips(logging.Handler):
 
 
 class Sitting:
-    """A console over a house, and what operators do at it."""
+    """A console over an app, and what operators do at it."""
 
     def __init__(
-        self, refunds: RefundHouse, app: Console, pilot: Pilot[None], storage: Fragile, slips: list[str]
+        self, refunds: RefundApp, console: Console, pilot: Pilot[None], storage: Fragile, slips: list[str]
     ) -> None:
         self.refunds = refunds
         self.ports = refunds.ports
-        self.app = app
+        self.app = console
         self.pilot = pilot
         self.storage = storage
         self.slips = slips
@@ -117,7 +117,7 @@ class Sitting:
             if all(worker.is_finished for worker in self.app.workers):
                 break
             if turn > _PATIENCE // 2:
-                await self.refunds.house.work(1)
+                await self.refunds.app.work(1)
         await self.settle()
         return str(self.app.screen.query_one("#outcome", Static).content)
 
@@ -152,17 +152,17 @@ def unpainted(compositor: Compositor, **_: Any) -> None:
 
 
 @contextmanager
-def prompt(app: App[Any]) -> Iterator[None]:
+def prompt(console: App[Any]) -> Iterator[None]:
     """Inside, a key or a pause ends once the app has nothing left to do. Textual sleeps 20 ms at a time until the
     process slept for as long: most of a test's time, and a guess."""
 
     async def idle(*_limits: float) -> None:
         await at_rest()
-        while app.is_running:
-            if app._resize_timer is not None:  # within moments it would fit the screens to the terminal
-                app._check_resize()
-            elif app.screen._update_timer._active.is_set():  # and paint
-                app.screen._on_timer_update()
+        while console.is_running:
+            if console._resize_timer is not None:  # within moments it would fit the screens to the terminal
+                console._check_resize()
+            elif console.screen._update_timer._active.is_set():  # and paint
+                console.screen._on_timer_update()
             else:
                 return
             await at_rest()
@@ -173,36 +173,36 @@ def prompt(app: App[Any]) -> Iterator[None]:
 
 @asynccontextmanager
 async def sitting(
-    size: tuple[int, int], seed: Callable[[RefundHouse], Awaitable[Any]] | None = None, **house: Any
+    size: tuple[int, int], seed: Callable[[RefundApp], Awaitable[Any]] | None = None, **app: Any
 ) -> AsyncIterator[Sitting]:
-    async with open_refund_house(**house) as refunds:
+    async with open_refund_app(**app) as refunds:
         if seed is not None:
             await seed(refunds)
         storage = Fragile(refunds.ports.storage)
         ports = msgspec.structs.replace(refunds.ports, storage=storage)
-        app = Console(ConsoleContext(ports=ports, operator="olga"))
-        app.animation_level = "none"
-        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips, prompt(app):
-            async with app.run_test(size=size) as pilot:
-                opened = Sitting(refunds, app, pilot, storage, slips.told)
+        console = Console(ConsoleContext(ports=ports, operator="olga"))
+        console.animation_level = "none"
+        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips, prompt(console):
+            async with console.run_test(size=size) as pilot:
+                opened = Sitting(refunds, console, pilot, storage, slips.told)
                 await opened.settle()
                 yield opened
 
 
-async def mismatch(refunds: RefundHouse) -> str:
+async def mismatch(refunds: RefundApp) -> str:
     """A live payment of 100 RUB for which 60 came; its id."""
-    made = (await refunds.house.create({"external_id": "order-7"}, mode="live")).json()["id"]
-    await refunds.house.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+    made = (await refunds.app.create({"external_id": "order-7"}, mode="live")).json()["id"]
+    await refunds.app.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     return str(made)
 
 
-async def waiting(refunds: RefundHouse) -> str:
+async def waiting(refunds: RefundApp) -> str:
     """A live refund that awaits approval; its id."""
     return await refunds.apply(await refunds.paid(mode="live"), mode="live")
 
 
-async def both(refunds: RefundHouse) -> None:
+async def both(refunds: RefundApp) -> None:
     """A payment for which another amount came, and a refund that awaits approval."""
     await mismatch(refunds)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await waiting(refunds)

@@ -34,7 +34,7 @@ from tests.console.kit import SIZES, Slips, prompt, unpainted
 from tests.console.payments_in_bulk import fill
 from tests.console.seeds import everything_there_is
 from tests.console.storages import Gated
-from tests.refund_house import open_refund_house
+from tests.refund_app import open_refund_app
 from tests.servers import database, postgres_server
 
 LATEST = 2.0
@@ -175,13 +175,13 @@ class Monkey:
 async def run(url: str, folder: Path, *, seed: int, keys: int, payments: int) -> str:
     """Do one run on an empty database at `url`, and return a line about it. Raises: Ended."""
     await migrate(url)
-    async with open_refund_house(made_up=True, database_url=url, data_dir=folder) as refunds:
+    async with open_refund_app(made_up=True, database_url=url, data_dir=folder) as refunds:
         await everything_there_is(refunds)
         await fill(refunds, url, payments)
         monkey = Monkey(refunds.ports, seed)
 
         async def pass_time(seconds: float) -> None:
-            await refunds.house.clock.advance(seconds)
+            await refunds.app.clock.advance(seconds)
 
         await monkey.type(keys, pass_time)
         return f"{keys} keys, {len(monkey.visited)} screens, {monkey.moods.faults} faults of the storage, 0 ends"
@@ -216,7 +216,7 @@ def on_storage(storage: str, *, seed: int, keys: int, payments: int) -> str:
     """Do one run on a database of its own, and return a line about it. Raises: Ended."""
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
-        url = f"sqlite:///{folder / 'house.db'}"
+        url = f"sqlite:///{folder / 'app.db'}"
         if storage == "postgres":
             url = closing.enter_context(database(closing.enter_context(postgres_server())))
         return asyncio.run(run(url, folder, seed=seed, keys=keys, payments=payments))

@@ -11,14 +11,14 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from tests.invariants import everything
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
 START = datetime(2025, 12, 1, tzinfo=UTC)
 SPREAD = timedelta(days=30)
 
 
-async def fill(refunds: RefundHouse, url: str, count: int) -> None:
-    """Write so many of the house's merchant into its database, of both modes, that are over."""
+async def fill(refunds: RefundApp, url: str, count: int) -> None:
+    """Write so many of the app's merchant into its database, of both modes, that are over."""
     [account] = await everything(refunds.ports, Account)
     assert isinstance(account, Account)
     chance = random.Random(1)

@@ -31,10 +31,10 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import FourEyes
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.console.kit import mismatch, waiting
-from tests.exchange_house import ExchangeHouse
+from tests.exchange_app import ExchangeApp
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, conclude
-from tests.subscription_house import bound
+from tests.refund_app import RefundApp, conclude
+from tests.subscription_app import bound
 
 PHONE = "+70000000002"
 """Verified in test mode."""
@@ -52,33 +52,33 @@ class Seeded(msgspec.Struct, frozen=True):
     suspense: str
 
 
-async def seed(refunds: RefundHouse) -> Seeded:
+async def seed(refunds: RefundApp) -> Seeded:
     """Make a subscription with a charge; an exchange that awaits USDT, and one that was paid after its cancellation; a
     client; a failed webhook; and a payment with 30 RUB too much."""
-    house = refunds.house
-    exchanges = ExchangeHouse(house)
+    app = refunds.app
+    exchanges = ExchangeApp(app)
     await exchanges.set(exchange="true")
     payment = await refunds.paid(client_phone="+79005551234", external_id="order-7")
-    await house.work()
-    subscription = (await bound(house, external_id="club-1"))["id"]
-    await house.work()
-    house.postman.answers.append(BAD)
+    await app.work()
+    subscription = (await bound(app, external_id="club-1"))["id"]
+    await app.work()
+    app.postman.answers.append(BAD)
     late = await exchanges.made()
     await exchanges.cancel(late.id)
-    await house.work()
-    async with house.ports.storage.unit() as unit:
+    await app.work()
+    async with app.ports.storage.unit() as unit:
         for delivery in await unit[Delivery].find(status=DeliveryStatus.PENDING):
             unit[Delivery].save(given_up(delivery))
         await unit.commit()
-    await house.work(600)
+    await app.work(600)
     await exchanges.send(late.id, "7")
     await exchanges.look(late.id)
     awaiting = await exchanges.made(phone=PHONE)
     body = {"phone": "+79005557788", "kyc_status": "verified"}
-    made = await house.http.post("/api/v1/sandbox/exchange-clients", json=body, headers=house.headers())
+    made = await app.http.post("/api/v1/sandbox/exchange-clients", json=body, headers=app.headers())
     assert made.status_code in (200, 201), made.text
-    await house.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
-    await house.work()
+    await app.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await app.work()
     [failed] = [each for each in await everything(refunds.ports, Delivery) if each.status is DeliveryStatus.FAILED]
     [client] = await everything(refunds.ports, Client)
     [money] = await list_suspense(refunds.ports)
@@ -87,9 +87,9 @@ async def seed(refunds: RefundHouse) -> Seeded:
     return Seeded(subscription, awaiting.id, late.id, client.id, failed.id, money.id)
 
 
-async def asked(refunds: RefundHouse) -> tuple[str, str]:
+async def asked(refunds: RefundApp) -> tuple[str, str]:
     """Two acts that wait for a second operator: another wallet, and the same again."""
-    ports, account_id = refunds.ports, refunds.house.account.account_id
+    ports, account_id = refunds.ports, refunds.app.account.account_id
     told = Act(operator="vera", name="account.set", object_id=account_id, reason="they moved")
     strict = msgspec.structs.replace(ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
     with pytest.raises(Waits) as waiting:
@@ -102,9 +102,9 @@ async def asked(refunds: RefundHouse) -> tuple[str, str]:
     return act.id, second.id
 
 
-async def differing(refunds: RefundHouse, payment_id: str) -> str:
+async def differing(refunds: RefundApp, payment_id: str) -> str:
     """A payment that a bank's list lacks; the id of the difference."""
-    now, account_id = refunds.house.clock.now(), refunds.house.account.account_id
+    now, account_id = refunds.app.clock.now(), refunds.app.account.account_id
     day = started(None, "bank", now.date(), "", now)
     mine = Counted(
         operation=payment_id,
@@ -126,10 +126,10 @@ OTHER = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 TRON = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
-async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
+async def everything_there_is(refunds: RefundApp) -> dict[str, str]:
     """Make one object of every kind and of every state that actions depend on, and return the ids by name.
     `payment.sent` is the payment to send back."""
-    house, ports, account_id = refunds.house, refunds.ports, refunds.house.account.account_id
+    app, ports, account_id = refunds.app, refunds.ports, refunds.app.account.account_id
     made = await seed(refunds)
     there = {
         "subscription": made.subscription,
@@ -149,7 +149,7 @@ async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
     there["correction"] = (await refunds.processing("40.00"))[1]
     await refunds.settled("500.00")
     await conclude(ports, there["correction"], RefundState(status=RefundStatus.FAILED))
-    await house.work(30)
+    await app.work(30)
     there["payment"], there["payment.sent"] = await mismatch(refunds), await mismatch(refunds)
     there["refund"], there["refund.second"] = await waiting(refunds), await waiting(refunds)
     there["shop"] = (await create_shop(ports, account_id, "Corner", "0.02")).id

@@ -29,10 +29,10 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import FourEyes
 from tests.console.kit import SIZES, Sitting, mismatch, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
-from tests.exchange_house import ExchangeHouse
+from tests.exchange_app import ExchangeApp
 from tests.invariants import everything
 from tests.providers_kit import inside
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
 CHANGED = "Not done. INVALID_STATE: It was changed meanwhile"
 REFUSED = "Not done. INVALID_STAT"
@@ -52,34 +52,34 @@ class Row(msgspec.Struct, frozen=True):
     late: str | None = CHANGED
     """Message to a second operator; None: a colleague cannot make the action impossible."""
     given: dict[str, str] = {}
-    before: Callable[[RefundHouse], Awaitable[Any]] | None = None
+    before: Callable[[RefundApp], Awaitable[Any]] | None = None
     """Preparation; an id that it returns is the object's."""
-    meanwhile: Callable[[RefundHouse], Awaitable[Any]] | None = None
+    meanwhile: Callable[[RefundApp], Awaitable[Any]] | None = None
     """Work of the service before the second operator acts."""
 
 
-async def money(refunds: RefundHouse) -> None:
+async def money(refunds: RefundApp) -> None:
     """Something to be paid out, which no payout takes by itself."""
     await refunds.set(payout_wallet="")
     await refunds.settled("700.00")
     await refunds.set(payout_wallet=TRON)
 
 
-async def bill(refunds: RefundHouse) -> None:
+async def bill(refunds: RefundApp) -> None:
     """Something to be settled."""
     await refunds.paid("300.00")
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
 
 
-async def told(refunds: RefundHouse) -> None:
+async def told(refunds: RefundApp) -> None:
     """All webhooks are delivered."""
-    await refunds.house.work()
+    await refunds.app.work()
 
 
-async def silent(refunds: RefundHouse) -> None:
+async def silent(refunds: RefundApp) -> None:
     """A receiver that does not answer, and something that waits for it."""
     await refunds.paid()
-    later = refunds.house.clock.now() + timedelta(hours=1)
+    later = refunds.app.clock.now() + timedelta(hours=1)
     async with refunds.ports.storage.unit() as unit:
         for each in await unit[Breaker].find():
             unit[Breaker].save(msgspec.structs.replace(each, failures=10, opened_at=later, next_probe_at=later))
@@ -89,39 +89,39 @@ async def silent(refunds: RefundHouse) -> None:
 LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 
 
-async def forget(refunds: RefundHouse) -> None:
+async def forget(refunds: RefundApp) -> None:
     """The bank has forgotten what was just sent, and whose answer was lost."""
     bank = inside(refunds.bank())
     bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))
-    await refunds.house.clock.advance(120)
+    await refunds.app.clock.advance(120)
 
 
-async def forgotten_refund(refunds: RefundHouse) -> str:
-    await refunds.house.work()
-    refunds.house.script.refund.append(LOST)
+async def forgotten_refund(refunds: RefundApp) -> str:
+    await refunds.app.work()
+    refunds.app.script.refund.append(LOST)
     refund_id = await refunds.apply(await refunds.paid())
-    await refunds.house.work(2)
+    await refunds.app.work(2)
     await forget(refunds)
     return refund_id
 
 
-async def forgotten_return(refunds: RefundHouse) -> str:
+async def forgotten_return(refunds: RefundApp) -> str:
     payment = await refunds.paid()
-    await refunds.house.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=50_00, again=True))
+    await refunds.app.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=50_00, again=True))
     money = next(each for each in await list_suspense(refunds.ports) if each.payment_id == payment)
-    await refunds.house.work()
-    refunds.house.script.refund.append(LOST)
+    await refunds.app.work()
+    refunds.app.script.refund.append(LOST)
     await return_suspense(refunds.ports, money.id)
-    await refunds.house.work()
+    await refunds.app.work()
     await forget(refunds)
     return money.id
 
 
-async def forgotten_payout(refunds: RefundHouse) -> str:
-    exchanges = ExchangeHouse(refunds.house)
+async def forgotten_payout(refunds: RefundApp) -> str:
+    exchanges = ExchangeApp(refunds.app)
     made = await exchanges.made(phone="+70000000005")
     await exchanges.send(made.id)
-    refunds.house.script.remit.append(LOST)
+    refunds.app.script.remit.append(LOST)
     await exchanges.look(made.id)
     await forget(refunds)
     return made.id
@@ -204,7 +204,7 @@ ADDED = (
 )  # fmt: skip
 """An account's detail, whose list has the letter `n`, too."""
 PARTS = [(SIZES[0], (*ROWS, *ADDED)[first : first + 12]) for first in range(0, len(ROWS) + len(ADDED), 12)]
-"""Each at a house of its own, so that no test takes long; rows of one part come after one another."""
+"""Each at an app of its own, so that no test takes long; rows of one part come after one another."""
 WIDE = [(SIZES[1], tuple(row for row in ROWS if row.of in ("payment", "exchange", "account") and row.before is None))]
 """With no entries, with some and with most: all kinds have one dialog, and what fits on the smallest terminal is not
 cut on a wide one."""
@@ -223,7 +223,7 @@ async def test_every_act_shows_asks_tells_and_is_audited_and_who_comes_too_late_
 ) -> None:
     there: dict[str, str] = {}
 
-    async def seed(refunds: RefundHouse) -> None:
+    async def seed(refunds: RefundApp) -> None:
         there.update(await everything_there_is(refunds))
 
     async with sitting(size, seed) as shared:
@@ -262,7 +262,7 @@ async def begin(shared: Sitting, row: Row, there: dict[str, str]) -> None:
 
 async def fresh_payout(shared: Sitting) -> str:
     await money(shared.refunds)
-    return (await pay_out_now(shared.ports, shared.refunds.house.account.account_id, Mode.TEST)).id
+    return (await pay_out_now(shared.ports, shared.refunds.app.account.account_id, Mode.TEST)).id
 
 
 async def done(shared: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]) -> None:
@@ -318,11 +318,11 @@ async def too_late(shared: Sitting, row: Row, act: ConsoleAct, seen: Any, given:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_dialog_says_that_an_act_waits_before_and_after(size: tuple[int, int]) -> None:
-    async def seed(refunds: RefundHouse) -> None:
+    async def seed(refunds: RefundApp) -> None:
         await refunds.paid()
 
     async with sitting(size, seed) as shared:
-        account_id = shared.refunds.house.account.account_id
+        account_id = shared.refunds.app.account.account_id
         strict = msgspec.structs.replace(shared.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
         screen = await shared.open("account", account_id)
         act = next(each for each in screen.acts() if each.title == "Adjust a setting")
@@ -359,7 +359,7 @@ async def test_settlement_dialog_shows_merchants_sum_and_rate_of_each_mode(
 ) -> None:
     async with sitting(size) as shared:
         await shared.refunds.paid("300.00")
-        await shared.refunds.house.clock.advance(1)
+        await shared.refunds.app.clock.advance(1)
         await shared.press("4")
         await shared.press("s")
         assert "0 payments of 0 merchants, 0.00 RUB" in shared.shown(), "it was paid today, after the last cutoff"

@@ -15,7 +15,7 @@ from cambist.frontends.console.kinds.kinds import ConsoleAct, Kind, Part
 from cambist.frontends.console.listing import ListScreen
 from cambist.frontends.console.pages import PAGE
 from tests.console.kit import SIZES, both, sitting, waiting
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -59,9 +59,9 @@ async def test_of_two_operators_at_one_refund_one_wins_and_the_other_is_told(siz
 
 
 async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
-    async def paid(refunds: RefundHouse) -> None:
+    async def paid(refunds: RefundApp) -> None:
         await refunds.paid("1000.00", mode="live", client_phone="+79005551234")
-        await refunds.house.clock.advance(1)
+        await refunds.app.clock.advance(1)
 
     async with sitting(SIZES[1], paid) as shared:
         await shared.press("1", "enter")

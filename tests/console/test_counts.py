@@ -32,8 +32,8 @@ from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.payments_in_bulk import fill
 from tests.console.seeds import everything_there_is
 from tests.console.test_plans import wishes
-from tests.refund_house import RefundHouse, open_refund_house
-from tests.servers import house_url
+from tests.refund_app import RefundApp, open_refund_app
+from tests.servers import service_url
 
 COUNTED_LISTS = (PAYMENTS, REFUNDS, EVENTS, STATEMENTS, LINES, CORRECTIONS, SUSPENSE, AUDIT, JOURNAL)
 MANY = 250
@@ -41,20 +41,20 @@ MANY = 250
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture
-async def house(url: str, tmp_path: Path) -> AsyncIterator[tuple[RefundHouse, dict[str, str]]]:
+async def app(url: str, tmp_path: Path) -> AsyncIterator[tuple[RefundApp, dict[str, str]]]:
     """Open an app with one object of each kind and some more payments, in each of the databases. Yield it with the
     objects' ids."""
-    async with open_refund_house(made_up=True, database_url=url, data_dir=tmp_path) as refunds:
+    async with open_refund_app(made_up=True, database_url=url, data_dir=tmp_path) as refunds:
         there = await everything_there_is(refunds)
         await fill(refunds, url, 20)
         yield refunds, there
 
 
-async def whole(refunds: RefundHouse, kind: Kind, wish: Wish) -> list[str]:
+async def whole(refunds: RefundApp, kind: Kind, wish: Wish) -> list[str]:
     """The ids of all of a list, leafed through."""
     seen: list[Any] = []
     while page := await kind.read(refunds.ports, wish, seen[-1] if seen else None, 7):
@@ -63,12 +63,12 @@ async def whole(refunds: RefundHouse, kind: Kind, wish: Wish) -> list[str]:
 
 
 async def test_a_list_is_counted_as_far_as_its_bound_whatever_it_is_filtered_by(
-    house: tuple[RefundHouse, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+    app: tuple[RefundApp, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refunds, there = house
+    refunds, there = app
     told: set[str] = set()
     for kind in COUNTED_LISTS:
-        asked = list(wishes(kind, refunds.house.account.account_id))
+        asked = list(wishes(kind, refunds.app.account.account_id))
         if kind is LINES:
             asked = [Wish(filters={"statement": there["settlement"]}, order=kind.orders[0])]
         for wish in asked:
@@ -91,7 +91,7 @@ async def of_many(tmp_path: Path) -> tuple[Any, dict[str, Any]]:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     await migrate(url)
 
-    async def seed(refunds: RefundHouse) -> None:
+    async def seed(refunds: RefundApp) -> None:
         await fill(refunds, url, MANY)
 
     return seed, {"made_up": True, "database_url": url, "data_dir": tmp_path}
@@ -105,8 +105,8 @@ async def test_a_list_says_how_many_there_are_or_how_many_at_least(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where it was counted to the bound; and once all are there it says so, however many."""
-    seed, house = await of_many(tmp_path)
-    async with sitting(SIZES[0], seed, **house) as shared:
+    seed, app = await of_many(tmp_path)
+    async with sitting(SIZES[0], seed, **app) as shared:
         await shared.press("1")
         screen = shared.front()
         assert isinstance(screen, ListScreen)
@@ -135,8 +135,8 @@ async def test_where_what_fits_is_looked_for_the_list_says_how_far_and_goes_on(
 ) -> None:
     """A search of some records does not claim that nothing exists."""
     monkeypatch.setattr(browse_room, "LOOKED_AT", 60)
-    seed, house = await of_many(tmp_path)
-    async with sitting(SIZES[0], seed, **house) as shared:
+    seed, app = await of_many(tmp_path)
+    async with sitting(SIZES[0], seed, **app) as shared:
         async with shared.ports.storage.unit() as unit:
             [oldest] = await unit[Payment].find(order="created_at", limit=1)
         wish = Wish(filters={"amount": str(oldest.amount)}, order="newest")
@@ -167,8 +167,8 @@ async def test_looking_further_misses_nothing_and_finds_nothing_twice(
 ) -> None:
     """This holds even if all records have the same time, and with a further filter."""
     monkeypatch.setattr(browse_room, "LOOKED_AT", 20)
-    seed, house = await of_many(tmp_path)
-    async with open_refund_house(**house) as refunds:
+    seed, app = await of_many(tmp_path)
+    async with open_refund_app(**app) as refunds:
         await seed(refunds)
         async with refunds.ports.storage.unit() as unit:
             sign = "-" if order == "newest" else ""
@@ -199,7 +199,7 @@ async def test_webhooks_of_a_type_and_status_are_looked_for_further_too(monkeypa
     """Where there are many of that status they are looked for by the events of the type."""
     monkeypatch.setattr(events_room, "FEW", 0)
     monkeypatch.setattr(events_room, "LOOKED_AT", 1)
-    async with open_refund_house(made_up=True) as refunds:
+    async with open_refund_app(made_up=True) as refunds:
         for _ in range(5):
             await refunds.paid("100.00")
         async with refunds.ports.storage.unit() as unit:

@@ -7,14 +7,14 @@ from cambist.core.usecases.browse.search import search
 from cambist.frontends.console.search_dialog import SearchDialog
 from cambist.frontends.console.texts import moment
 from tests.console.kit import SIZES, sitting
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 
-async def twice(refunds: RefundHouse) -> None:
+async def twice(refunds: RefundApp) -> None:
     """An order of a merchant in both modes."""
     for mode in ("test", "live"):
         await refunds.paid("12345.00", mode=mode, external_id="order-7")
-        await refunds.house.clock.advance(3600)
+        await refunds.app.clock.advance(3600)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -32,7 +32,7 @@ async def test_each_that_was_found_tells_whose_it_is_and_since_when(size: tuple[
             assert f"{merchant.name} · order order-7 · {moment(each.at)} UTC" in shown
 
 
-async def several(refunds: RefundHouse) -> None:
+async def several(refunds: RefundApp) -> None:
     """Make orders with similar names, and one with a different name."""
     for name in ("order-43", "order-430", "order-431", "order-44", "Order-430", "заказ-43"):
         await refunds.paid("100.00", external_id=name)
@@ -54,7 +54,7 @@ async def test_where_no_order_is_named_so_those_that_begin_with_it_are_offered()
 
 
 async def test_of_merchants_the_one_that_is_named_just_so_comes_first() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         for name in ("Corner", "The Corner", "Corner House"):
             await create_account(refunds.ports, name)
         found = await search(refunds.ports, "corner")

@@ -40,7 +40,7 @@ async def test_limits_hit_are_counted_and_drawn_and_refresh_by_themselves(
     monkeypatch.setattr(home, "_DASHBOARD", 0.1)
     async with sitting(size) as shared:
         assert "0 limits hit" in shared.shown()
-        await shared.refunds.house.clock.advance(600)  # the day is older than the minutes that are told
+        await shared.refunds.app.clock.advance(600)  # the day is older than the minutes that are told
         await hit(shared.ports, "general:key", 40, minutes_ago=3)
         await hit(shared.ports, "money:ip", 17)
         while "57 limits hit" not in shared.shown():
@@ -115,7 +115,7 @@ async def test_home_polls_only_while_it_is_in_front() -> None:
 async def test_settlement_without_a_rate_shows_when_the_rate_is_requested() -> None:
     async with sitting(SIZES[0], lambda refunds: refunds.paid("300.00")) as shared:
         assert "rate: asked then" not in shared.shown(), "it was paid today, after the last cutoff"
-        await shared.refunds.house.clock.advance(86_400)
+        await shared.refunds.app.clock.advance(86_400)
         await shared.press("r")
         assert "300.00 RUB  rate: asked then" in shared.shown()
         await market_rate(shared.ports, Mode.TEST)

@@ -17,14 +17,14 @@ from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
-async def seed(refunds: RefundHouse) -> None:
+async def seed(refunds: RefundApp) -> None:
     await refunds.paid("1000.00")
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
 
 
 def front(shared: Sitting) -> ListScreen:
@@ -71,12 +71,12 @@ async def settlement_and_payouts(shared: Sitting) -> None:
     for _ in range(3):
         await shared.pilot.pause()
     assert "is pending…" in shared.shown()
-    await shared.refunds.house.work(3)
+    await shared.refunds.app.work(3)
     await shared.settle()
     assert "is sent" in shared.shown()
     await shared.press("escape", "escape")
     assert "nothing to pay out" in await confirm(
-        shared, "n", account=shared.refunds.house.account.account_id, mode="test"
+        shared, "n", account=shared.refunds.app.account.account_id, mode="test"
     )
 
 
@@ -103,7 +103,7 @@ async def ledger_and_audit(shared: Sitting) -> None:
 
 
 async def test_settlement_payouts_and_books() -> None:
-    async def with_wallet(refunds: RefundHouse) -> None:
+    async def with_wallet(refunds: RefundApp) -> None:
         await seed(refunds)
         await refunds.set(payout_wallet=WALLET)
 
@@ -119,14 +119,14 @@ async def acts(ports: Ports) -> set[str]:
 
 async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
     """Pages join without a gap or a double, whatever is asked for."""
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         for _ in range(3):
             await refunds.settled()
-            await refunds.house.work(1)
-        ports, account_id = refunds.ports, refunds.house.account.account_id
+            await refunds.app.work(1)
+        ports, account_id = refunds.ports, refunds.app.account.account_id
         for number in range(5):
             await note(ports, Act(operator="olga", name="look", object_id=f"pay_{number % 2}"))
-        since = str(refunds.house.clock.now() - timedelta(days=1))
+        since = str(refunds.app.clock.now() - timedelta(days=1))
         wishes: list[tuple[str, dict[str, str], int]] = [
             ("ledger", {}, 7), ("ledger", {"account": account_id}, 2), ("ledger", {"mode": "live"}, 0),
             ("entry", {}, 6), ("entry", {"kind": "receipt"}, 3), ("settlement", {}, 3),
@@ -159,12 +159,12 @@ async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
 
 async def test_movements_of_both_modes_in_the_order_of_time() -> None:
     """The pages together equal one long read, newest first, and show one mode if the filter names it."""
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         for mode in ("test", "live", "live", "test", "test"):
             await refunds.paid(mode=mode)
-            await refunds.house.clock.advance(1)
+            await refunds.app.clock.advance(1)
         await refunds.settled()
-        filters = {"account": refunds.house.account.account_id}
+        filters = {"account": refunds.app.account.account_id}
         whole = await MOVEMENTS.read(refunds.ports, Wish(filters=filters), None, 100)
         assert [each.at for each in whole] == sorted((each.at for each in whole), reverse=True)
         pages: list[Any] = []

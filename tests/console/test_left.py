@@ -13,9 +13,9 @@ from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
 from tests.console.kit import SIZES, Sitting, mismatch, sitting
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
-HOUSE = Path(__file__).parents[2] / "frontends" / "console"
+APP = Path(__file__).parents[2] / "frontends" / "console"
 SECRET = "https://qr.example/a-payers-bank-link"
 
 
@@ -55,7 +55,7 @@ class Door:
 async def test_each_screen_is_left_while_it_waits_for_an_answer(answers: int) -> None:
     made: list[str] = []
 
-    async def seed(refunds: RefundHouse) -> None:
+    async def seed(refunds: RefundApp) -> None:
         made.append(await mismatch(refunds))
 
     async with sitting(SIZES[0], seed) as shared:
@@ -183,6 +183,6 @@ async def test_what_is_asked_anew_or_left_before_its_first_step_was_never_begun(
 
 def test_work_is_begun_in_one_room_only() -> None:
     """Textual's own workers end the application by whatever they raise."""
-    for place in HOUSE.rglob("*.py"):
+    for place in APP.rglob("*.py"):
         begins = re.search(r"run_worker|import .*\bwork\b|pop_screen\(", place.read_text("utf-8"))
         assert place.name in ("asking.py", "app.py") or begins is None, place

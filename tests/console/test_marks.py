@@ -13,14 +13,14 @@ from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from tests.console.kit import SIZES, mismatch, sitting, waiting
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
 
-async def three(refunds: RefundHouse) -> None:
+async def three(refunds: RefundApp) -> None:
     """Three refunds that await approval, and then a payment of another amount than was asked for."""
     for wait in (waiting, waiting, waiting, mismatch):
         await wait(refunds)
-        await refunds.house.clock.advance(1)
+        await refunds.app.clock.advance(1)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -95,10 +95,10 @@ async def test_the_next_and_the_one_before_come_in_the_order_of_the_list(size: t
 
 
 async def test_home_shows_live_mode_first_and_one_mode_where_it_is_asked_for() -> None:
-    async def older_test(refunds: RefundHouse) -> None:
-        made = (await refunds.house.create({}, mode="test")).json()["id"]
-        await refunds.house.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
-        await refunds.house.clock.advance(3 * 86_400)
+    async def older_test(refunds: RefundApp) -> None:
+        made = (await refunds.app.create({}, mode="test")).json()["id"]
+        await refunds.app.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+        await refunds.app.clock.advance(3 * 86_400)
         await waiting(refunds)
 
     async with sitting(SIZES[0], older_test) as shared:

@@ -20,17 +20,17 @@ from cambist.ports.bundle import Ports
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import Seeded, seed
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 MINE = ("subscription", "exchange", "client", "event", "suspense", "gateway", "receiver")
 
 
 class Planted:
-    """Seeds a house, and keeps what there is."""
+    """Seeds an app, and keeps what there is."""
 
     there: Seeded
 
-    async def __call__(self, refunds: RefundHouse) -> None:
+    async def __call__(self, refunds: RefundApp) -> None:
         self.there = await seed(refunds)
 
 
@@ -46,9 +46,9 @@ def front(shared: Sitting) -> Any:
 
 async def test_lists_follow_their_filters_and_orders() -> None:
     """As the screens ask, without one."""
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         there = await seed(refunds)
-        ports, account = refunds.ports, refunds.house.account.account_id
+        ports, account = refunds.ports, refunds.app.account.account_id
         for name, filters, found in (
             ("exchange", {"direction": "usdt_to_rub", "status": "cancelled"}, [there.late_exchange]),
             ("exchange", {"status": "awaiting_usdt"}, [there.open_exchange]),
@@ -82,7 +82,7 @@ async def test_lists_follow_their_filters_and_orders() -> None:
 
 async def test_what_belongs_together_is_one_key_away() -> None:
     """One timeline per object: a payment names its refunds, and the owner of a refund or payout opens from it."""
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         payment_id, refund_id = await refunds.completed("40.00")
         ports = refunds.ports
         for kind_name, object_id, named in (
@@ -97,7 +97,7 @@ async def test_what_belongs_together_is_one_key_away() -> None:
 
 
 async def test_merchants_are_found_by_a_part_of_their_name() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         ports = refunds.ports
         names = ("Coffee & Co", "Bakery", "Iced COFFEE", "Кофейня")
         made = {name: (await create_account(ports, name)).account_id for name in names}
@@ -112,7 +112,7 @@ async def test_merchants_are_found_by_a_part_of_their_name() -> None:
 
 
 async def test_a_transaction_of_an_exchange_and_a_whole_phone_are_found() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         there = await seed(refunds)
         [transfer] = await everything(refunds.ports, ExchangeTransfer)
         tx_hash = transfer.id.split(":")[1]
@@ -121,7 +121,7 @@ async def test_a_transaction_of_an_exchange_and_a_whole_phone_are_found() -> Non
         assert transfer.exchange_id == there.late_exchange
         [paid] = await search(refunds.ports, "+79005551234")
         assert (paid.kind, paid.text[-13:]) == ("payment", "phone ***1234")
-        receiver = f"{refunds.house.account.account_id}:test"
+        receiver = f"{refunds.app.account.account_id}:test"
         assert kind_of_id(receiver) == "receiver"
 
 
@@ -215,7 +215,7 @@ async def late_and_gone(shared: Sitting) -> None:
 async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
     made: dict[str, str] = {}
 
-    async def many(refunds: RefundHouse) -> None:
+    async def many(refunds: RefundApp) -> None:
         for number in range(30):
             made[f"Cafe {number}"] = (await create_account(refunds.ports, f"Cafe {number}")).account_id
 
@@ -232,7 +232,7 @@ async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
 
 async def test_a_default_shop_says_that_it_stays_enabled_and_no_other_does() -> None:
     async with sitting(SIZES[0]) as shared:
-        account_id = shared.refunds.house.account.account_id
+        account_id = shared.refunds.app.account.account_id
         corner = (await create_shop(shared.ports, account_id, "Corner", "0.02")).id
         [default] = [each.id for each in await everything(shared.ports, Shop) if each.id != corner]
         await shared.open("shop", default)

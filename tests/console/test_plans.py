@@ -30,7 +30,7 @@ from cambist.frontends.console.kinds.refunds import REFUNDS
 from cambist.frontends.console.kinds.statements import STATEMENTS
 from cambist.frontends.console.kinds.subscriptions import SUBSCRIPTIONS
 from tests.contracts.test_storage_migrations import plan_of
-from tests.refund_house import open_refund_house
+from tests.refund_app import open_refund_app
 
 _HOW = ("readable", "offset", "limit", "quick", "unread")
 TYPED = {"from": "2026-01-01", "to": "2026-01-02", "order": "order-7", "name": "m", "operator": "ivan", "act": "look"}
@@ -94,12 +94,12 @@ def wishes(kind: Kind, account_id: str) -> Iterator[Wish]:
 
 async def asked_for() -> list[tuple[str, tuple[Any, str, dict[str, Any]]]]:
     """Return the finds of lists and counts for each wish of an operator, one find of each form."""
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         finds: list[tuple[Any, str, dict[str, Any]]] = []
         ports = msgspec.structs.replace(refunds.ports, storage=Recorded(refunds.ports.storage, finds))
         told: dict[tuple[Any, ...], tuple[str, tuple[Any, str, dict[str, Any]]]] = {}
         for kind in LISTS:
-            for wish in wishes(kind, refunds.house.account.account_id):
+            for wish in wishes(kind, refunds.app.account.account_id):
                 finds.clear()
                 leaf = await kind.read(ports, wish, None, 10)
                 if isinstance(leaf, Leaf):

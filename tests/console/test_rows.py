@@ -53,16 +53,16 @@ class Shown(App[None]):
 @asynccontextmanager
 async def shown(count: int) -> AsyncIterator[tuple[Shown, Pilot[None]]]:
     """The table with so many lines; five of them are seen below the head."""
-    app = Shown()
-    with prompt(app):
-        async with app.run_test(size=SIZE) as pilot:
-            app.query_one(Facts).display = app.query_one(Offers).display = False
-            app.rows.rule([(Text("name"), 8), (Text("n", justify="right"), 4)])
-            app.rows.show(map(line, range(count)))
-            app.rows.focus()
+    console = Shown()
+    with prompt(console):
+        async with console.run_test(size=SIZE) as pilot:
+            console.query_one(Facts).display = console.query_one(Offers).display = False
+            console.rows.rule([(Text("name"), 8), (Text("n", justify="right"), 4)])
+            console.rows.show(map(line, range(count)))
+            console.rows.focus()
             await pilot.pause()
-            app.told.clear()
-            yield app, pilot
+            console.told.clear()
+            yield console, pilot
 
 
 def line(number: int) -> list[Text]:
@@ -70,103 +70,103 @@ def line(number: int) -> list[Text]:
 
 
 async def test_the_cursor_goes_by_lines_and_pages_and_is_always_seen() -> None:
-    async with shown(20) as (app, pilot):
+    async with shown(20) as (console, pilot):
         for keys, row, seen in (
             (["up"], 0, 0), (["down"] * 5, 5, 1), (["pagedown"], 10, 6), (["pageup"] * 3, 0, 0),
             (["ctrl+end"], 19, 15), (["down", "pagedown"], 19, 15), (["ctrl+home"], 0, 0),
         ):  # fmt: skip
             await pilot.press(*keys)
-            assert (app.rows.cursor_row, app.rows.scroll_offset.y) == (row, seen), keys
-            assert app.lines()[0].startswith(" name         n"), "the head stays"
-            assert f" row-{row} " in "\n".join(app.lines())
+            assert (console.rows.cursor_row, console.rows.scroll_offset.y) == (row, seen), keys
+            assert console.lines()[0].startswith(" name         n"), "the head stays"
+            assert f" row-{row} " in "\n".join(console.lines())
         await pilot.press("ctrl+end")
         await pilot.resize_terminal(30, 3)
         await pilot.pause()
-        assert " row-19 " in "\n".join(app.lines())
-        app.told.clear()
+        assert " row-19 " in "\n".join(console.lines())
+        console.told.clear()
         await pilot.press("up", "enter")
-        assert app.told == ["at 18", "open 18"]
+        assert console.told == ["at 18", "open 18"]
 
 
 async def test_of_what_is_painted_one_line_alone_is_the_cursors() -> None:
     """The line that the cursor left is painted anew, too."""
-    async with shown(20) as (app, pilot):
-        ground = app.rows.get_component_rich_style("rows--cursor").bgcolor
+    async with shown(20) as (console, pilot):
+        ground = console.rows.get_component_rich_style("rows--cursor").bgcolor
         for keys in ([], ["down"], ["down"], ["up"], ["pagedown"], ["ctrl+end"], ["ctrl+home"], ["down"]):
             await pilot.press(*keys)
             await pilot.pause()
-            painted = [next(iter(strip)).style for strip in app.screen._compositor.render_strips()]
+            painted = [next(iter(strip)).style for strip in console.screen._compositor.render_strips()]
             marked = [y for y, style in enumerate(painted) if style is not None and style.bgcolor == ground]
-            assert marked == [app.rows.cursor_row - app.rows.scroll_offset.y + 1], keys
+            assert marked == [console.rows.cursor_row - console.rows.scroll_offset.y + 1], keys
 
 
 async def test_a_click_goes_to_a_line_and_another_opens_it() -> None:
-    async with shown(3) as (app, pilot):
+    async with shown(3) as (console, pilot):
         for y, told in ((0, []), (5, []), (2, ["at 1"]), (2, ["open 1"]), (1, ["at 0"])):
-            app.told.clear()
+            console.told.clear()
             await pilot.click(Rows, offset=(3, y))
-            assert app.told == told, y
-        plain = app.rows.render_line(3)
+            assert console.told == told, y
+        plain = console.rows.render_line(3)
         await pilot.hover(Rows, offset=(3, 3))
-        assert app.rows.render_line(3) != plain
+        assert console.rows.render_line(3) != plain
         await pilot.press("down")
-        assert app.rows.render_line(3) == plain, "the mouse is not looked at while one types"
+        assert console.rows.render_line(3) == plain, "the mouse is not looked at while one types"
         await pilot.hover(Rows, offset=(3, 3))
         await pilot.hover(Rows, offset=(3, 0))
-        assert app.rows.render_line(3) == plain
+        assert console.rows.render_line(3) == plain
 
 
 async def test_other_lines_leave_the_cursor_as_near_as_there_is_one() -> None:
-    async with shown(20) as (app, pilot):
+    async with shown(20) as (console, pilot):
         await pilot.press("ctrl+end")
-        app.rows.show(map(line, range(5)))
-        assert app.rows.cursor_row == 4
-        app.rows.show([])
-        assert (app.rows.cursor_row, app.rows.row_count) == (-1, 0)
+        console.rows.show(map(line, range(5)))
+        assert console.rows.cursor_row == 4
+        console.rows.show([])
+        assert (console.rows.cursor_row, console.rows.row_count) == (-1, 0)
         await pilot.pause()
-        app.told.clear()
+        console.told.clear()
         await pilot.press("enter", "down", "up", "pagedown", "ctrl+end", "ctrl+home")
-        assert app.told == []
-        assert app.rows.cursor_row == -1
-        app.rows.show(map(line, range(3)))
+        assert console.told == []
+        assert console.rows.cursor_row == -1
+        console.rows.show(map(line, range(3)))
         await pilot.pause()
-        assert app.told == ["at 0"]
-        app.rows.show(map(line, range(20)), 2)
-        app.rows.add(map(line, range(20, 40)))
-        assert (app.rows.cursor_row, app.rows.row_count) == (2, 40)
+        assert console.told == ["at 0"]
+        console.rows.show(map(line, range(20)), 2)
+        console.rows.add(map(line, range(20, 40)))
+        assert (console.rows.cursor_row, console.rows.row_count) == (2, 40)
         await pilot.pause()
-        app.told.clear()
-        app.rows.show(map(line, range(20)))
+        console.told.clear()
+        console.rows.show(map(line, range(20)))
         await pilot.pause()
-        assert app.told == ["at 2"], "the line at the cursor may be another"
-        app.rows.rule([(Text("name"), 10)])
-        app.rows.show([Text(f"row-{number}")] for number in range(20))
-        assert app.rows.cursor_row == 2
+        assert console.told == ["at 2"], "the line at the cursor may be another"
+        console.rows.rule([(Text("name"), 10)])
+        console.rows.show([Text(f"row-{number}")] for number in range(20))
+        assert console.rows.cursor_row == 2
 
 
 async def test_cells_are_cut_to_their_columns_whatever_letters_are_in_them() -> None:
-    async with shown(0) as (app, pilot):
-        app.rows.show([[Text("far too long"), Text("7", justify="right")], [Text("漢字漢字漢字"), Text("12345")]])
+    async with shown(0) as (console, pilot):
+        console.rows.show([[Text("far too long"), Text("7", justify="right")], [Text("漢字漢字漢字"), Text("12345")]])
         await pilot.pause()
-        assert app.lines()[1:3] == [" far too…     7", " 漢字漢 …  123…"]
-        app.rows.put(1, [Text("put"), Text("8")])
-        assert app.lines()[2] == " put       8"
-        app.rows.rule([(Text("first"), 20), (Text("last"), 20)])
-        app.rows.show([[Text("one"), Text("x" * 20)]])
+        assert console.lines()[1:3] == [" far too…     7", " 漢字漢 …  123…"]
+        console.rows.put(1, [Text("put"), Text("8")])
+        assert console.lines()[2] == " put       8"
+        console.rows.rule([(Text("first"), 20), (Text("last"), 20)])
+        console.rows.show([[Text("one"), Text("x" * 20)]])
         await pilot.pause()
         await pilot.press("end")
-        assert app.lines()[1].endswith("x" * 20)
+        assert console.lines()[1].endswith("x" * 20)
         await pilot.press("home")
-        assert app.lines()[1].startswith(" one ")
+        assert console.lines()[1].startswith(" one ")
 
 
 async def test_a_line_has_its_own_colours_and_at_the_cursor_those_of_the_cursor() -> None:
-    async with shown(0) as (app, pilot):
+    async with shown(0) as (console, pilot):
         text = Text("paid", style="green").append(" by card", style="italic")
-        app.rows.rule([(Text("status"), 12)])
-        app.rows.show([[text], [text]])
+        console.rows.rule([(Text("status"), 12)])
+        console.rows.show([[text], [text]])
         await pilot.pause()
-        cursor, other = ({s.text: s.style for s in app.rows.render_line(y) if s.text.strip()} for y in (1, 2))
+        cursor, other = ({s.text: s.style for s in console.rows.render_line(y) if s.text.strip()} for y in (1, 2))
         colours = [None if style is None or style.color is None else style.color.name for style in other.values()]
         assert colours == ["green", "green"]
         assert [bool(style and style.italic) for style in other.values()] == [False, True]
@@ -174,33 +174,33 @@ async def test_a_line_has_its_own_colours_and_at_the_cursor_those_of_the_cursor(
 
 
 async def test_offers_take_as_many_lines_as_they_need_and_are_clicked() -> None:
-    async with shown(1) as (app, pilot):
-        offers = app.query_one(Offers)
+    async with shown(1) as (console, pilot):
+        offers = console.query_one(Offers)
         offers.show([Offer("Approve", "a"), Offer("Note", "t"), Offer("Reject", "j", ends=True)], 30)
         await pilot.pause()
-        assert app.lines()[:2] == ["  Approve [a]    Note [t]", "  Reject [j]"]
+        assert console.lines()[:2] == ["  Approve [a]    Note [t]", "  Reject [j]"]
         for x, y in ((0, 0), (3, 0), (15, 0), (18, 0), (4, 1), (20, 1)):
             await pilot.click(Offers, offset=(x, y))
-        assert app.told == ["take a", "take t", "take j"]
+        assert console.told == ["take a", "take t", "take j"]
         plain = offers.render()
         await pilot.hover(Offers, offset=(3, 0))
         assert offers.render() != plain
         offers.show([], 30)
         await pilot.pause()
-        assert "Approve" not in "\n".join(app.lines())
+        assert "Approve" not in "\n".join(console.lines())
 
 
 async def test_facts_stand_under_one_another_and_a_long_one_goes_on_below_itself() -> None:
-    async with shown(0) as (app, pilot):
-        facts = app.query_one(Facts)
+    async with shown(0) as (console, pilot):
+        facts = console.query_one(Facts)
         facts.display = True
         facts.show([("status", "paid"), ("none", None), ("address", "https://example.org/a/very/long/path")])
         await pilot.pause()
-        assert app.lines()[:3] == ["status   paid", "address  https://example.org/a", "         /very/long/path"]
+        assert console.lines()[:3] == ["status   paid", "address  https://example.org/a", "         /very/long/path"]
         assert facts.size.height == 3
         await pilot.resize_terminal(60, 6)
         await pilot.pause()
         assert facts.size.height == 2
         facts.say("There is none.")
         await pilot.pause()
-        assert (app.lines()[0], facts.size.height) == ("There is none.", 1)
+        assert (console.lines()[0], facts.size.height) == ("There is none.", 1)

@@ -18,7 +18,7 @@ from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import everything_there_is
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
 TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH", "amount": "100"}
 """Texts to enter in a filter; any other filter takes an id."""
@@ -30,7 +30,7 @@ QUIET = ("ledger", "gateway")
 async def test_each_screen_lists_filters_orders_opens_and_is_found(size: tuple[int, int]) -> None:
     there: dict[str, str] = {}
 
-    async def seed(refunds: RefundHouse) -> None:
+    async def seed(refunds: RefundApp) -> None:
         there.update(await everything_there_is(refunds))
 
     async with sitting(size, seed) as shared:
@@ -121,9 +121,9 @@ async def detailed(shared: Sitting, kind: Kind) -> None:
         assert f"{part.title} [{part.key}]" in shown
 
 
-async def shops(refunds: RefundHouse) -> None:
+async def shops(refunds: RefundApp) -> None:
     """A payment in a shop of its own, and one in the default one; another merchant with a shop."""
-    shop = await create_shop(refunds.ports, refunds.house.account.account_id, "Corner", "0.02")
+    shop = await create_shop(refunds.ports, refunds.app.account.account_id, "Corner", "0.02")
     await refunds.paid("100.00", shop_id=shop.id, external_id="corner-1")
     await refunds.paid("200.00")
     await create_account(refunds.ports, "Bakery")
@@ -159,7 +159,7 @@ async def test_shop_is_chosen_by_name_among_the_merchants_shops() -> None:
 
 async def test_what_is_asked_for_is_not_cut_however_much_it_is() -> None:
     async with sitting(SIZES[0], shops) as shared:
-        account_id = shared.refunds.house.account.account_id
+        account_id = shared.refunds.app.account.account_id
         wish = Wish(
             filters={"amount": "100.00", "from": "2026-01-01 00:00", "method": "sbp", "account": account_id},
             order="newest",

@@ -11,15 +11,15 @@ from cambist.frontends.console.listing import ListScreen
 from cambist.frontends.console.object_pane import ObjectPane
 from tests.console.kit import Sitting, sitting, waiting
 from tests.console.test_left import Door
-from tests.refund_house import RefundHouse
+from tests.refund_app import RefundApp
 
 WIDE, NARROW = (200, 50), (120, 30)
 
 
-async def three(refunds: RefundHouse) -> None:
+async def three(refunds: RefundApp) -> None:
     for _ in range(3):
         await waiting(refunds)
-        await refunds.house.clock.advance(1)
+        await refunds.app.clock.advance(1)
 
 
 def front(shared: Sitting) -> ListScreen:
@@ -72,7 +72,7 @@ async def test_object_at_the_cursor_is_shown_with_all_its_actions() -> None:
         assert isinstance(screen, DetailScreen)
         assert screen.record.id == chosen
         await shared.press("escape", "w")
-        assert shared.front().record.id == shared.refunds.house.account.account_id
+        assert shared.front().record.id == shared.refunds.app.account.account_id
         await shared.press("escape")
         pane(shared).timeline.focus()
         of = [moment.of for moment in pane(shared).moments]

@@ -114,7 +114,7 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StoragePl
 
         return StoragePlace(in_memory, is_shared=False)
     if name == "sqlite":
-        path = folder / "house.db"
+        path = folder / "app.db"
         shutil.copy(request.getfixturevalue("kit_sqlite"), path)
 
         async def in_file(clock: VirtualClock, kick: Kick) -> Storage:

@@ -13,9 +13,9 @@ from cambist.ports.mandates import (
     MandatePretence,
     MandateStatus,
 )
+from tests.apps import open_test_app
 from tests.contracts.bank_kit import World
 from tests.contracts.mandate_kit import BINDING, LIFETIME, binding, bound, state_of, tell
-from tests.houses import open_test_house
 
 E, S = MandateEvent, MandateStatus
 
@@ -223,8 +223,8 @@ class TestTime:
 
 async def test_live_mandates_cannot_be_charged_at_present_and_those_of_test_mode_can() -> None:
     """PROVIDER_NOT_CONFIGURED is a capability of the adapter (docs/subscriptions.md "When a charge is refused")."""
-    async with open_test_house() as house:
+    async with open_test_app() as app:
         for mode, charges in ((Mode.LIVE, False), (Mode.TEST, True)):
-            (bank,) = house.ports.banks.of_mode(mode)
+            (bank,) = app.ports.banks.of_mode(mode)
             assert isinstance(bank, MandateBank)
             assert (bank.capabilities.mandates, bank.capabilities.mandate_charges) == (True, charges)

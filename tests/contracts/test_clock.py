@@ -293,7 +293,7 @@ class TestShiftingClock:
             assert sleeper.done()
             assert clock.monotonic() == 5
 
-    def test_two_houses_in_one_task_do_not_share_a_world(self) -> None:
+    def test_two_apps_in_one_task_do_not_share_a_world(self) -> None:
         one, other = ShiftingClock(VirtualClock(START)), ShiftingClock(VirtualClock(START))
         with one.entered(AHEAD):
             assert other.test_clock is None

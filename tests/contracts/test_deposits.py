@@ -15,7 +15,7 @@ from cambist.adapters.script import DepositScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.tron import is_tron_address, tron_address
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.chain import Network
 from cambist.ports.deposits import Deposit, DepositSimulator, DepositWatcher
@@ -162,8 +162,8 @@ class TestSimulator:
 
 class TestWiring:
     async def test_each_mode_has_a_watcher_of_its_own(self) -> None:
-        async with open_house(Settings(database_url="memory://"), clock=VirtualClock(), ids=SeededIds()) as house:
-            watchers = house.ports.deposits
+        async with open_app(Settings(database_url="memory://"), clock=VirtualClock(), ids=SeededIds()) as app:
+            watchers = app.ports.deposits
             live, test = (watchers.of_mode(mode) for mode in Mode)
             assert (watchers.named(live.name), watchers.named(test.name)) == (live, test)
             assert await live.address(OPERATION) != await test.address(OPERATION)

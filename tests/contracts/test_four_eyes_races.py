@@ -15,7 +15,7 @@ from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.operators.pending_acts import Confirmed, confirm_act, list_acts, reject_act
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
@@ -29,8 +29,8 @@ WALLETS = ("TP2XF6cQrytbPzkiympYZe7ptUkDacptok", "TLyqzVGLV1srkB7dToTAEqgDSfPtXR
 @pytest.fixture
 async def ports(storage: Storage) -> AsyncIterator[Ports]:
     """Ports over an empty storage of each kind, where wallets need two operators."""
-    async with open_house(Settings(database_url="memory://", four_eyes=("payout_wallet",))) as house:
-        yield msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://", four_eyes=("payout_wallet",))) as app:
+        yield msgspec.structs.replace(app.ports, storage=storage)
 
 
 async def asked(ports: Ports, account_id: str, operator: str = "olga", address: str = WALLETS[0]) -> PendingAct:

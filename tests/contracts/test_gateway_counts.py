@@ -10,7 +10,7 @@ from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.gateways.gateways import GatewaySimulation, simulate_gateway
 from cambist.core.usecases.gateways.news import TELL, Telling, tell_accounts
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
@@ -40,8 +40,8 @@ async def test_of_many_that_tell_an_account_at_once_no_two_take_one_number(stora
     )
     argument = msgspec.json.encode(telling).decode()
     jobs = [Job(id=f"{TELL}:{n}", kind=TELL, argument=argument, due=START, created_at=START) for n in range(TELLINGS)]
-    async with open_house(Settings(database_url="memory://")) as house:
-        ports = msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://")) as app:
+        ports = msgspec.structs.replace(app.ports, storage=storage)
         async with storage.unit() as unit:
             unit[Account].add(account)
             for job in jobs:

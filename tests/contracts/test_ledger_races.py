@@ -20,7 +20,7 @@ from cambist.core.usecases.holding import hold
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.ledger import LEDGER_RULES, extend_journal, may_take, post, purses
 from cambist.core.usecases.units import retrying
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Stale
@@ -35,8 +35,8 @@ ACCOUNT = "acc_1"
 @pytest.fixture
 async def fresh(storage: Storage) -> AsyncIterator[Ports]:
     """Ports over an empty storage of each kind."""
-    async with open_house(Settings(database_url="memory://")) as house:
-        yield msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://")) as app:
+        yield msgspec.structs.replace(app.ports, storage=storage)
 
 
 @pytest.fixture

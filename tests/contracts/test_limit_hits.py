@@ -12,7 +12,7 @@ from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases import retention
 from cambist.core.usecases.accounts.limit_hits import HitCounter, Hits, read_hits
 from cambist.core.usecases.retention import HITS_KEPT, first_retention, retain
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
@@ -26,8 +26,8 @@ MINUTE = 60
 @pytest.fixture
 async def ports(storage: Storage) -> AsyncIterator[Ports]:
     """Ports over an empty storage of each kind, half an hour after midnight."""
-    async with open_house(Settings(database_url="memory://"), clock=VirtualClock(NOW)) as house:
-        yield msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://"), clock=VirtualClock(NOW)) as app:
+        yield msgspec.structs.replace(app.ports, storage=storage)
 
 
 def minute(back: int) -> int:

@@ -15,7 +15,7 @@ from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.webhooks.events import EVENT_KEPT, Event, EventType
 from cambist.core.usecases import long_lists
 from cambist.core.usecases.long_lists import LongList, keep, page_within
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.storage import Between, Storage
 
@@ -82,8 +82,8 @@ async def test_pages_and_totals_are_those_of_a_look_at_everything(
     monkeypatch.setattr(long_lists, "_DAYS", 7)
     chance, events, now = random.Random(seed), list[Event](), NOON
     made, passed = 0, 12 * DAY
-    async with open_house(Settings(database_url="memory://")) as house:
-        ports = msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://")) as app:
+        ports = msgspec.structs.replace(app.ports, storage=storage)
         for _ in range(4):
             new = [event(made + n, now - passed * chance.random(), chance) for n in range(60)]
             made += len(new)
@@ -115,8 +115,8 @@ async def test_a_day_that_is_over_is_counted_once_and_one_that_is_not_each_time(
     chance = random.Random(1)
     events = [msgspec.structs.replace(event(n, NOON - n * DAY / 4, chance), account_id="acc_1") for n in range(20)]
     await write(storage, events)
-    async with open_house(Settings(database_url="memory://")) as house:
-        ports = msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://")) as app:
+        ports = msgspec.structs.replace(app.ports, storage=storage)
 
         async def counted(now: datetime, **more: Any) -> set[str]:
             fresh: list[ListCount] = []

@@ -22,7 +22,7 @@ from cambist.core.usecases.ledger import listing, movements
 from cambist.core.usecases.ledger.ledger import extend_journal, post
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, all_movements, list_movements
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
@@ -84,8 +84,8 @@ async def book(ports: Ports, *entries: JournalEntry) -> None:
 @pytest.fixture
 async def ports(storage: Storage) -> AsyncIterator[Ports]:
     """Ports over an empty storage of each kind, with two accounts."""
-    async with open_house(Settings(database_url="memory://")) as house:
-        found = msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(Settings(database_url="memory://")) as app:
+        found = msgspec.structs.replace(app.ports, storage=storage)
         async with storage.unit() as unit:
             for account_id in ("acc_1", "acc_2"):
                 unit[Account].add(caller(account_id).account)

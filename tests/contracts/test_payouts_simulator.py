@@ -10,7 +10,7 @@ from cambist.adapters.ids import SeededIds
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.payouts import (
@@ -219,10 +219,10 @@ class TestStorageTrouble:
 @pytest.mark.parametrize("mode", Mode)
 async def test_each_mode_has_a_wallet_of_its_own(mode: Mode) -> None:
     """Stored payouts carry the name: it never changes."""
-    async with open_house(Settings(database_url="memory://"), clock=VirtualClock(START), ids=SeededIds()) as house:
-        sender = house.ports.senders.of_mode(mode)
+    async with open_app(Settings(database_url="memory://"), clock=VirtualClock(START), ids=SeededIds()) as app:
+        sender = app.ports.senders.of_mode(mode)
         assert sender.name == f"simulator-chain-{mode}"
-        assert house.ports.senders.named(sender.name) is sender
+        assert app.ports.senders.named(sender.name) is sender
         signed = await signed_by(sender)
         await sender.broadcast(signed)
         assert await sender.state(signed) is IN_BLOCK

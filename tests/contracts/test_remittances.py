@@ -11,7 +11,7 @@ from cambist.adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import Bank, BankCapabilities, Notice
 from cambist.ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
@@ -211,7 +211,7 @@ class TestCapability:
         assert (await bank.remit(to(amount_kopecks=10**12))).status is PROCESSING
 
     async def test_the_bank_of_each_mode_remits(self) -> None:
-        async with open_house(Settings(database_url="memory://"), ids=SeededIds()) as house:
+        async with open_app(Settings(database_url="memory://"), ids=SeededIds()) as app:
             for mode in Mode:
-                (bank,) = house.ports.banks.of_mode(mode)
+                (bank,) = app.ports.banks.of_mode(mode)
                 assert remitting(bank).capabilities.remittance_max_kopecks == REMITTANCE_MOST

@@ -12,7 +12,7 @@ from cambist.adapters.storage.sqlite import pool as sqlite_pool
 from cambist.adapters.storage.sqlite.pool import ReadingPool, ask_on
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Unavailable
 
@@ -90,11 +90,11 @@ async def test_a_merchants_address_that_is_set_takes_none(tmp_path: Path) -> Non
     loop."""
     settings = Settings(data_dir=tmp_path)
     await migrate(settings)
-    async with open_house(settings) as house:
-        made = await create_account(house.ports, "Merchant")
+    async with open_app(settings) as app:
+        made = await create_account(app.ports, "Merchant")
         address = {"webhook_url": "https://shop.example/hook", "webhook_secret": "a-secret-of-this-merchant"}
-        await set_settings(house.ports, made.account_id, address)
+        await set_settings(app.ports, made.account_id, address)
     before = set(threading.enumerate())
-    async with open_house(settings) as house:
-        assert await run_due(house.ports) == 1
+    async with open_app(settings) as app:
+        assert await run_due(app.ports) == 1
         assert begun_since(before) == []

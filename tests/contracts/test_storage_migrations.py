@@ -204,7 +204,7 @@ async def test_current_is_none_before_the_first_migration(tmp_path: Path, empty_
 
 
 async def test_a_url_of_another_kind_is_refused() -> None:
-    for url in ("mysql://localhost/x", "sqlite://", "sqlite:///", "house.db", ""):
+    for url in ("mysql://localhost/x", "sqlite://", "sqlite:///", "app.db", ""):
         with pytest.raises(NotConfigured):
             await current(url)
         with pytest.raises(NotConfigured):

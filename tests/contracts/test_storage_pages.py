@@ -26,7 +26,7 @@ def no_progress(_: str) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A file of some hundred pages, all in use: one table with an index, and one with an odd name."""
-    found = tmp_path / "house.db"
+    found = tmp_path / "app.db"
     with closing(sqlite3.connect(found)) as connection:
         connection.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, text TEXT NOT NULL)")
         connection.execute('CREATE TABLE "of ""others" (id TEXT PRIMARY KEY)')

@@ -104,14 +104,14 @@ async def turns_until(happened: Callable[[], bool]) -> int:
 
 
 async def test_the_file_and_its_log_are_for_their_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "house.db"
+    path = tmp_path / "new" / "app.db"
     storage = await SqliteStorage.open(path, VirtualClock())
     await put(storage, payment("pay_1"))
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert {found.name: found.stat().st_mode & 0o777 for found in path.parent.iterdir()} == {
-        "house.db": 0o600,
-        "house.db-shm": 0o600,
-        "house.db-wal": 0o600,
+        "app.db": 0o600,
+        "app.db-shm": 0o600,
+        "app.db-wal": 0o600,
     }
     await storage.close()
 
@@ -505,7 +505,7 @@ async def test_an_event_loop_that_ends_breaks_nothing_off(file_place: StoragePla
 
 @pytest.mark.parametrize("what", ["a folder", "no database"])
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path, what: str) -> None:
-    path = tmp_path / "house.db"
+    path = tmp_path / "app.db"
     if what == "a folder":
         path.mkdir()
     else:
@@ -542,7 +542,7 @@ asyncio.run(main())
 def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
     """Nothing is lost by kill -9 at any await (ARCHITECTURE.md "Units and jobs"). Three lives on one file, each killed
     under load."""
-    path, root = tmp_path / "house.db", str(Path(__file__).parents[2])
+    path, root = tmp_path / "app.db", str(Path(__file__).parents[2])
     told: set[str] = set()
     for life in range(3):
         process = subprocess.Popen(

@@ -16,7 +16,7 @@ from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.kyc import uploads
 from cambist.core.usecases.kyc.uploads import Grant, grant_to_client, grant_upload
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
@@ -33,8 +33,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 async def ports(storage: Storage, tmp_path: Path) -> AsyncIterator[Ports]:
     """Ports over an empty storage of each kind."""
     settings = Settings(database_url="memory://", data_dir=tmp_path)
-    async with open_house(settings, clock=VirtualClock()) as house:
-        yield msgspec.structs.replace(house.ports, storage=storage)
+    async with open_app(settings, clock=VirtualClock()) as app:
+        yield msgspec.structs.replace(app.ports, storage=storage)
 
 
 async def caller(ports: Ports) -> Caller:

@@ -9,7 +9,7 @@ import msgspec
 
 from cambist.core.domain.people.roles import Role
 from cambist.core.usecases.people.invitations import invite
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.people_kit import PASSWORD
 
 BASE = "https://pay.example"
@@ -92,9 +92,9 @@ class Html(HTMLParser):
 class Browser:
     """One browser with its own cookies."""
 
-    def __init__(self, house: TestHouse) -> None:
+    def __init__(self, app: TestApp) -> None:
         self.http = httpx.AsyncClient(
-            transport=house.http._transport,
+            transport=app.http._transport,
             base_url=BASE,
             headers={"Accept-Language": "en", "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"},
         )
@@ -138,12 +138,10 @@ class Browser:
             assert word in self.text, f"{word!r} is not in: {self.text[:1500]}"
 
 
-async def joined(house: TestHouse, role: Role, *, email: str | None = None, **more: Any) -> Browser:
+async def joined(app: TestApp, role: Role, *, email: str | None = None, **more: Any) -> Browser:
     """A browser of a person who has just accepted an invitation, in live mode if allowed."""
-    made = await invite(
-        house.ports, house.account.account_id, email or f"{role}@shop.example", role, language="en", **more
-    )
-    browser = Browser(house)
+    made = await invite(app.ports, app.account.account_id, email or f"{role}@shop.example", role, language="en", **more)
+    browser = Browser(app)
     await browser.open(made.link.removeprefix(BASE))
     await browser.send("/invite", password=PASSWORD)
     assert browser.path == "/home", browser.text

@@ -14,8 +14,8 @@ from cambist.frontends.dashboard.assets import FOLDER
 from cambist.frontends.dashboard.rows import Row
 from cambist.frontends.dashboard.serving import SECTIONS
 from cambist.frontends.dashboard.texts import PAIRS
+from tests.apps import TestApp
 from tests.dashboard.browser import Browser, Html, in_test_mode, joined
-from tests.houses import TestHouse
 from tests.tables import table
 
 PLAIN = [row for row in ROWS if row.method == "GET" and "{" not in row.path and not row.is_stream]
@@ -44,11 +44,11 @@ def check(page: Html, path: str) -> None:
         assert form.method == "get" or form.values.get("csrf"), f"{path}: a form without its lock"
 
 
-async def test_every_page_renders_in_both_languages(house: TestHouse) -> None:
-    payment = await house.created({"external_id": "order-1"})
-    await house.simulate(payment["id"], outcome="paid")
-    await house.work(5)
-    owner = await in_test_mode(await joined(house, Role.OWNER))
+async def test_every_page_renders_in_both_languages(app: TestApp) -> None:
+    payment = await app.created({"external_id": "order-1"})
+    await app.simulate(payment["id"], outcome="paid")
+    await app.work(5)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
     for row in PLAIN:
         for language in ("en", "ru"):
             await owner.open(f"{row.path}?lang={language}")
@@ -59,10 +59,10 @@ async def test_every_page_renders_in_both_languages(house: TestHouse) -> None:
 
 
 @table("role", list(Role))
-async def test_role_opens_the_pages_of_its_rights_and_no_other(house: TestHouse, role: Role) -> None:
+async def test_role_opens_the_pages_of_its_rights_and_no_other(app: TestApp, role: Role) -> None:
     """Each row of the table of routes is tried by each role, in test mode and freshly confirmed."""
-    await house.clock.advance(60)  # the limit of pages counts by the minute
-    person = await in_test_mode(await joined(house, role))
+    await app.clock.advance(60)  # the limit of pages counts by the minute
+    person = await in_test_mode(await joined(app, role))
     await person.open("/profile")
     csrf = person.page.forms[0].values["csrf"][0]
     for row in GUARDED:
@@ -83,15 +83,15 @@ def test_sections_are_those_of_the_routes() -> None:
     assert {row.path.split("/")[1] for row in ROWS} | {"dashboard"} == SECTIONS
 
 
-async def test_unknown_page_says_so(house: TestHouse) -> None:
-    browser = await Browser(house).open("/payments/a/b/c")
+async def test_unknown_page_says_so(app: TestApp) -> None:
+    browser = await Browser(app).open("/payments/a/b/c")
     assert (browser.answer.status_code, browser.page.headings) == (404, ["Page not found"])
     answer = await browser.http.delete("/payments")
     assert answer.status_code == 404
 
 
-async def test_nobody_is_led_to_the_sign_in(house: TestHouse) -> None:
-    stranger = Browser(house)
+async def test_nobody_is_led_to_the_sign_in(app: TestApp) -> None:
+    stranger = Browser(app)
     for row in ROWS:
         if not row.is_public:
             if row.method == "GET":
@@ -102,19 +102,19 @@ async def test_nobody_is_led_to_the_sign_in(house: TestHouse) -> None:
                 assert stranger.answer.status_code == 403, row.path
 
 
-async def test_limited_member_sees_one_shop_only(house: TestHouse) -> None:
-    shop = await create_shop(house.ports, house.account.account_id, "Second", "0.05")
-    own = await house.created({"external_id": "own-order", "shop_id": shop.id})
-    foreign = await house.created({"external_id": "foreign-order"})
+async def test_limited_member_sees_one_shop_only(app: TestApp) -> None:
+    shop = await create_shop(app.ports, app.account.account_id, "Second", "0.05")
+    own = await app.created({"external_id": "own-order", "shop_id": shop.id})
+    foreign = await app.created({"external_id": "foreign-order"})
     for each in (own, foreign):
-        await house.simulate(each["id"], outcome="paid")
-    member = await in_test_mode(await joined(house, Role.ADMIN, shops=(shop.id,)))
+        await app.simulate(each["id"], outcome="paid")
+    member = await in_test_mode(await joined(app, Role.ADMIN, shops=(shop.id,)))
     await member.open("/payments")
     member.sees("own-order")
     assert "foreign-order" not in member.text
     await member.open(f"/payments/{foreign['id']}")
     assert member.answer.status_code == 404
-    await member.open(f"/payments?shop_id={house.account.default_shop_id}")
+    await member.open(f"/payments?shop_id={app.account.default_shop_id}")
     assert "foreign-order" not in member.text
     for path in ("/balance", "/payouts", "/subscriptions", "/exchanges", "/audit", "/developers/events"):
         await member.open(path)
@@ -123,20 +123,20 @@ async def test_limited_member_sees_one_shop_only(house: TestHouse) -> None:
     assert "foreign-order" not in member.answer.text
 
 
-async def test_objects_of_another_account_do_not_exist(house: TestHouse) -> None:
-    payment = (await house.created())["id"]
-    other = await create_account(house.ports, "Other")
-    house.account = other
-    stranger = await in_test_mode(await joined(house, Role.OWNER))
+async def test_objects_of_another_account_do_not_exist(app: TestApp) -> None:
+    payment = (await app.created())["id"]
+    other = await create_account(app.ports, "Other")
+    app.account = other
+    stranger = await in_test_mode(await joined(app, Role.OWNER))
     await stranger.open(f"/payments/{payment}")
     assert stranger.answer.status_code == 404
     await stranger.open("/payments")
     assert payment[-12:] not in stranger.text
 
 
-async def test_live_objects_are_invisible_in_test_mode(house: TestHouse) -> None:
-    live = (await house.create(mode="live")).json()["id"]
-    owner = await joined(house, Role.OWNER)
+async def test_live_objects_are_invisible_in_test_mode(app: TestApp) -> None:
+    live = (await app.create(mode="live")).json()["id"]
+    owner = await joined(app, Role.OWNER)
     await owner.open(f"/payments/{live}")
     assert owner.answer.status_code == 200
     await in_test_mode(owner)

@@ -10,8 +10,8 @@ from cambist.core.domain.people.roles import Role
 from cambist.core.usecases.people.invitations import invite
 from cambist.frontends.dashboard.app import ROWS
 from cambist.frontends.dashboard.cookies import SESSION, read_cookie
+from tests.apps import TestApp
 from tests.dashboard.browser import BASE, Browser, in_test_mode, joined
-from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.people_kit import PASSWORD
 from tests.tables import table
@@ -50,9 +50,9 @@ FOREIGN = [
 
 
 @table("headers", FOREIGN)
-async def test_form_of_another_site_is_refused(house: TestHouse, headers: dict[str, str]) -> None:
+async def test_form_of_another_site_is_refused(app: TestApp, headers: dict[str, str]) -> None:
     address = f"{abs(hash(str(headers)))}@shop.example"
-    owner = await in_test_mode(await joined(house, Role.OWNER, email=address))
+    owner = await in_test_mode(await joined(app, Role.OWNER, email=address))
     await owner.open("/shops")
     await owner.send("/shops", headers, name="Planted")
     assert owner.answer.status_code == 403
@@ -60,9 +60,9 @@ async def test_form_of_another_site_is_refused(house: TestHouse, headers: dict[s
     assert "Planted" not in owner.text
 
 
-async def test_form_without_its_field_or_with_anothers_is_refused(house: TestHouse) -> None:
-    owner = await in_test_mode(await joined(house, Role.OWNER))
-    admin = await in_test_mode(await joined(house, Role.ADMIN))
+async def test_form_without_its_field_or_with_anothers_is_refused(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    admin = await in_test_mode(await joined(app, Role.ADMIN))
     await admin.open("/shops")
     foreign = admin.page.forms[-1].values["csrf"][0]
     for csrf in ("", "x", foreign):
@@ -71,15 +71,15 @@ async def test_form_without_its_field_or_with_anothers_is_refused(house: TestHou
         assert "not from this page" in owner.text
 
 
-async def test_program_without_browser_headers_may_send_forms(house: TestHouse) -> None:
-    owner = await in_test_mode(await joined(house, Role.OWNER))
+async def test_program_without_browser_headers_may_send_forms(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
     await owner.open("/shops")
     await owner.send("/shops", {"Origin": "", "Sec-Fetch-Site": ""}, name="By a program")
     owner.sees("By a program")
 
 
-async def test_get_of_an_unsafe_address_changes_nothing(house: TestHouse) -> None:
-    owner = await joined(house, Role.OWNER)
+async def test_get_of_an_unsafe_address_changes_nothing(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
     reading = {row.path for row in ROWS if row.method == "GET"}
     for row in ROWS:
         if row.method == "POST" and row.path not in reading and "{" not in row.path:
@@ -87,29 +87,29 @@ async def test_get_of_an_unsafe_address_changes_nothing(house: TestHouse) -> Non
             assert answer.status_code in (404, 405), row.path
 
 
-async def test_other_content_types_are_no_forms(house: TestHouse) -> None:
-    owner = await joined(house, Role.OWNER)
+async def test_other_content_types_are_no_forms(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
     for kind in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
         headers = {"Content-Type": kind, "Origin": BASE, "Sec-Fetch-Site": "same-origin"}
         answer = await owner.http.post("/shops", content=b'{"name": "x"}', headers=headers)
         assert answer.status_code == 403
 
 
-async def test_session_cookie_changes_at_sign_in_and_at_confirmation(house: TestHouse) -> None:
-    owner = await joined(house, Role.OWNER)
+async def test_session_cookie_changes_at_sign_in_and_at_confirmation(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
     first = owner.http.cookies["__Host-cambist"]
     await owner.open("/confirm")
     await owner.send("/confirm", password=PASSWORD)
     assert owner.http.cookies["__Host-cambist"] != first
-    thief = Browser(house)
+    thief = Browser(app)
     thief.http.cookies.set("__Host-cambist", first, domain="pay.example", path="/")
     assert (await thief.open("/home")).path == "/login"
 
 
-async def test_given_session_cookie_is_never_taken_over(house: TestHouse) -> None:
+async def test_given_session_cookie_is_never_taken_over(app: TestApp) -> None:
     """Fixation: a cookie that an attacker planted before the sign-in is worth nothing after it."""
-    await joined(house, Role.OWNER)
-    victim = Browser(house)
+    await joined(app, Role.OWNER)
+    victim = Browser(app)
     victim.http.cookies.set("__Host-cambist", "planted", domain="pay.example", path="/")
     await victim.open("/login")
     await victim.send("/login", email="owner@shop.example", password=PASSWORD)
@@ -117,12 +117,12 @@ async def test_given_session_cookie_is_never_taken_over(house: TestHouse) -> Non
     assert "planted" not in [cookie.value for cookie in victim.http.cookies.jar]
 
 
-async def test_signed_out_session_opens_nothing(house: TestHouse) -> None:
-    owner = await joined(house, Role.OWNER)
+async def test_signed_out_session_opens_nothing(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
     kept = owner.http.cookies["__Host-cambist"]
     await owner.open("/profile")
     await owner.send("/logout")
-    thief = Browser(house)
+    thief = Browser(app)
     thief.http.cookies.set("__Host-cambist", kept, domain="pay.example", path="/")
     assert (await thief.open("/home")).path == "/login"
 
@@ -132,18 +132,18 @@ async def test_signed_out_session_opens_nothing(house: TestHouse) -> None:
     ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/%2f%2fevil.example",
      "/payments@evil.example", "/unknown", "/\nevil", "///evil.example", "/api/v1/payments"],
 )  # fmt: skip
-async def test_sign_in_leads_to_our_pages_only(house: TestHouse, following: str) -> None:
-    if not await everything(house.ports, User):
-        await joined(house, Role.OWNER)
-    browser = Browser(house)
+async def test_sign_in_leads_to_our_pages_only(app: TestApp, following: str) -> None:
+    if not await everything(app.ports, User):
+        await joined(app, Role.OWNER)
+    browser = Browser(app)
     await browser.open("/login")
     await browser.send("/login", email="owner@shop.example", password=PASSWORD, next=following)
     assert urlsplit(str(browser.answer.url)).netloc == "pay.example"
     assert browser.path == "/home"
 
 
-async def test_headers_forbid_framing_scripts_of_others_and_caching(house: TestHouse) -> None:
-    answer = (await Browser(house).open("/login")).answer
+async def test_headers_forbid_framing_scripts_of_others_and_caching(app: TestApp) -> None:
+    answer = (await Browser(app).open("/login")).answer
     policy = answer.headers["content-security-policy"]
     assert "frame-ancestors 'none'" in policy
     assert "'unsafe" not in policy
@@ -152,9 +152,9 @@ async def test_headers_forbid_framing_scripts_of_others_and_caching(house: TestH
     assert answer.headers["referrer-policy"] == "same-origin"
 
 
-async def test_cookies_are_secure_and_hidden_from_scripts(house: TestHouse) -> None:
-    await joined(house, Role.OWNER)
-    browser = Browser(house)
+async def test_cookies_are_secure_and_hidden_from_scripts(app: TestApp) -> None:
+    await joined(app, Role.OWNER)
+    browser = Browser(app)
     await browser.open("/login")
     sent = {"Origin": BASE, "Sec-Fetch-Site": "same-origin"}
     values = {**browser.page.forms[0].values, "email": "owner@shop.example", "password": PASSWORD}
@@ -166,17 +166,17 @@ async def test_cookies_are_secure_and_hidden_from_scripts(house: TestHouse) -> N
         assert "domain" not in cookie.lower()
 
 
-async def test_second_factor_cannot_be_skipped(house: TestHouse) -> None:
-    owner = await joined(house, Role.OWNER)
+async def test_second_factor_cannot_be_skipped(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
     await owner.open("/profile")
     await owner.send("/profile/app")
     found = re.search(r"[A-Z2-7]{32}", owner.text)
     assert found is not None
     secret = base64.b32decode(found[0])
-    code = totp_code(secret, int(house.clock.now().timestamp()) // 30)
+    code = totp_code(secret, int(app.clock.now().timestamp()) // 30)
     await owner.send("/profile/app/confirm", code=code)
     owner.sees("Recovery codes")
-    browser = Browser(house)
+    browser = Browser(app)
     await browser.open("/login")
     await browser.send("/login", email="owner@shop.example", password=PASSWORD)
     assert browser.path == "/login/code"
@@ -185,15 +185,15 @@ async def test_second_factor_cannot_be_skipped(house: TestHouse) -> None:
     await browser.open("/login/code")
     await browser.send("/login/code", code=code)
     assert browser.path == "/login/code", "the code was used already"
-    await house.clock.advance(60)
-    fresh = totp_code(secret, int(house.clock.now().timestamp()) // 30)
+    await app.clock.advance(60)
+    fresh = totp_code(secret, int(app.clock.now().timestamp()) // 30)
     await browser.send("/login/code", code=fresh)
     assert browser.path == "/home"
 
 
-async def test_confirmed_work_asks_for_the_password_after_ten_minutes(house: TestHouse) -> None:
-    owner = await in_test_mode(await joined(house, Role.OWNER))
-    await house.clock.advance(601)
+async def test_confirmed_work_asks_for_the_password_after_ten_minutes(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await app.clock.advance(601)
     await owner.open("/shops")
     await owner.send("/shops", name="Late")
     assert owner.path == "/confirm"
@@ -203,8 +203,8 @@ async def test_confirmed_work_asks_for_the_password_after_ten_minutes(house: Tes
     owner.sees("Late")
 
 
-async def test_repeated_fields_and_planted_fields_are_refused_or_ignored(house: TestHouse) -> None:
-    admin = await in_test_mode(await joined(house, Role.ADMIN))
+async def test_repeated_fields_and_planted_fields_are_refused_or_ignored(app: TestApp) -> None:
+    admin = await in_test_mode(await joined(app, Role.ADMIN))
     await admin.open("/people")
     csrf = admin.page.forms[0].values["csrf"][0]
     await admin.post("/people/invite", {"csrf": csrf, "email": ["a@shop.example", "b@shop.example"], "role": "viewer"})
@@ -216,9 +216,9 @@ async def test_repeated_fields_and_planted_fields_are_refused_or_ignored(house: 
     assert admin.answer.status_code == 403
 
 
-async def test_invitation_of_another_person_is_not_attached(house: TestHouse) -> None:
-    viewer = await joined(house, Role.VIEWER)
-    made = await invite(house.ports, house.account.account_id, "owner2@shop.example", Role.OWNER, language="en")
+async def test_invitation_of_another_person_is_not_attached(app: TestApp) -> None:
+    viewer = await joined(app, Role.VIEWER)
+    made = await invite(app.ports, app.account.account_id, "owner2@shop.example", Role.OWNER, language="en")
     await viewer.open(made.link.removeprefix(BASE))
     viewer.sees("owner2@shop.example")
     await viewer.send("/invite", password="a wholly new sentence")
@@ -230,9 +230,9 @@ async def test_invitation_of_another_person_is_not_attached(house: TestHouse) ->
     "text",
     ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(1)>", "=HYPERLINK(1)", "{{7*7}}"],
 )
-async def test_stored_texts_are_shown_as_text(house: TestHouse, text: str) -> None:
-    payment = await house.created({"external_id": text})
-    owner = await in_test_mode(await joined(house, Role.OWNER, email=f"o{abs(hash(text))}@shop.example"))
+async def test_stored_texts_are_shown_as_text(app: TestApp, text: str) -> None:
+    payment = await app.created({"external_id": text})
+    owner = await in_test_mode(await joined(app, Role.OWNER, email=f"o{abs(hash(text))}@shop.example"))
     for path in ("/payments", f"/payments/{payment['id']}"):
         await owner.open(path)
         assert "<script>alert" not in owner.answer.text
@@ -242,8 +242,8 @@ async def test_stored_texts_are_shown_as_text(house: TestHouse, text: str) -> No
         assert f",'{text}," in owner.answer.text
 
 
-async def test_strange_forms_get_a_page_and_no_error(house: TestHouse) -> None:
-    browser = Browser(house)
+async def test_strange_forms_get_a_page_and_no_error(app: TestApp) -> None:
+    browser = Browser(app)
     await browser.open("/login")
     base = {**browser.page.forms[0].values, "email": "owner@shop.example"}
     for password in ("x" * 60_000, "\0", "\ud83d".encode("utf-16", "surrogatepass").decode("utf-16", "replace")):
@@ -255,22 +255,22 @@ async def test_strange_forms_get_a_page_and_no_error(house: TestHouse) -> None:
     assert answer.status_code == 413
 
 
-async def test_live_updates_need_a_session_and_the_whole_account(house: TestHouse) -> None:
-    assert (await Browser(house).open("/stream")).path == "/login"
-    shop = house.account.default_shop_id
-    member = await joined(house, Role.VIEWER, shops=(shop,))
+async def test_live_updates_need_a_session_and_the_whole_account(app: TestApp) -> None:
+    assert (await Browser(app).open("/stream")).path == "/login"
+    shop = app.account.default_shop_id
+    member = await joined(app, Role.VIEWER, shops=(shop,))
     assert (await member.open("/stream")).answer.status_code == 403
     await member.open("/payments")
     assert "data-stream" not in member.answer.text
-    owner = await joined(house, Role.OWNER)
+    owner = await joined(app, Role.OWNER)
     await owner.open("/payments")
     assert "data-stream" in owner.answer.text
     assert (await owner.http.head("/stream")).headers["cache-control"] == "no-store"
 
 
-async def test_session_ends_with_a_change_of_the_role(house: TestHouse) -> None:
-    owner = await in_test_mode(await joined(house, Role.OWNER))
-    admin = await joined(house, Role.ADMIN)
+async def test_session_ends_with_a_change_of_the_role(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    admin = await joined(app, Role.ADMIN)
     await owner.open("/people")
     [other] = [link for link in owner.page.links if "/people/usr_" in link][1:]
     await owner.open(other)
@@ -278,21 +278,21 @@ async def test_session_ends_with_a_change_of_the_role(house: TestHouse) -> None:
     assert (await admin.open("/shops")).path == "/login"
 
 
-async def test_nobody_is_signed_in_or_out_by_another_site(house: TestHouse) -> None:
-    owner = await joined(house, Role.OWNER)
+async def test_nobody_is_signed_in_or_out_by_another_site(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
     for values in ({}, {"csrf": "x"}):
         await owner.post("/logout", values, {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"})
         assert owner.answer.status_code == 403
     assert (await owner.open("/home")).path == "/home"
-    victim = Browser(house)
+    victim = Browser(app)
     values = {"email": "owner@shop.example", "password": PASSWORD}
     await victim.post("/login", values, {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"})
     assert victim.answer.status_code == 403
     assert "__Host-cambist" not in victim.http.cookies
 
 
-async def test_no_parameter_or_header_turns_a_get_into_a_change(house: TestHouse) -> None:
-    owner = await in_test_mode(await joined(house, Role.OWNER))
+async def test_no_parameter_or_header_turns_a_get_into_a_change(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
     await owner.open("/shops")
     csrf = owner.page.forms[-1].values["csrf"][0]
     query = {"csrf": csrf, "name": "Planted", "_method": "POST"}
@@ -304,8 +304,8 @@ async def test_no_parameter_or_header_turns_a_get_into_a_change(house: TestHouse
     assert "Planted" not in owner.text
 
 
-async def test_addresses_never_come_from_the_host_header(house: TestHouse) -> None:
+async def test_addresses_never_come_from_the_host_header(app: TestApp) -> None:
     headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     for path in ("/login", "/home", "/reset"):
-        answer = await Browser(house).http.get(path, headers=headers)
+        answer = await Browser(app).http.get(path, headers=headers)
         assert "evil.example" not in answer.text + str(answer.headers)

@@ -78,8 +78,8 @@ class Front:
 async def fronted(folder: Path) -> AsyncIterator[Front]:
     settings = Settings(database_url="memory://", port=0, trusted_proxies=networks(["127.0.0.1"]))
     async with running(settings, works=False) as service:
-        account = await accounts.create_account(service.house.ports, "Merchant")
-        upstream = service.house.settings.base_url.removeprefix("http://")
+        account = await accounts.create_account(service.app.ports, "Merchant")
+        upstream = service.app.settings.base_url.removeprefix("http://")
         with own_nginx(folder / "nginx", [upstream, upstream]) as nginx:
             yield Front(nginx, account)
 

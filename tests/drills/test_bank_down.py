@@ -37,7 +37,7 @@ class Watch:
     """The service's clock, which is set forward look by look."""
 
     def __init__(self, file: Path, ports: Ports, mail: Server, chat: Chat) -> None:
-        """`ports` are of a house on the data of the service."""
+        """`ports` are of an app on the data of the service."""
         self.file = file
         self.ports = ports
         self.mail = mail
@@ -120,7 +120,7 @@ async def test_an_operator_is_woken_once_and_hears_once_that_it_is_over(tmp_path
         account = await place.account()
         offset = tmp_path / "offset"
         set_clock(offset, 0)
-        watch = Watch(offset, await stack.enter_async_context(place.house()), mail, chat)
+        watch = Watch(offset, await stack.enter_async_context(place.app()), mail, chat)
         with going_by(place, offset):
             service, base = await asyncio.to_thread(place.serve)
         door = await stack.enter_async_context(merchant(base, account.live))

@@ -113,7 +113,7 @@ async def market(
         await bench.migrate()
         receivers = await stack.enter_async_context(Receivers())
         accounts = []
-        async with bench.house() as ports:
+        async with bench.app() as ports:
             for number in range(count):
                 account = await create_account(ports, f"Merchant {number}")
                 wish = {"webhook_url": address(receivers, number), "webhook_secret": WEBHOOK_SECRET}
@@ -184,7 +184,7 @@ async def nothing_is_lost(trade: Market, hanging: list[int], well: list[int]) ->
     receivers are back."""
     trade.receivers.hangs = set()
     due = sum(len(trade.paid[number]) for number in hanging + well)
-    async with trade.bench.house() as ports:
+    async with trade.bench.app() as ports:
         deliveries = await everything(ports, Delivery)
         assert len(deliveries) == due
         assert {each.status for each in deliveries} <= {DeliveryStatus.DELIVERED, DeliveryStatus.PENDING}

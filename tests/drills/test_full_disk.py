@@ -167,7 +167,7 @@ async def test_a_full_disk_is_told_by_every_probe_and_nothing_is_lost(tmp_path: 
                 back.append(time.monotonic() - began)
             await load.grows_by(20)
         assert service.terminate() == 0
-        async with place.house() as ports:
+        async with place.app() as ports:
             payments = await everything(ports, Payment)
             keys = await everything(ports, IdempotencyKey)
             await check_books(ports)

@@ -171,7 +171,7 @@ async def test_a_bank_that_hangs_takes_nothing_but_its_own(tmp_path: Path, monke
 async def drill(place: Installation, receivers: Receivers) -> None:
     await place.migrate()
     accounts = await place.accounts(MERCHANTS)
-    async with place.house() as ports:
+    async with place.app() as ports:
         wish = {"webhook_url": receivers.shared(0), "webhook_secret": "s" * 32, "refunds": "true"}
         await set_settings(ports, accounts[0].account_id, wish)
     service, base = place.serve()
@@ -205,7 +205,7 @@ async def drill(place: Installation, receivers: Receivers) -> None:
         after = await Beside(place, tester, receivers).told()
     assert again.terminate() == 0
     assert place.call("ledger", "verify").status == 0
-    async with place.house() as ports, ports.storage.unit() as unit:
+    async with place.app() as ports, ports.storage.unit() as unit:
         refunds = await unit[Refund].find()
         assert {each.status for each in refunds} <= {RefundStatus.PROCESSING, RefundStatus.COMPLETED}
         payments = {each.id: each for each in await unit[Payment].find(limit=1000)}

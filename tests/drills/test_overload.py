@@ -129,7 +129,7 @@ async def test_five_times_too_much_is_shed_and_the_rest_served_as_ever(tmp_path:
         assert not [each for each in probes.wrong if FULL or each[0] != "readyz"]
         assert service.terminate() == 0
         assert "Traceback" not in service.err
-        async with place.house() as ports:
+        async with place.app() as ports:
             made = await everything(ports, Payment)
         assert len(made) >= len(capacity.accepted) + len(over.accepted)
 

@@ -16,12 +16,12 @@ import pytest
 
 from cambist.core.usecases.accounts.accounts import set_settings
 from tests.providers.money_history import MoneyHistory
+from tests.providers.raiffeisen.app import RECEIPTS, TERMS, open_raiffeisen_app
 from tests.providers.raiffeisen.history import RaiffeisenHistory
-from tests.providers.raiffeisen.house import RECEIPTS, TERMS, open_raiffeisen_house
+from tests.providers.tbank.app import open_tbank_app
 from tests.providers.tbank.history import TBankHistory
-from tests.providers.tbank.house import open_tbank_house
+from tests.providers.yookassa.app import open_yookassa_app
 from tests.providers.yookassa.history import YooKassaHistory
-from tests.providers.yookassa.house import open_yookassa_house
 
 IS_FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 
@@ -38,9 +38,9 @@ class Drilled(NamedTuple):
 
 
 BANKS = {
-    "yookassa": Drilled(open_yookassa_house, YooKassaHistory, 250, 200, {}),
-    "tbank": Drilled(open_tbank_house, TBankHistory, 100, 60, {}),
-    "raiffeisen": Drilled(lambda: open_raiffeisen_house(RECEIPTS), RaiffeisenHistory, 100, 60, TERMS),
+    "yookassa": Drilled(open_yookassa_app, YooKassaHistory, 250, 200, {}),
+    "tbank": Drilled(open_tbank_app, TBankHistory, 100, 60, {}),
+    "raiffeisen": Drilled(lambda: open_raiffeisen_app(RECEIPTS), RaiffeisenHistory, 100, 60, TERMS),
 }
 ROWS = [(name, seed) for name, each in BANKS.items() for seed in range(each.seeds if IS_FULL else 1)]
 
@@ -52,10 +52,10 @@ async def test_ledger_provider_and_webhooks_agree_to_the_kopeck(
 ) -> None:
     drilled = BANKS[name]
     orders = 400 if IS_FULL else drilled.orders
-    async with drilled.opened() as (house, fake, cabinet):
+    async with drilled.opened() as (app, fake, cabinet):
         if drilled.account:
-            await set_settings(house.ports, house.account.account_id, drilled.account)
-        history = drilled.history(house, fake, cabinet, Random(seed))
+            await set_settings(app.ports, app.account.account_id, drilled.account)
+        history = drilled.history(app, fake, cabinet, Random(seed))
         history.spoil()
         await history.live(orders)
         await history.end()

@@ -69,7 +69,7 @@ class Story:
         """Every payout and every refund of the database has come to a good end."""
 
         async def look() -> bool:
-            async with self.place.house() as ports, ports.storage.unit() as unit:
+            async with self.place.app() as ports, ports.storage.unit() as unit:
                 payouts, refunds = await unit[Withdrawal].find(), await unit[Refund].find()
             ended = {each.status.value for each in payouts} | {each.status.value for each in refunds}
             return bool(payouts) and ended == {"completed"}

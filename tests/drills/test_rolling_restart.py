@@ -125,6 +125,6 @@ async def test_a_rolling_restart_cuts_no_request(tmp_path: Path) -> None:
         assert set(load.answers) <= {"200", "201"}, [line for line in nginx.errors if "[info]" not in line][-5:]
         assert max(took) <= promised(ENDS_WITHIN)
         assert not any("Traceback" in process.err for process in place.started)
-        async with place.house() as inside:
+        async with place.app() as inside:
             assert sorted(payment.id for payment in await everything(inside, Payment)) == sorted(load.created)
             await check_books(inside)

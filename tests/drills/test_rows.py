@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from cambist.core.usecases.accounts.accounts import set_settings
-from tests.houses import WEBHOOK_SECRET
+from tests.apps import WEBHOOK_SECRET
 from tests.patience import promised
 from tests.receivers import Receiver
 from tests.servers import database
@@ -131,7 +131,7 @@ async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | N
         with installation(tmp_path, trusted_proxies="127.0.0.0/8", **settings) as place:
             await place.migrate()
             accounts = await place.accounts(1 + OTHERS)
-            async with place.house() as ports:
+            async with place.app() as ports:
                 for account, receiver in zip(accounts, (ours, *repeat(theirs, OTHERS)), strict=True):
                     wish: dict[str, Any] = {"webhook_url": receiver.url, "webhook_secret": WEBHOOK_SECRET}
                     await set_settings(ports, account.account_id, wish)

@@ -76,7 +76,7 @@ async def test_while_the_database_hangs_nobody_waits_and_nothing_is_lost(tmp_pat
         await all_end_well(fleet)
         check_letters(fleet, load.orders)
         await fleet.client.close()
-        async with fleet.place.house() as ports:
+        async with fleet.place.app() as ports:
             await check_database(ports, load.orders)
     print(f"{STOPS} stops of {STOPPED_FOR:.0f} s; {summary(load.orders)}; well again after {max(back):.1f} s at most")
     print("slowest answers while it hung:", {name: f"{took:.2f} s" for name, took in times.slowest.items()})

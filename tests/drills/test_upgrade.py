@@ -165,7 +165,7 @@ async def test_last_release_runs_beside_the_next_version_on_its_schema(tmp_path:
             assert "Traceback" not in process.err, process.err
         verified = start(place, Process, following, "ledger", "verify")
         assert await asyncio.to_thread(verified.wait) == 0, verified.err
-        async with place.house() as ports:
+        async with place.app() as ports:
             payments = await everything(ports, Payment)
             assert sorted(payment.id for payment in payments) == sorted(trade.paid)
             events = await everything(ports, Event)

@@ -14,7 +14,7 @@ from cambist import Mode
 from cambist.adapters.clock import VirtualClock
 from cambist.frontends import plugins, providers
 from cambist.frontends.cli.main import cli
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.conformance.uploads import Uploads
 from cambist.frontends.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
 from cambist.frontends.provider_options import ProviderSettings, settings_of
@@ -99,7 +99,7 @@ async def test_a_bad_plugin_is_named_with_its_package_at_the_start(package: Pack
     module = f"broken_{list(BROKEN).index(case)}"
     package(module, code, point.format(module))
     with pytest.raises(PluginError) as caught:
-        async with open_house(Settings(**MEMORY, test_banks=("theirs",))):
+        async with open_app(Settings(**MEMORY, test_banks=("theirs",))):
             pass
     for text in ("'theirs'", f"{module} 1.0", *said):
         assert text in str(caught.value)
@@ -109,7 +109,7 @@ async def test_what_a_factory_raises_by_mistake_is_not_quoted(package: Package) 
     """It may hold a credential."""
     package("broken_secret", "def make(tools): raise ValueError('hunter2 is no token')", "theirs = broken_secret:make")
     with pytest.raises(PluginError, match="ValueError") as caught:
-        async with open_house(Settings(**MEMORY, banks=("theirs",))):
+        async with open_app(Settings(**MEMORY, banks=("theirs",))):
             pass
     assert "hunter2" not in str(caught.value)
 
@@ -131,7 +131,7 @@ class TestShipped:
 
         monkeypatch.setitem(cast("dict[str, Shipped]", SHIPPED["bank"]), "desk", Shipped(make=make))
         with pytest.raises(PluginError, match="the bank 'desk' cannot be made: set CAMBIST_DESK_SHOP_ID"):
-            async with open_house(Settings(**MEMORY, banks=("desk",))):
+            async with open_app(Settings(**MEMORY, banks=("desk",))):
                 pass
 
     async def test_a_missing_library_is_told_with_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ class TestShipped:
 
         monkeypatch.setitem(cast("dict[str, Shipped]", SHIPPED["bank"]), "desk", Shipped(make=make, extra="desk"))
         with pytest.raises(NotInstalled, match=r"'deskwire': pip install 'cambist\[desk\]'"):
-            async with open_house(Settings(**MEMORY, banks=("desk",))):
+            async with open_app(Settings(**MEMORY, banks=("desk",))):
                 pass
 
     def test_each_kind_has_its_row_and_no_name_twice(self) -> None:
@@ -153,7 +153,7 @@ async def test_two_packages_with_one_name_are_refused(package: Package) -> None:
     package("theirs_one", GOOD, "theirs = theirs_one:make")
     package("theirs_two", GOOD, "theirs = theirs_two:make")
     with pytest.raises(PluginError, match=r"theirs_\w+ 1.0 and theirs_\w+ 1.0"):
-        async with open_house(Settings(**MEMORY, banks=("theirs",))):
+        async with open_app(Settings(**MEMORY, banks=("theirs",))):
             pass
 
 
@@ -230,7 +230,7 @@ async def test_a_storage_that_does_not_open_says_why(
 ) -> None:
     package("theirs_shelf_bad", STORAGE, f"shelf = theirs_shelf_bad:{factory}", "cambist.storages")
     with pytest.raises(fault, match=said):
-        async with open_house(Settings(database_url=f"shelf://{path or 'x'}/{path}")):
+        async with open_app(Settings(database_url=f"shelf://{path or 'x'}/{path}")):
             pass
 
 
@@ -238,7 +238,7 @@ async def test_a_storage_that_lacks_something_is_closed_again(package: Package) 
     """It was opened to be looked at."""
     package("theirs_shelf_half", STORAGE, "shelf = theirs_shelf_half:half", "cambist.storages")
     with pytest.raises(PluginError, match=r"\(Half\) lacks check, claim") as caught:
-        async with open_house(Settings(database_url="shelf://x/")):
+        async with open_app(Settings(database_url="shelf://x/")):
             pass
     assert caught.value.__notes__ == ["and it could not be closed: RuntimeError"]
     assert __import__("theirs_shelf_half").opened == ["closed"]
@@ -277,11 +277,11 @@ async def test_a_built_in_bank_that_nothing_makes_is_never_a_simulator(monkeypat
     monkeypatch.setattr(plugins, "KINDS", {**KINDS, "bank": msgspec.structs.replace(known, built_in=built_in)})
     monkeypatch.setattr(providers, "KINDS", plugins.KINDS)
     with pytest.raises(PluginError, match="forgotten"):
-        async with open_house(Settings(**MEMORY, banks=("forgotten",), allow_live_simulators=True)):
+        async with open_app(Settings(**MEMORY, banks=("forgotten",), allow_live_simulators=True)):
             pass
 
 
-async def test_tools_are_those_of_the_house_and_of_the_mode_that_is_asked_for() -> None:
+async def test_tools_are_those_of_the_app_and_of_the_mode_that_is_asked_for() -> None:
     """A plugin gets these tools for its adapters. They include the files, which a verifier has to read."""
     async with cambist.open(base_url="https://pay.example") as service:
         tools, ports = service.tools("test"), service.ports

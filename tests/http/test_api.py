@@ -23,8 +23,8 @@ from cambist.frontends.http.health import Doctor
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
+from tests.apps import TestApp
 from tests.framework_way import framework_way, in_order
-from tests.houses import TestHouse
 from tests.tables import table
 
 BODY = b'{"amount_rub":"100.00"}'
@@ -44,7 +44,7 @@ class Ways:
         self._came = 0
 
     async def ask(
-        self, app: ASGIApp, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes, **scope: Any
+        self, asgi: ASGIApp, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes, **scope: Any
     ) -> Answered:
         """The answer, without what is different every time."""
         given = {"x-api-key": self.pair.api_key, "x-api-secret": self.pair.api_secret, "x-request-id": "one", **headers}
@@ -77,7 +77,7 @@ class Ways:
             "state": {},
             **scope,
         }
-        await app(asked, receive, send)
+        await asgi(asked, receive, send)
         start: Any = messages[0]
         sent = {
             name.lower(): in_order(name, value) for name, value in start["headers"] if b"ratelimit" not in name.lower()
@@ -86,14 +86,14 @@ class Ways:
 
     async def both(self, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes) -> Answered:
         """Return the answer of both ways, which must be the same."""
-        short, long = [await self.ask(app, method, path, headers, *parts) for app in (self.short, self.long)]
+        short, long = [await self.ask(asgi, method, path, headers, *parts) for asgi in (self.short, self.long)]
         assert short == long
         return short
 
 
 @pytest.fixture
-def ways(house: TestHouse) -> Ways:
-    return Ways(house.ports, house.account.test)
+def ways(app: TestApp) -> Ways:
+    return Ways(app.ports, app.account.test)
 
 
 def keyed(key: str | None = None, **more: str | None) -> dict[str, str | None]:
@@ -156,10 +156,10 @@ async def test_refusals_are_the_same_on_both_ways(
         ("/shop/api/v1/nothing", 404),
     ],
 )
-async def test_a_root_that_the_server_tells_is_no_part_of_the_path(house: TestHouse, path: str, status: int) -> None:
-    ways = Ways(house.ports, house.account.test)
-    for app in (ways.short, ways.long):
-        assert (await ways.ask(app, "GET", path, {}, root_path="/shop"))[0] == status
+async def test_a_root_that_the_server_tells_is_no_part_of_the_path(app: TestApp, path: str, status: int) -> None:
+    ways = Ways(app.ports, app.account.test)
+    for asgi in (ways.short, ways.long):
+        assert (await ways.ask(asgi, "GET", path, {}, root_path="/shop"))[0] == status
 
 
 async def test_an_outage_is_the_same_on_both_ways(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:

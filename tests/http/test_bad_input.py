@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.frontends.http.door.bodies import read_body
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.tables import table
 
 SHAPE = [
@@ -26,37 +26,37 @@ BELOW_MINIMUM = ["0.01", "1", "29.99", "29.9"]
 
 
 @table("amount", SHAPE)
-async def test_a_malformed_amount_is_a_validation_error(house: TestHouse, amount: str) -> None:
-    response = await house.create({"amount_rub": amount})
+async def test_a_malformed_amount_is_a_validation_error(app: TestApp, amount: str) -> None:
+    response = await app.create({"amount_rub": amount})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
     assert [detail["path"] for detail in response.json()["error"]["details"]] == ["amount_rub"]
 
 
 @table("amount", OUT_OF_RANGE)
-async def test_a_well_formed_amount_out_of_range_is_an_invalid_amount(house: TestHouse, amount: str) -> None:
-    response = await house.create({"amount_rub": amount})
+async def test_a_well_formed_amount_out_of_range_is_an_invalid_amount(app: TestApp, amount: str) -> None:
+    response = await app.create({"amount_rub": amount})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_AMOUNT")
 
 
 @table("amount", BELOW_MINIMUM)
-async def test_below_30_rub_names_the_exact_minimum(house: TestHouse, amount: str) -> None:
-    response = await house.create({"amount_rub": amount})
+async def test_below_30_rub_names_the_exact_minimum(app: TestApp, amount: str) -> None:
+    response = await app.create({"amount_rub": amount})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "AMOUNT_BELOW_MINIMUM")
     assert "30.00" in response.json()["error"]["message"]
 
 
 @table("amount", ["30", "30.0", "30.00", "0030.00", "1000000.00"])
-async def test_amounts_at_the_bounds_are_taken_and_printed_with_two_decimals(house: TestHouse, amount: str) -> None:
-    response = await house.create({"amount_rub": amount})
+async def test_amounts_at_the_bounds_are_taken_and_printed_with_two_decimals(app: TestApp, amount: str) -> None:
+    response = await app.create({"amount_rub": amount})
     assert response.status_code == 201
     assert response.json()["amount_rub"] in ("30.00", "1000000.00")
 
 
-async def post(house: TestHouse, content: bytes, content_type: str | None = "application/json") -> httpx.Response:
-    headers = house.headers(Idempotency_Key=str(uuid4()))
+async def post(app: TestApp, content: bytes, content_type: str | None = "application/json") -> httpx.Response:
+    headers = app.headers(Idempotency_Key=str(uuid4()))
     if content_type is not None:
         headers["Content-Type"] = content_type
-    return await house.http.post("/api/v1/payments", content=content, headers=headers)
+    return await app.http.post("/api/v1/payments", content=content, headers=headers)
 
 
 GOOD = b'{"amount_rub":"100.00"}'
@@ -78,15 +78,15 @@ BODIES = [
 
 
 @table("body", BODIES, ids=lambda body: repr(body[:40]))
-async def test_a_bad_body_is_a_validation_error_with_details(house: TestHouse, body: bytes) -> None:
-    response = await post(house, body)
+async def test_a_bad_body_is_a_validation_error_with_details(app: TestApp, body: bytes) -> None:
+    response = await post(app, body)
     assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
     assert all(set(detail) == {"path", "message"} for detail in response.json()["error"]["details"])
 
 
 @table("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "json", "", "a/b;c"])
-async def test_without_the_content_type_all_fields_look_absent(house: TestHouse, content_type: str | None) -> None:
-    response = await post(house, GOOD, content_type)
+async def test_without_the_content_type_all_fields_look_absent(app: TestApp, content_type: str | None) -> None:
+    response = await post(app, GOOD, content_type)
     assert response.status_code == 400
     assert response.json()["error"]["details"] == [
         {
@@ -118,31 +118,31 @@ def test_empty_body_is_no_unread_body(body: bytes, content_type: str | None) -> 
     assert read_body(body, content_type, Optional) == Optional()
 
 
-async def test_patch_without_its_content_type_changes_nothing(house: TestHouse) -> None:
-    made = await house.http.post(
+async def test_patch_without_its_content_type_changes_nothing(app: TestApp) -> None:
+    made = await app.http.post(
         "/api/v1/webhook-endpoints",
         json={"url": "https://books.example/hooks"},
-        headers=house.headers(Idempotency_Key=str(uuid4())),
+        headers=app.headers(Idempotency_Key=str(uuid4())),
     )
     path = f"/api/v1/webhook-endpoints/{made.json()['id']}"
-    refused = await house.http.patch(path, content=b'{"enabled": false}', headers=house.headers())
+    refused = await app.http.patch(path, content=b'{"enabled": false}', headers=app.headers())
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
-    assert (await house.http.get(path, headers=house.headers())).json()["enabled"] is True
+    assert (await app.http.get(path, headers=app.headers())).json()["enabled"] is True
 
 
 @table("content_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
-async def test_spellings_of_the_content_type(house: TestHouse, content_type: str) -> None:
-    assert (await post(house, GOOD, content_type)).status_code == 201
+async def test_spellings_of_the_content_type(app: TestApp, content_type: str) -> None:
+    assert (await post(app, GOOD, content_type)).status_code == 201
 
 
-async def test_depth_20_is_allowed_and_of_duplicate_keys_the_last_counts(house: TestHouse) -> None:
+async def test_depth_20_is_allowed_and_of_duplicate_keys_the_last_counts(app: TestApp) -> None:
     deep = b'{"amount_rub":"1","metadata":' + b'{"a":' * 18 + b"[]" + b"}" * 18 + b',"amount_rub":"200.00"}'
-    response = await post(house, deep)
+    response = await post(app, deep)
     assert (response.status_code, response.json()["amount_rub"]) == (201, "200.00")
 
 
-async def test_a_megabyte_is_413(house: TestHouse) -> None:
-    response = await post(house, b"[" * 1_000_000)
+async def test_a_megabyte_is_413(app: TestApp) -> None:
+    response = await post(app, b"[" * 1_000_000)
     assert (response.status_code, response.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
@@ -194,10 +194,8 @@ FIELDS: list[tuple[dict[str, Any], int, str]] = [
 
 
 @table(("fields", "status", "path"), FIELDS)
-async def test_a_field_out_of_its_rule_is_named(
-    house: TestHouse, fields: dict[str, Any], status: int, path: str
-) -> None:
-    response = await house.create(fields)
+async def test_a_field_out_of_its_rule_is_named(app: TestApp, fields: dict[str, Any], status: int, path: str) -> None:
+    response = await app.create(fields)
     assert (response.status_code, response.json()["error"]["code"]) == (status, "VALIDATION_ERROR")
     assert [detail["path"] for detail in response.json()["error"]["details"]] == [path]
 
@@ -210,20 +208,20 @@ async def test_a_field_out_of_its_rule_is_named(
         "shop_id=",
     ],
 )  # fmt: skip
-async def test_a_bad_query_value_is_a_validation_error(house: TestHouse, query: str) -> None:
-    response = await house.get(f"/payments?{query}")
+async def test_a_bad_query_value_is_a_validation_error(app: TestApp, query: str) -> None:
+    response = await app.get(f"/payments?{query}")
     assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_an_unknown_status_is_answered_with_the_allowed_ones(house: TestHouse) -> None:
-    message = (await house.get("/payments?status=gone")).json()["error"]["message"]
+async def test_an_unknown_status_is_answered_with_the_allowed_ones(app: TestApp) -> None:
+    message = (await app.get("/payments?status=gone")).json()["error"]["message"]
     for status in ("pending", "amount_mismatch", "refunded"):
         assert status in message
 
 
 @table("path_id", ["x", "pay_", "pay_1", "pay_%00", "%00", "pay_" + "0" * 500, "ref_123", "%F0%9F%92%B8", "%FF"])
-async def test_an_odd_id_is_not_found(house: TestHouse, path_id: str) -> None:
-    response = await house.get(f"/payments/{path_id}")
+async def test_an_odd_id_is_not_found(app: TestApp, path_id: str) -> None:
+    response = await app.get(f"/payments/{path_id}")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "PAYMENT_NOT_FOUND")
 
 
@@ -239,7 +237,7 @@ FIELD_NAMES = st.sampled_from(
 
 
 async def test_whatever_is_sent_the_answer_is_documented() -> None:
-    async with open_test_house() as house:
+    async with open_test_app() as app:
 
         @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
         @given(st.dictionaries(FIELD_NAMES, JSON, max_size=4) | JSON)
@@ -251,8 +249,8 @@ async def test_whatever_is_sent_the_answer_is_documented() -> None:
         check()
         for number, body in enumerate(bodies):
             if number % 100 == 0:
-                await house.clock.advance(60)
-            response = await post(house, body)
+                await app.clock.advance(60)
+            response = await post(app, body)
             assert response.status_code in (201, 400, 422), (body, response.text)
             if response.status_code != 201:
                 assert set(response.json()) == {"error"}

@@ -10,8 +10,8 @@ from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.http.payer.binding_texts import BINDING_TEXTS
 from cambist.frontends.http.payer.pages import HEADERS
 from cambist.ports.mandates import MandateEvent
-from tests.houses import TestHouse
-from tests.subscription_house import (
+from tests.apps import TestApp
+from tests.subscription_app import (
     bindings,
     bound,
     button,
@@ -30,26 +30,26 @@ from tests.windows import Page, store
 SHOP = "https://shop.example/thanks"
 
 
-async def page(house: TestHouse, made: dict[str, str] | str, query: str = "", **headers: str) -> httpx.Response:
+async def page(app: TestApp, made: dict[str, str] | str, query: str = "", **headers: str) -> httpx.Response:
     subscription_id = made if isinstance(made, str) else made["id"]
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return await house.http.get(f"/s/{subscription_id}{query}", headers=sent)
+    return await app.http.get(f"/s/{subscription_id}{query}", headers=sent)
 
 
-async def face(house: TestHouse, made: dict[str, str]) -> str | None:
-    return Page((await page(house, made)).text).main["data-face"]
+async def face(app: TestApp, made: dict[str, str]) -> str | None:
+    return Page((await page(app, made)).text).main["data-face"]
 
 
-async def test_the_payers_press_asks_the_bank_and_shows_shop_terms_and_qr(house: TestHouse) -> None:
-    made = await subscribed(house, amount_rub="1490", description="Coffee club", interval="day", interval_count=3)
-    before = Page((await page(house, made, "?lang=en")).text)
+async def test_the_payers_press_asks_the_bank_and_shows_shop_terms_and_qr(app: TestApp) -> None:
+    made = await subscribed(app, amount_rub="1490", description="Coffee club", interval="day", interval_count=3)
+    before = Page((await page(app, made, "?lang=en")).text)
     for text in ("Merchant", "₽1,490.00", "every 3 days", "Coffee club", made["id"], "Test mode", "Continue"):
         assert text in before.text
-    assert await bindings(house, made["id"]) == []
-    answer = await press(house, made["id"], "?lang=en")
+    assert await bindings(app, made["id"]) == []
+    answer = await press(app, made["id"], "?lang=en")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert all(answer.headers[name] == value for name, value in HEADERS.items())
-    [payment] = await bindings(house, made["id"])
+    [payment] = await bindings(app, made["id"])
     drawn = Page(answer.text)
     for text in ("Merchant", "₽1,490.00", "every 3 days", "Coffee club", made["id"], "15:00", "Test mode"):
         assert text in drawn.text
@@ -70,147 +70,147 @@ PREVIEWS = (
 )
 
 
-async def test_no_reading_of_the_page_asks_a_bank_or_fixes_the_amount(house: TestHouse) -> None:
+async def test_no_reading_of_the_page_asks_a_bank_or_fixes_the_amount(app: TestApp) -> None:
     """Previews of messengers, mail scanners and prefetching browsers bind nobody
     (docs/window.md "Subscriptions")."""
-    made = await subscribed(house)
+    made = await subscribed(app)
     for agent in PREVIEWS:
-        await page(house, made, User_Agent=agent)
+        await page(app, made, User_Agent=agent)
     for query in ("?lang=en", "?say=away", "?say=x", "?keep=1"):
-        await page(house, made, query)
-    await page(house, made, sec_purpose="prefetch;prerender")
-    await house.http.head(f"/s/{made['id']}")
-    await house.http.get(f"/s/{made['id']}/state")
+        await page(app, made, query)
+    await page(app, made, sec_purpose="prefetch;prerender")
+    await app.http.head(f"/s/{made['id']}")
+    await app.http.get(f"/s/{made['id']}/state")
     for path in ("", "/simulate", "/open"):
-        assert (await house.http.put(f"/s/{made['id']}{path}")).status_code == 405
-    assert (await house.http.get(f"/s/{made['id']}/open")).status_code == 405
-    assert await bindings(house, made["id"]) == []
-    assert (await record(house, made["id"])).binding is None
-    raised = await patch(house, made["id"], {"amount_rub": "690.00", "cap_amount_rub": "690.00"})
+        assert (await app.http.put(f"/s/{made['id']}{path}")).status_code == 405
+    assert (await app.http.get(f"/s/{made['id']}/open")).status_code == 405
+    assert await bindings(app, made["id"]) == []
+    assert (await record(app, made["id"])).binding is None
+    raised = await patch(app, made["id"], {"amount_rub": "690.00", "cap_amount_rub": "690.00"})
     assert raised.status_code == 200, raised.text
-    assert await face(house, made) == "terms"
+    assert await face(app, made) == "terms"
 
 
-async def test_a_press_shows_the_same_qr_while_it_lives_and_a_new_one_after(house: TestHouse) -> None:
-    made = await subscribed(house)
-    action, fields = await button(house, made["id"])
+async def test_a_press_shows_the_same_qr_while_it_lives_and_a_new_one_after(app: TestApp) -> None:
+    made = await subscribed(app)
+    action, fields = await button(app, made["id"])
     for _ in range(2):
-        assert (await house.http.post(action, data=fields)).status_code == 303
-    assert len(await bindings(house, made["id"])) == 1
-    await house.work(15 * 60)
-    assert await face(house, made) == "lapsed"
-    assert Page((await press(house, made["id"])).text).main["data-face"] == "waiting"
-    assert len(await bindings(house, made["id"])) == 2
+        assert (await app.http.post(action, data=fields)).status_code == 303
+    assert len(await bindings(app, made["id"])) == 1
+    await app.work(15 * 60)
+    assert await face(app, made) == "lapsed"
+    assert Page((await press(app, made["id"])).text).main["data-face"] == "waiting"
+    assert len(await bindings(app, made["id"])) == 2
 
 
-async def test_a_press_needs_no_cookie_and_no_script_and_comes_from_the_page(house: TestHouse) -> None:
+async def test_a_press_needs_no_cookie_and_no_script_and_comes_from_the_page(app: TestApp) -> None:
     """docs/window.md "Subscriptions"."""
-    made = await subscribed(house)
-    action, fields = await button(house, made["id"], "?lang=en")
+    made = await subscribed(app)
+    action, fields = await button(app, made["id"], "?lang=en")
     assert (action, fields) == (f"/s/{made['id']}/open?lang=en", {"amount": "500.00"})
     for site in ("cross-site", "same-site"):
-        refused = await house.http.post(action, data=fields, headers={"Sec-Fetch-Site": site})
+        refused = await app.http.post(action, data=fields, headers={"Sec-Fetch-Site": site})
         assert (refused.status_code, "Set-Cookie" in refused.headers) == (403, False)
-    unknown = await house.http.post("/s/sub_00000000-0000-4000-8000-000000000000/open", data=fields)
+    unknown = await app.http.post("/s/sub_00000000-0000-4000-8000-000000000000/open", data=fields)
     assert unknown.status_code == 404
-    assert await bindings(house, made["id"]) == []
+    assert await bindings(app, made["id"]) == []
     for site in ("same-origin", "none"):
-        sent = await house.http.post(action, data=fields, headers={"Sec-Fetch-Site": site, "Origin": "null"})
+        sent = await app.http.post(action, data=fields, headers={"Sec-Fetch-Site": site, "Origin": "null"})
         assert (sent.status_code, sent.headers["location"]) == (303, f"/s/{made['id']}?lang=en")
-    assert len(await bindings(house, made["id"])) == 1
+    assert len(await bindings(app, made["id"])) == 1
 
 
 @pytest.mark.parametrize("seen", ["500.00", "690.0", "", "x" * 100_000, None])
-async def test_a_press_for_other_terms_than_the_present_shows_them_first(house: TestHouse, seen: str | None) -> None:
+async def test_a_press_for_other_terms_than_the_present_shows_them_first(app: TestApp, seen: str | None) -> None:
     """The merchant changed the amount between the page and the press (docs/subscriptions.md "Changing and ending")."""
-    made = await subscribed(house)
-    await patch(house, made["id"], {"amount_rub": "690.00", "cap_amount_rub": "690.00"})
-    sent = await house.http.post(f"/s/{made['id']}/open?lang=en", data={} if seen is None else {"amount": seen})
+    made = await subscribed(app)
+    await patch(app, made["id"], {"amount_rub": "690.00", "cap_amount_rub": "690.00"})
+    sent = await app.http.post(f"/s/{made['id']}/open?lang=en", data={} if seen is None else {"amount": seen})
     assert (sent.status_code, sent.headers["location"]) == (303, f"/s/{made['id']}?lang=en&say=changed")
-    assert await bindings(house, made["id"]) == []
-    drawn = Page((await house.http.get(sent.headers["location"])).text)
+    assert await bindings(app, made["id"]) == []
+    drawn = Page((await app.http.get(sent.headers["location"])).text)
     assert "The terms have just changed" in drawn.text
     assert "₽690.00" in drawn.text
     assert drawn.main["data-page"] == f"/s/{made['id']}?lang=en", "a page that draws itself anew says it no more"
-    assert Page((await press(house, made["id"])).text).main["data-face"] == "waiting"
+    assert Page((await press(app, made["id"])).text).main["data-face"] == "waiting"
 
 
 @pytest.mark.parametrize("how", ["refused", "out of service"])
-async def test_a_press_that_no_bank_answers_says_to_try_again(house: TestHouse, how: str) -> None:
-    made = await subscribed(house)
+async def test_a_press_that_no_bank_answers_says_to_try_again(app: TestApp, how: str) -> None:
+    made = await subscribed(app)
     if how == "refused":
-        house.script.bind.append(Twist(ending=Ending.REFUSED))
+        app.script.bind.append(Twist(ending=Ending.REFUSED))
     else:
-        await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
-    drawn = Page((await press(house, made["id"], "?lang=en")).text)
+        await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
+    drawn = Page((await press(app, made["id"], "?lang=en")).text)
     assert (drawn.main["data-face"], "Try again in a minute" in drawn.text) == ("terms", True)
-    await set_gateway(house.ports, "simulator-test", GatewayStatus.OPERATIONAL)
-    assert Page((await press(house, made["id"], "?lang=en")).text).main["data-face"] == "waiting"
+    await set_gateway(app.ports, "simulator-test", GatewayStatus.OPERATIONAL)
+    assert Page((await press(app, made["id"], "?lang=en")).text).main["data-face"] == "waiting"
 
 
-async def test_a_page_is_drawn_anew_when_amount_or_qr_changes(house: TestHouse) -> None:
+async def test_a_page_is_drawn_anew_when_amount_or_qr_changes(app: TestApp) -> None:
     """The face alone does not tell: it may be the same again when the page's script looks."""
-    made = await subscribed(house)
+    made = await subscribed(app)
 
     async def drawn() -> str:
-        told = (await house.http.get(f"/s/{made['id']}/state")).json()["drawn"]
-        assert Page((await page(house, made)).text).main["data-drawn"] == told
+        told = (await app.http.get(f"/s/{made['id']}/state")).json()["drawn"]
+        assert Page((await page(app, made)).text).main["data-drawn"] == told
         return str(told)
 
     seen = [await drawn()]
-    await patch(house, made["id"], {"amount_rub": "400"})
+    await patch(app, made["id"], {"amount_rub": "400"})
     seen.append(await drawn())
     for _ in range(2):
-        await press(house, made["id"])
+        await press(app, made["id"])
         seen.append(await drawn())
-        await house.work(15 * 60)
+        await app.work(15 * 60)
     assert len(set(seen)) == 4
 
 
-async def test_payer_with_a_refunded_first_payment_sees_that_charges_go_on(house: TestHouse) -> None:
+async def test_payer_with_a_refunded_first_payment_sees_that_charges_go_on(app: TestApp) -> None:
     """Paid, never bound, and refunded: the next binding takes the first charge anew, and its page says so before."""
-    made = await with_face(house, "lapsed_paid")
-    [payment] = await bindings(house, made["id"])
-    assert "nothing is charged now" not in Page((await page(house, made, "?lang=en")).text).text
-    await store(house, payment.id, status="refunded")
-    drawn = Page((await page(house, made, "?lang=en")).text)
+    made = await with_face(app, "lapsed_paid")
+    [payment] = await bindings(app, made["id"])
+    assert "nothing is charged now" not in Page((await page(app, made, "?lang=en")).text).text
+    await store(app, payment.id, status="refunded")
+    drawn = Page((await page(app, made, "?lang=en")).text)
     assert (drawn.main["data-face"], "now, then the same" in drawn.text) == ("lapsed", True)
-    await press(house, made["id"])
-    assert [each.binding for each in await bindings(house, made["id"])] == ["first", "first"]
+    await press(app, made["id"])
+    assert [each.binding for each in await bindings(app, made["id"])] == ["first", "first"]
 
 
-async def with_face(house: TestHouse, wanted: str) -> dict[str, str]:
-    made: dict[str, str] = await subscribed(house, success_url=SHOP)
+async def with_face(app: TestApp, wanted: str) -> dict[str, str]:
+    made: dict[str, str] = await subscribed(app, success_url=SHOP)
     if wanted in ("active", "paused"):
-        await play(house, made["id"], "confirm")
+        await play(app, made["id"], "confirm")
     if wanted == "paused":
-        await play(house, made["id"], "mandate_lost")
+        await play(app, made["id"], "mandate_lost")
     if wanted == "cancelled":
-        await call(house, made["id"], "cancel")
+        await call(app, made["id"], "cancel")
     if wanted == "expired":
-        await house.work(25 * 3600)
+        await app.work(25 * 3600)
     if wanted == "preparing":
-        house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
+        app.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
     if wanted in ("waiting", "preparing", "lapsed"):
-        await open_link(house, made["id"])
+        await open_link(app, made["id"])
     if wanted == "lapsed":
-        await house.work(16 * 60)
+        await app.work(16 * 60)
     if wanted in ("processing", "lapsed_paid"):
-        await open_link(house, made["id"])
-        binding = (await record(house, made["id"])).binding
+        await open_link(app, made["id"])
+        binding = (await record(app, made["id"])).binding
         assert binding is not None
-        await pretend(house, binding.operation, MandateEvent.PAID_NOT_BOUND)
+        await pretend(app, binding.operation, MandateEvent.PAID_NOT_BOUND)
     if wanted == "lapsed_paid":
-        await house.work(16 * 60)
+        await app.work(16 * 60)
     return made
 
 
 @pytest.mark.parametrize("wanted", ["paused", "cancelled", "expired", "active"])
-async def test_unconfirmed_payer_returns_to_the_shop_and_not_the_success_page(house: TestHouse, wanted: str) -> None:
+async def test_unconfirmed_payer_returns_to_the_shop_and_not_the_success_page(app: TestApp, wanted: str) -> None:
     """docs/window.md "Subscriptions"."""
-    made = await with_face(house, wanted)
-    await shops.set_shop(house.ports, house.account.default_shop_id, {"return_url": "https://shop.example/cart"})
-    drawn = Page((await page(house, made)).text)
+    made = await with_face(app, wanted)
+    await shops.set_shop(app.ports, app.account.default_shop_id, {"return_url": "https://shop.example/cart"})
+    drawn = Page((await page(app, made)).text)
     buttons = [tag["href"] for tag in drawn.all("a") if tag.get("id") == "return"]
     assert buttons == [SHOP if wanted == "active" else "https://shop.example/cart"]
 
@@ -230,124 +230,124 @@ FACES = (
 
 
 @pytest.mark.parametrize("wanted", FACES)
-async def test_every_face_is_drawn_in_both_languages(house: TestHouse, wanted: str) -> None:
-    made = await with_face(house, wanted)
+async def test_every_face_is_drawn_in_both_languages(app: TestApp, wanted: str) -> None:
+    made = await with_face(app, wanted)
     for language, texts in BINDING_TEXTS.items():
-        answer = await page(house, made, f"?lang={language}")
+        answer = await page(app, made, f"?lang={language}")
         drawn = Page(answer.text)
         assert (answer.status_code, drawn.main["data-face"]) == (200, wanted)
         assert drawn.all("html")[0]["lang"] == language
         assert texts[f"{wanted}_head"] in drawn.text
         assert "{" not in drawn.text
-    state = await house.http.get(f"/s/{made['id']}/state")
+    state = await app.http.get(f"/s/{made['id']}/state")
     assert state.json()["face"] == wanted
 
 
-async def test_success_leads_back_to_the_shop_after_five_seconds_once(house: TestHouse) -> None:
+async def test_success_leads_back_to_the_shop_after_five_seconds_once(app: TestApp) -> None:
     """The page has a button, and returns by itself after 5 seconds (docs/window.md "Subscriptions"). A later visitor
     stays on the page."""
-    made = await with_face(house, "active")
-    fresh = Page((await page(house, made)).text)
+    made = await with_face(app, "active")
+    fresh = Page((await page(app, made)).text)
     assert (fresh.main["data-return"], fresh.main["data-return-after"]) == (SHOP, "5")
-    await house.clock.advance(61)
-    later = Page((await page(house, made)).text)
+    await app.clock.advance(61)
+    later = Page((await page(app, made)).text)
     assert "data-return" not in later.main
     assert SHOP in [tag.get("href") for tag in later.all("a")]
-    without = await bound(house)
-    assert "data-return" not in Page((await page(house, without)).text).main
+    without = await bound(app)
+    assert "data-return" not in Page((await page(app, without)).text).main
 
 
 @pytest.mark.parametrize("charge", ["first", "none"])
-async def test_the_terms_say_whether_anything_is_charged_now(house: TestHouse, charge: str) -> None:
+async def test_the_terms_say_whether_anything_is_charged_now(app: TestApp, charge: str) -> None:
     """Before a QR is asked for and beside it, and beside another one, once the first charge is paid."""
-    made = await subscribed(house, binding_charge=charge)
+    made = await subscribed(app, binding_charge=charge)
     for shown_face, answer in (
-        ("terms", await page(house, made, "?lang=en")),
-        ("waiting", await press(house, made["id"], "?lang=en")),
+        ("terms", await page(app, made, "?lang=en")),
+        ("waiting", await press(app, made["id"], "?lang=en")),
     ):
         drawn = Page(answer.text)
         assert drawn.main["data-face"] == shown_face
         assert ("now, then the same" in drawn.text) is (charge == "first")
         assert ("nothing is charged now" in drawn.text) is (charge == "none")
     for outcome in ("confirm", "mandate_lost"):
-        await play(house, made["id"], outcome)
-    await call(house, made["id"], "rebind", Idempotency_Key="00000000-0000-4000-8000-000000000001")
+        await play(app, made["id"], outcome)
+    await call(app, made["id"], "rebind", Idempotency_Key="00000000-0000-4000-8000-000000000001")
     for shown_face, answer in (
-        ("terms", await page(house, made, "?lang=en")),
-        ("waiting", await press(house, made["id"], "?lang=en")),
+        ("terms", await page(app, made, "?lang=en")),
+        ("waiting", await press(app, made["id"], "?lang=en")),
     ):
         again = Page(answer.text)
         assert (again.main["data-face"], "nothing is charged now" in again.text) == (shown_face, True)
 
 
-async def test_changed_amount_withdraws_the_qr_and_shows_the_new_terms(house: TestHouse) -> None:
-    made = await subscribed(house)
-    await press(house, made["id"])
-    changed = await patch(house, made["id"], {"amount_rub": "400.00"})
+async def test_changed_amount_withdraws_the_qr_and_shows_the_new_terms(app: TestApp) -> None:
+    made = await subscribed(app)
+    await press(app, made["id"])
+    changed = await patch(app, made["id"], {"amount_rub": "400.00"})
     assert changed.status_code == 200, changed.text
     for shown_face in ("terms", "waiting"):
-        drawn = Page((await page(house, made, "?lang=en")).text)
+        drawn = Page((await page(app, made, "?lang=en")).text)
         assert drawn.main["data-face"] == shown_face
         assert [each for each in ("₽500.00", "₽400.00") if each in drawn.text] == ["₽400.00"]
         if shown_face == "terms":
-            await press(house, made["id"])
-    assert [(each.amount.kopecks, each.status) for each in await bindings(house, made["id"])] == [
+            await press(app, made["id"])
+    assert [(each.amount.kopecks, each.status) for each in await bindings(app, made["id"])] == [
         (500_00, "expired"),
         (400_00, "pending"),
     ]
 
 
-async def test_a_symbolic_qr_says_that_its_rouble_is_not_charged(house: TestHouse) -> None:
-    made = await subscribed(house, binding_charge="none")
-    text = Page((await press(house, made["id"], "?lang=en")).text).text
+async def test_a_symbolic_qr_says_that_its_rouble_is_not_charged(app: TestApp) -> None:
+    made = await subscribed(app, binding_charge="none")
+    text = Page((await press(app, made["id"], "?lang=en")).text).text
     assert "That rouble is not charged" in text
     assert "nothing is charged now" in text
 
 
-async def test_the_panel_plays_the_payer(house: TestHouse) -> None:
-    made = await subscribed(house)
-    await press(house, made["id"])
-    refused = await house.http.post(f"/s/{made['id']}/simulate", data={"act": "refuse", "reason": "declined_by_bank"})
+async def test_the_panel_plays_the_payer(app: TestApp) -> None:
+    made = await subscribed(app)
+    await press(app, made["id"])
+    refused = await app.http.post(f"/s/{made['id']}/simulate", data={"act": "refuse", "reason": "declined_by_bank"})
     assert (refused.status_code, refused.headers["location"]) == (303, f"/s/{made['id']}")
-    [payment] = await bindings(house, made["id"])
+    [payment] = await bindings(app, made["id"])
     assert (payment.status, payment.failure_reason) == ("failed", "declined_by_bank")
     for is_open in (True, False):
-        answer = await press(house, made["id"]) if is_open else await page(house, made)
+        answer = await press(app, made["id"]) if is_open else await page(app, made)
         forms = Page(answer.text).all("form")
         assert ("test" in [tag.get("id") for tag in forms]) is is_open
-        await house.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
-    assert (await shown(house, made["id"]))["status"] == "active"
-    foreign = await house.http.post(
+        await app.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
+    assert (await shown(app, made["id"]))["status"] == "active"
+    foreign = await app.http.post(
         f"/s/{made['id']}/simulate", data={"act": "confirm"}, headers={"Sec-Fetch-Site": "cross-site"}
     )
     assert foreign.status_code == 403
-    assert (await house.http.post(f"/s/{made['id']}/simulate", data={"act": "steal"})).status_code == 400
+    assert (await app.http.post(f"/s/{made['id']}/simulate", data={"act": "steal"})).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["", "/state", "/events"])
-async def test_unknown_ids_are_not_found(house: TestHouse, path: str) -> None:
+async def test_unknown_ids_are_not_found(app: TestApp, path: str) -> None:
     for subscription_id in ("sub_00000000-0000-4000-8000-000000000000", "pay_x", "x"):
-        assert (await house.http.get(f"/s/{subscription_id}{path}")).status_code == 404
+        assert (await app.http.get(f"/s/{subscription_id}{path}")).status_code == 404
 
 
-async def test_a_binding_payment_has_no_window_of_its_own(house: TestHouse) -> None:
-    made = await subscribed(house)
-    payment = await open_link(house, made["id"])
-    assert (await house.http.get(f"/p/{payment.id}")).status_code == 404
+async def test_a_binding_payment_has_no_window_of_its_own(app: TestApp) -> None:
+    made = await subscribed(app)
+    payment = await open_link(app, made["id"])
+    assert (await app.http.get(f"/p/{payment.id}")).status_code == 404
 
 
-async def test_the_page_follows_live(house: TestHouse) -> None:
+async def test_the_page_follows_live(app: TestApp) -> None:
     """A final face ends the stream; the words are those of the payer window's script."""
-    made = await with_face(house, "active")
-    answer = await house.http.get(f"/s/{made['id']}/events")
+    made = await with_face(app, "active")
+    answer = await app.http.get(f"/s/{made['id']}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert '"face":"active"' in answer.text
 
 
-async def test_a_rebinding_page_waits_for_the_merchant_to_ask(house: TestHouse) -> None:
-    made = await with_face(house, "paused")
-    assert await face(house, made) == "paused"
+async def test_a_rebinding_page_waits_for_the_merchant_to_ask(app: TestApp) -> None:
+    made = await with_face(app, "paused")
+    assert await face(app, made) == "paused"
     key = "00000000-0000-4000-8000-000000000001"
-    await call(house, made["id"], "rebind", Idempotency_Key=key)
-    assert await face(house, made) == "terms"
-    assert Page((await press(house, made["id"])).text).main["data-face"] == "waiting"
+    await call(app, made["id"], "rebind", Idempotency_Key=key)
+    assert await face(app, made) == "terms"
+    assert Page((await press(app, made["id"])).text).main["data-face"] == "waiting"

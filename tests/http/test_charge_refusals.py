@@ -12,19 +12,19 @@ from cambist.core.domain.accounts.accounts import Mode, Scheme
 from cambist.core.domain.money import Rub
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus
-from tests.charge_house import UNKNOWN, ChargeHouse, open_charge_house, told
-from tests.charge_house import due_subscription as due
+from tests.charge_app import UNKNOWN, ChargeApp, open_charge_app, told
+from tests.charge_app import due_subscription as due
 
 
 @pytest.fixture
-async def charges() -> AsyncIterator[ChargeHouse]:
-    async with open_charge_house() as opened:
+async def charges() -> AsyncIterator[ChargeApp]:
+    async with open_charge_app() as opened:
         yield opened
 
 
-async def test_missing_and_malformed_key(charges: ChargeHouse) -> None:
+async def test_missing_and_malformed_key(charges: ChargeApp) -> None:
     subscription_id = await due(charges)
-    bare = charges.house.headers()
+    bare = charges.app.headers()
     assert told(await charges.post(subscription_id, headers=bare)) == (400, "MISSING_IDEMPOTENCY_KEY")
     assert told(await charges.post(subscription_id, key="no-uuid")) == (400, "VALIDATION_ERROR")
 
@@ -39,27 +39,27 @@ async def test_missing_and_malformed_key(charges: ChargeHouse) -> None:
         {"amount_rub": "1.00", "external_id": "x" * 257},
     ],
 )
-async def test_invalid_body(charges: ChargeHouse, body: dict[str, Any]) -> None:
+async def test_invalid_body(charges: ChargeApp, body: dict[str, Any]) -> None:
     assert told(await charges.post(await due(charges), body)) == (400, "VALIDATION_ERROR")
 
 
-async def test_zero(charges: ChargeHouse) -> None:
+async def test_zero(charges: ChargeApp) -> None:
     assert told(await charges.post(await due(charges), {"amount_rub": "0.00"})) == (400, "INVALID_AMOUNT")
 
 
-async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeHouse) -> None:
+async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeApp) -> None:
     """Also of another account or mode (docs/subscriptions.md "Making one"). It comes before the key and the body."""
     subscription_id = await due(charges)
-    bare, live = charges.house.headers(), charges.house.headers("live")
+    bare, live = charges.app.headers(), charges.app.headers("live")
     assert told(await charges.post(UNKNOWN, {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
     assert told(await charges.post("nonsense", {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
     assert told(await charges.post(subscription_id, headers=live)) == (404, "SUBSCRIPTION_NOT_FOUND")
     await charges.change(subscription_id, account_id="acc_another")
     assert told(await charges.post(subscription_id)) == (404, "SUBSCRIPTION_NOT_FOUND")
     for path in ("charges", "charge-window"):
-        response = await charges.house.get(f"/subscriptions/{subscription_id}/{path}")
+        response = await charges.app.get(f"/subscriptions/{subscription_id}/{path}")
         assert told(response) == (404, "SUBSCRIPTION_NOT_FOUND")
-    await charges.change(subscription_id, account_id=charges.house.account.account_id)  # as its tags say
+    await charges.change(subscription_id, account_id=charges.app.account.account_id)  # as its tags say
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeHouse) -> N
     ],
     ids=lambda fields: fields["status"],
 )
-async def test_mandate_inactive(charges: ChargeHouse, fields: dict[str, Any]) -> None:
+async def test_mandate_inactive(charges: ChargeApp, fields: dict[str, Any]) -> None:
     subscription_id = await due(charges)
     await charges.change(subscription_id, **fields)
     assert told(await charges.post(subscription_id)) == (409, "CHARGE_MANDATE_INACTIVE")
     assert (await charges.window(subscription_id))["reason"] == "CHARGE_MANDATE_INACTIVE"
 
 
-async def test_before_the_window(charges: ChargeHouse) -> None:
+async def test_before_the_window(charges: ChargeApp) -> None:
     """`details.next_allowed_at` is in Moscow time, and then it passes."""
     subscription_id = await charges.subscribed(Interval.DAY, 3)
     refused = await charges.post(subscription_id)
@@ -87,13 +87,13 @@ async def test_before_the_window(charges: ChargeHouse) -> None:
     next_allowed_at = refused.json()["error"]["details"]["next_allowed_at"]
     assert next_allowed_at.endswith("T00:00:00.000+03:00")
     wait = (datetime.fromisoformat(next_allowed_at) - charges.clock.now()).total_seconds()
-    await charges.house.work(wait - 1)
+    await charges.app.work(wait - 1)
     assert told(await charges.post(subscription_id)) == (409, "CHARGE_BEFORE_WINDOW")
-    await charges.house.work(1)
+    await charges.app.work(1)
     await charges.charged(subscription_id)
 
 
-async def test_exhausted(charges: ChargeHouse) -> None:
+async def test_exhausted(charges: ChargeApp) -> None:
     subscription_id = await due(charges, Interval.DAY, 1)
     for _ in range(2):
         await charges.next(subscription_id, "insufficient_funds")
@@ -107,7 +107,7 @@ async def test_exhausted(charges: ChargeHouse) -> None:
     assert await charges.told(subscription_id) == ["exhausted"]
 
 
-async def test_period_occupied(charges: ChargeHouse) -> None:
+async def test_period_occupied(charges: ChargeApp) -> None:
     """In the calendar scheme; the key is not locked by it."""
     subscription_id, key = await charges.subscribed(scheme=Scheme.CALENDAR), str(uuid4())
     first = await charges.charged(subscription_id)
@@ -116,7 +116,7 @@ async def test_period_occupied(charges: ChargeHouse) -> None:
     assert (await charges.post(subscription_id, key=key)).json()["id"] == first
 
 
-async def test_cap_of_a_charge_and_of_a_period(charges: ChargeHouse) -> None:
+async def test_cap_of_a_charge_and_of_a_period(charges: ChargeApp) -> None:
     subscription_id = await due(charges)
     assert told(await charges.post(subscription_id, {"amount_rub": "100.01"})) == (409, "CAP_EXCEEDED")
     await charges.change(subscription_id, cap_window=Rub(50_00))
@@ -124,7 +124,7 @@ async def test_cap_of_a_charge_and_of_a_period(charges: ChargeHouse) -> None:
     assert (await charges.post(subscription_id, {"amount_rub": "50.00"})).status_code == 201
 
 
-async def test_recurring_off(charges: ChargeHouse) -> None:
+async def test_recurring_off(charges: ChargeApp) -> None:
     """501, and no payment was created."""
     subscription_id = await due(charges)
     await charges.set(recurring="false")
@@ -132,7 +132,7 @@ async def test_recurring_off(charges: ChargeHouse) -> None:
     assert await charges.payments(subscription_id) == []
 
 
-async def test_provider_not_configured_in_live_mode(charges: ChargeHouse) -> None:
+async def test_provider_not_configured_in_live_mode(charges: ChargeApp) -> None:
     """Where no bank charges, every live charge gets it, and no payment is made
     (docs/subscriptions.md "When a charge is refused")."""
     subscription_id = await charges.subscribed(mode=Mode.LIVE)
@@ -143,11 +143,11 @@ async def test_provider_not_configured_in_live_mode(charges: ChargeHouse) -> Non
 @pytest.mark.parametrize(
     "ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE], ids=lambda each: each.value
 )
-async def test_provider_unavailable(charges: ChargeHouse, ending: Ending) -> None:
+async def test_provider_unavailable(charges: ChargeApp, ending: Ending) -> None:
     """It may have gone through: it stays pending, and the same request is repeated
     (docs/subscriptions.md "When a charge is refused")."""
     subscription_id, key = await due(charges), str(uuid4())
-    charges.house.script.charge.append(Twist(ending=ending))
+    charges.app.script.charge.append(Twist(ending=ending))
     response = await charges.post(subscription_id, key=key)
     assert told(response) == (503, "PROVIDER_UNAVAILABLE")
     assert response.headers["Retry-After"] == "10"
@@ -156,23 +156,23 @@ async def test_provider_unavailable(charges: ChargeHouse, ending: Ending) -> Non
     assert (other.status_code, other.json()["status"]) == (200, "pending")
     again = await charges.post(subscription_id, key=key)
     assert (again.status_code, again.json()["status"]) == (200, "pending")
-    await charges.house.work(10)
+    await charges.app.work(10)
     assert await charges.statuses(subscription_id) == ["paid"]
     assert sum((await charges.debits()).values()) == 1
 
 
-async def test_provider_unavailable_as_long_as_nobody_knows(charges: ChargeHouse) -> None:
+async def test_provider_unavailable_as_long_as_nobody_knows(charges: ChargeApp) -> None:
     subscription_id, key = await due(charges), str(uuid4())
-    charges.house.script.charge.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * 2)
+    charges.app.script.charge.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * 2)
     for _ in range(2):
         assert told(await charges.post(subscription_id, key=key)) == (503, "PROVIDER_UNAVAILABLE")
-    charges.house.script.find_charge.append(Twist(ending=Ending.UNAVAILABLE))
+    charges.app.script.find_charge.append(Twist(ending=Ending.UNAVAILABLE))
     assert told(await charges.post(subscription_id, key=key)) == (503, "PROVIDER_UNAVAILABLE")
     assert (await charges.post(subscription_id, key=key)).status_code == 200
 
 
 @pytest.mark.parametrize("reason", ["insufficient_funds", "declined_by_bank", "cancelled_by_bank", "unknown"])
-async def test_provider_error(charges: ChargeHouse, reason: str) -> None:
+async def test_provider_error(charges: ChargeApp, reason: str) -> None:
     """The charge is failed with its reason, and the period is free
     (docs/subscriptions.md "When a charge is refused")."""
     subscription_id, key = await due(charges), str(uuid4())
@@ -182,7 +182,7 @@ async def test_provider_error(charges: ChargeHouse, reason: str) -> None:
     again = await charges.post(subscription_id, key=key)
     assert (again.status_code, again.json()["status"], again.json()["failure_reason"]) == (200, "failed", reason)
     assert again.json()["id"] == response.json()["error"]["details"]["payment_id"]
-    [event] = await charges.house.events(again.json()["id"])
+    [event] = await charges.app.events(again.json()["id"])
     assert (event["status"], event["failure_reason"], event["actual_amount_rub"]) == ("failed", reason, None)
     assert (await charges.window(subscription_id))["can_charge"] is True
     retried = await charges.post(subscription_id)
@@ -190,7 +190,7 @@ async def test_provider_error(charges: ChargeHouse, reason: str) -> None:
     assert retried.json()["period_ref"] == again.json()["period_ref"], "all attempts share it"
 
 
-async def test_a_revoked_mandate_pauses(charges: ChargeHouse) -> None:
+async def test_a_revoked_mandate_pauses(charges: ChargeApp) -> None:
     """502 with `mandate_revoked` (docs/subscriptions.md "When a charge is refused"); then paused with rebind_required
     (docs/subscriptions.md "When the mandate is lost")."""
     subscription_id = await due(charges)
@@ -210,9 +210,9 @@ async def test_a_revoked_mandate_pauses(charges: ChargeHouse) -> None:
         ("unknown", "declined_by_bank"),
     ],
 )
-async def test_a_refusal_of_the_bank_is_a_failed_charge(charges: ChargeHouse, word: str, reason: str) -> None:
+async def test_a_refusal_of_the_bank_is_a_failed_charge(charges: ChargeApp, word: str, reason: str) -> None:
     subscription_id = await due(charges)
-    charges.house.script.charge.append(Twist(ending=Ending.REFUSED, reason=word))
+    charges.app.script.charge.append(Twist(ending=Ending.REFUSED, reason=word))
     response = await charges.post(subscription_id)
     assert told(response) == (502, "PROVIDER_ERROR")
     assert response.json()["error"]["details"]["failure_reason"] == reason

@@ -6,21 +6,21 @@ import pytest
 
 from cambist.core.domain.errors import CATALOGUE
 from cambist.frontends.http.openapi.openapi import openapi_document
-from tests.houses import TestHouse
+from tests.apps import TestApp
 
 _LOADED = re.compile(r"""(?:src|href)="([^"#][^"]*)"|url\(([^)]*)\)|@import|XMLHttpRequest""")
 
 
-async def test_it_needs_no_key_and_is_not_counted(house: TestHouse) -> None:
-    response = await house.http.get("/docs")
+async def test_it_needs_no_key_and_is_not_counted(app: TestApp) -> None:
+    response = await app.http.get("/docs")
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert "x-ratelimit-limit" not in response.headers
-    assert (await house.http.head("/docs")).status_code == 200
+    assert (await app.http.head("/docs")).status_code == 200
 
 
-async def test_nothing_from_elsewhere_may_run_or_be_loaded(house: TestHouse) -> None:
-    response = await house.http.get("/docs")
+async def test_nothing_from_elsewhere_may_run_or_be_loaded(app: TestApp) -> None:
+    response = await app.http.get("/docs")
     policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self'" in policy
@@ -33,7 +33,7 @@ async def test_nothing_from_elsewhere_may_run_or_be_loaded(house: TestHouse) -> 
         if not address.startswith("docs/assets/"):
             assert re.match(r"docs(/[a-z]+)*(#\w+)?\Z", address), address
             continue
-        asset = await house.http.get(f"/{address}")
+        asset = await app.http.get(f"/{address}")
         assert asset.status_code == 200, address
         assert "immutable" in asset.headers["cache-control"]
         texts.append(asset.text)
@@ -44,9 +44,9 @@ async def test_nothing_from_elsewhere_may_run_or_be_loaded(house: TestHouse) -> 
     assert " style=" not in response.text
 
 
-async def test_it_shows_every_operation_with_its_codes_and_every_event(house: TestHouse) -> None:
-    page = (await house.http.get("/docs")).text
-    document = openapi_document(house.ports.urls.base_url)
+async def test_it_shows_every_operation_with_its_codes_and_every_event(app: TestApp) -> None:
+    page = (await app.http.get("/docs")).text
+    document = openapi_document(app.ports.urls.base_url)
     articles = dict(re.findall(r'<article id="(\w+)">(.*?)</article>', page, re.DOTALL))
     for methods in document["paths"].values():
         for operation in methods.values():
@@ -60,24 +60,24 @@ async def test_it_shows_every_operation_with_its_codes_and_every_event(house: Te
     assert len(articles) == len(document["webhooks"])
 
 
-async def test_objects_in_objects_are_spelled_out(house: TestHouse) -> None:
-    page = (await house.http.get("/docs")).text
+async def test_objects_in_objects_are_spelled_out(app: TestApp) -> None:
+    page = (await app.http.get("/docs")).text
     assert "<code>payer.<wbr>full_name</code>" in page
     assert "<code>data[].<wbr>payment_url</code>" in page
 
 
 @pytest.mark.parametrize("name", ["window.html", "..%2Fopenapi.py", "none.css"])
-async def test_only_its_own_files_are_served(house: TestHouse, name: str) -> None:
-    assert (await house.http.get(f"/docs/assets/{name}")).status_code == 404
+async def test_only_its_own_files_are_served(app: TestApp, name: str) -> None:
+    assert (await app.http.get(f"/docs/assets/{name}")).status_code == 404
 
 
-async def test_an_asset_asked_for_without_its_hash_is_not_kept(house: TestHouse) -> None:
-    assert (await house.http.get("/docs/assets/docs.css")).headers["cache-control"] == "no-cache"
+async def test_an_asset_asked_for_without_its_hash_is_not_kept(app: TestApp) -> None:
+    assert (await app.http.get("/docs/assets/docs.css")).headers["cache-control"] == "no-cache"
 
 
-async def test_a_code_of_two_statuses_has_the_advice_of_each(house: TestHouse) -> None:
+async def test_a_code_of_two_statuses_has_the_advice_of_each(app: TestApp) -> None:
     """PAYMENT_ROUTE_UNAVAILABLE: no route is for good, a check that failed is not (docs/errors.md "All codes")."""
-    page = (await house.http.get("/docs")).text
+    page = (await app.http.get("/docs")).text
     row = r"<tr><td>{}</td><td><a [^>]*><code>PAYMENT_ROUTE_UNAVAILABLE</code></a></td><td>.*?<em>(.*?)</em>"
     assert set(re.findall(row.format(400), page)) == {"Change the request."}
     assert set(re.findall(row.format(503), page)) == {"Try again later, with the same key."}

@@ -17,7 +17,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges.exchanges import set_direction
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.rates import RatePretence
-from tests.exchange_house import BANK_ID, PHONE, ExchangeHouse, open_exchange_house, told
+from tests.exchange_app import BANK_ID, PHONE, ExchangeApp, open_exchange_app, told
 from tests.http.documents import Document
 from tests.invariants import everything
 from tests.tables import table
@@ -27,14 +27,14 @@ NO_EXCHANGE = "exch_00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[ExchangeHouse]:
-    async with open_exchange_house() as opened:
+async def app() -> AsyncIterator[ExchangeApp]:
+    async with open_exchange_app() as opened:
         yield opened
 
 
-async def test_a_new_exchange_answers_with_exactly_these_fields(house: ExchangeHouse) -> None:
-    response = await house.post({"external_id": "order-1"})
-    exchange = await house.exchange(response.json()["id"])
+async def test_a_new_exchange_answers_with_exactly_these_fields(app: ExchangeApp) -> None:
+    response = await app.post({"external_id": "order-1"})
+    exchange = await app.exchange(response.json()["id"])
     assert (response.status_code, response.json()) == (
         201,
         {
@@ -51,9 +51,9 @@ async def test_a_new_exchange_answers_with_exactly_these_fields(house: ExchangeH
     )
 
 
-async def test_the_exchange_object_has_exactly_these_fields(house: ExchangeHouse) -> None:
-    made = await house.created()
-    assert await house.shown(made["id"]) == {
+async def test_the_exchange_object_has_exactly_these_fields(app: ExchangeApp) -> None:
+    made = await app.created()
+    assert await app.shown(made["id"]) == {
         **made,
         "direction": "usdt_to_rub",
         "amount_usdt_received": None,
@@ -63,32 +63,32 @@ async def test_the_exchange_object_has_exactly_these_fields(house: ExchangeHouse
     }
 
 
-async def test_a_repeat_is_told_as_one_with_the_present_state(house: ExchangeHouse) -> None:
+async def test_a_repeat_is_told_as_one_with_the_present_state(app: ExchangeApp) -> None:
     key = str(uuid4())
-    made = await house.post(key=key)
-    await house.simulate(made.json()["id"], "usdt_received", amount_usdt="1")
-    again = await house.post({"amount_usdt": 5, "client_phone": None}, key=key.upper())
+    made = await app.post(key=key)
+    await app.simulate(made.json()["id"], "usdt_received", amount_usdt="1")
+    again = await app.post({"amount_usdt": 5, "client_phone": None}, key=key.upper())
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
     assert again.json() == {**made.json(), "status": "partial"}
-    await house.simulate(made.json()["id"], "completed")
-    assert told(await house.post(key=key)) == (409, "IDEMPOTENCY_TERMINAL")
+    await app.simulate(made.json()["id"], "completed")
+    assert told(await app.post(key=key)) == (409, "IDEMPOTENCY_TERMINAL")
 
 
-async def test_a_key_is_one_over_kinds_and_two_over_modes(house: ExchangeHouse) -> None:
+async def test_a_key_is_one_over_kinds_and_two_over_modes(app: ExchangeApp) -> None:
     key = str(uuid4())
-    await house.post(key=key)
-    assert told(await house.house.create(key=key)) == (409, "IDEMPOTENCY_KEY_REUSED")
-    assert told(await house.post(key=key, mode="live")) == (422, "CLIENT_NOT_REGISTERED")
+    await app.post(key=key)
+    assert told(await app.app.create(key=key)) == (409, "IDEMPOTENCY_KEY_REUSED")
+    assert told(await app.post(key=key, mode="live")) == (422, "CLIENT_NOT_REGISTERED")
 
 
 @pytest.mark.parametrize("mode", ["other mode", "other account"])
-async def test_exchanges_of_another_mode_or_account_are_not_there(house: ExchangeHouse, mode: str) -> None:
-    exchange_id = (await house.created())["id"]
-    headers = house.house.headers("live")
+async def test_exchanges_of_another_mode_or_account_are_not_there(app: ExchangeApp, mode: str) -> None:
+    exchange_id = (await app.created())["id"]
+    headers = app.app.headers("live")
     if mode == "other account":
-        other = await accounts.create_account(house.ports, "Another")
+        other = await accounts.create_account(app.ports, "Another")
         headers = {"X-Api-Key": other.test.api_key, "X-Api-Secret": other.test.api_secret}
-    http, path = house.house.http, "/api/v1/exchanges"
+    http, path = app.app.http, "/api/v1/exchanges"
     found = await http.get(f"{path}/{exchange_id}", headers=headers)
     cancelled = await http.post(f"{path}/{exchange_id}/cancel", headers=headers)
     assert told(found) == told(cancelled) == (404, "EXCHANGE_NOT_FOUND")
@@ -98,37 +98,37 @@ async def test_exchanges_of_another_mode_or_account_are_not_there(house: Exchang
 
 
 @pytest.mark.parametrize("path", [NO_EXCHANGE, "exch_1", "pay_1", "%00"])
-async def test_what_is_no_exchange_is_not_found(house: ExchangeHouse, path: str) -> None:
-    assert told(await house.house.get(f"/exchanges/{path}")) == (404, "EXCHANGE_NOT_FOUND")
-    assert told(await house.cancel(path)) == (404, "EXCHANGE_NOT_FOUND")
+async def test_what_is_no_exchange_is_not_found(app: ExchangeApp, path: str) -> None:
+    assert told(await app.app.get(f"/exchanges/{path}")) == (404, "EXCHANGE_NOT_FOUND")
+    assert told(await app.cancel(path)) == (404, "EXCHANGE_NOT_FOUND")
 
 
-async def test_lists_have_pages_and_statuses(house: ExchangeHouse) -> None:
+async def test_lists_have_pages_and_statuses(app: ExchangeApp) -> None:
     made = []
     for number in range(3):
-        made.append((await house.created(client_phone=f"+7000000000{number}"))["id"])
-        await house.house.clock.advance(1)
-    page = (await house.house.get("/exchanges?per_page=2&page=2")).json()
+        made.append((await app.created(client_phone=f"+7000000000{number}"))["id"])
+        await app.app.clock.advance(1)
+    page = (await app.app.get("/exchanges?per_page=2&page=2")).json()
     assert [each["id"] for each in page["data"]] == [made[0]]
     assert page["pagination"] == {"page": 2, "per_page": 2, "total": 3, "total_pages": 2}
-    await house.cancel(made[1])
-    cancelled = (await house.house.get("/exchanges?status=CANCELLED")).json()
+    await app.cancel(made[1])
+    cancelled = (await app.app.get("/exchanges?status=CANCELLED")).json()
     assert [each["id"] for each in cancelled["data"]] == [made[1]]
 
 
 @pytest.mark.parametrize("query", ["status=gone", "status=", "page=0", "per_page=101", "page=250001"])
-async def test_bad_query_values_are_refused(house: ExchangeHouse, query: str) -> None:
-    response = await house.house.get(f"/exchanges?{query}")
+async def test_bad_query_values_are_refused(app: ExchangeApp, query: str) -> None:
+    response = await app.app.get(f"/exchanges?{query}")
     assert told(response) == (400, "VALIDATION_ERROR")
     if "gone" in query:
         assert "usdt_sending" in response.json()["error"]["message"]
 
 
-async def test_creating_is_in_the_money_bucket_and_all_else_is_not(house: ExchangeHouse) -> None:
+async def test_creating_is_in_the_money_bucket_and_all_else_is_not(app: ExchangeApp) -> None:
     """It is a money call (docs/limits.md "Requests")."""
-    made = await house.post()
+    made = await app.post()
     assert made.headers["X-RateLimit-Limit"] == "120"
-    cancelled = await house.cancel(made.json()["id"])
+    cancelled = await app.cancel(made.json()["id"])
     assert cancelled.headers["X-RateLimit-Limit"] == "60"
 
 
@@ -138,25 +138,25 @@ async def test_creating_is_in_the_money_bucket_and_all_else_is_not(house: Exchan
 class Attempt:
     """A request that breaks every rule, made better one rule at a time."""
 
-    def __init__(self, house: ExchangeHouse) -> None:
-        self.house = house
-        self.headers = {**house.house.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
+    def __init__(self, app: ExchangeApp) -> None:
+        self.app = app
+        self.headers = {**app.app.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
         self.body: dict[str, Any] = {"external_id": "x" * 102_400}
 
     async def prepare(self) -> None:
-        await self.house.created()
-        await self.house.set(exchange="false")
-        await set_direction(self.house.ports, Direction.USDT_TO_RUB, is_on=False)
+        await self.app.created()
+        await self.app.set(exchange="false")
+        await set_direction(self.app.ports, Direction.USDT_TO_RUB, is_on=False)
         await self.rate(silent=True)
 
     async def rate(self, *, silent: bool) -> None:
-        source = self.house.ports.rates.of_mode("test")[0]
+        source = self.app.ports.rates.of_mode("test")[0]
         assert isinstance(source, SimulatedRates)
         await source.pretend(RatePretence(rate=Decimal("92.50"), silent=silent))
-        await self.house.house.clock.advance(31)
+        await self.app.app.clock.advance(31)
 
     async def send(self) -> httpx.Response:
-        return await self.house.house.http.post(
+        return await self.app.app.http.post(
             "/api/v1/exchanges", content=msgspec.json.encode(self.body), headers=self.headers
         )
 
@@ -185,21 +185,21 @@ def head(**headers: str) -> Heal:
 
 
 def switch(attempt: Attempt) -> Awaitable[Any]:
-    return set_direction(attempt.house.ports, Direction.USDT_TO_RUB, is_on=True)
+    return set_direction(attempt.app.ports, Direction.USDT_TO_RUB, is_on=True)
 
 
 _FILLED = {"amount_usdt": "0.1.1", "client_phone": "89990000001", "client_bank_id": "tinkoff", "external_id": "x"}
 
 ROWS = (
     Row("body size", 413, "PAYLOAD_TOO_LARGE", put(external_id="x" * 41)),
-    Row("authorization", 401, "Unauthorized", lambda a: a.headers.update(a.house.house.headers())),
+    Row("authorization", 401, "Unauthorized", lambda a: a.headers.update(a.app.app.headers())),
     Row("key is given", 400, "MISSING_IDEMPOTENCY_KEY", head(Idempotency_Key="no-uuid")),
     Row("key is a uuid", 400, "VALIDATION_ERROR", head(Idempotency_Key=str(UUID(int=3)))),
     Row("content type", 400, "VALIDATION_ERROR", head(Content_Type="application/json")),
     Row("fields", 400, "VALIDATION_ERROR", put(**_FILLED)),
     Row("shape", 400, "VALIDATION_ERROR", put(amount_usdt="0", client_bank_id=BANK_ID)),
     Row("phone", 422, "VALIDATION_ERROR", put(client_phone="+79990000001")),
-    Row("connected", 400, "FEATURE_NOT_ENABLED", lambda a: a.house.set(exchange="true")),
+    Row("connected", 400, "FEATURE_NOT_ENABLED", lambda a: a.app.set(exchange="true")),
     Row("direction is on", 503, "FEATURE_DISABLED", switch),
     Row("above zero", 400, "INVALID_AMOUNT", put(amount_usdt="11.03")),
     Row("client", 422, "CLIENT_NOT_REGISTERED", put(client_phone=PHONE)),
@@ -216,8 +216,8 @@ def test_every_rule_of_the_domain_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(ROWS) + 1), ids=[*(row.rule for row in ROWS), "nothing is wrong"])
-async def test_each_refusal_beats_those_below_it_and_locks_no_key(house: ExchangeHouse, number: int) -> None:
-    attempt = Attempt(house)
+async def test_each_refusal_beats_those_below_it_and_locks_no_key(app: ExchangeApp, number: int) -> None:
+    attempt = Attempt(app)
     await attempt.prepare()
     for row in ROWS[:number]:
         healed = row.heal(attempt)
@@ -228,13 +228,13 @@ async def test_each_refusal_beats_those_below_it_and_locks_no_key(house: Exchang
         assert response.status_code == 201
     else:
         assert told(response) == (ROWS[number].status, ROWS[number].code)
-        assert len(await everything(house.ports, Exchange)) == 1
+        assert len(await everything(app.ports, Exchange)) == 1
 
 
-async def test_after_a_refusal_the_key_is_free(house: ExchangeHouse) -> None:
+async def test_after_a_refusal_the_key_is_free(app: ExchangeApp) -> None:
     key = str(uuid4())
-    assert told(await house.post({"amount_usdt": "1"}, key=key)) == (400, "AMOUNT_TOO_LOW")
-    assert (await house.post(key=key)).status_code == 201
+    assert told(await app.post({"amount_usdt": "1"}, key=key)) == (400, "AMOUNT_TOO_LOW")
+    assert (await app.post(key=key)).status_code == 201
 
 
 @table(
@@ -256,13 +256,13 @@ async def test_after_a_refusal_the_key_is_free(house: ExchangeHouse) -> None:
         ({"comment": "hello"}, (400, "VALIDATION_ERROR")),
     ],
 )
-async def test_values_that_are_refused(house: ExchangeHouse, body: dict[str, Any], expected: tuple[int, str]) -> None:
-    assert told(await house.post(body)) == expected
+async def test_values_that_are_refused(app: ExchangeApp, body: dict[str, Any], expected: tuple[int, str]) -> None:
+    assert told(await app.post(body)) == expected
 
 
 @pytest.mark.parametrize("amount", ["11.04", "11031.43"])
-async def test_bounds_are_inclusive_of_what_lies_within(house: ExchangeHouse, amount: str) -> None:
-    assert (await house.post({"amount_usdt": amount})).status_code == 201
+async def test_bounds_are_inclusive_of_what_lies_within(app: ExchangeApp, amount: str) -> None:
+    assert (await app.post({"amount_usdt": amount})).status_code == 201
 
 
 # --- the sandbox
@@ -282,27 +282,27 @@ async def test_bounds_are_inclusive_of_what_lies_within(house: ExchangeHouse, am
     ],
 )
 async def test_the_sandbox_leads_an_exchange(
-    house: ExchangeHouse, way: list[tuple[str, dict[str, str]]], status: str
+    app: ExchangeApp, way: list[tuple[str, dict[str, str]]], status: str
 ) -> None:
-    made = await house.created()
-    answers = [await house.simulate(made["id"], outcome, **more) for outcome, more in way]
+    made = await app.created()
+    answers = [await app.simulate(made["id"], outcome, **more) for outcome, more in way]
     assert [response.status_code for response in answers] == [200] * len(way)
     assert answers[-1].json()["status"] == status
-    assert answers[-1].json() == await house.shown(made["id"])
-    assert await house.said(made["id"]) == ([status] if status in ("completed", "failed") else [])
+    assert answers[-1].json() == await app.shown(made["id"])
+    assert await app.said(made["id"]) == ([status] if status in ("completed", "failed") else [])
 
 
-async def test_the_sandbox_fails_a_payout_that_is_at_the_bank(house: ExchangeHouse) -> None:
-    made = await house.created()
-    await house.send(made["id"])
-    await house.look(made["id"])
-    assert (await house.simulate(made["id"], "failed")).json()["status"] == "failed"
+async def test_the_sandbox_fails_a_payout_that_is_at_the_bank(app: ExchangeApp) -> None:
+    made = await app.created()
+    await app.send(made["id"])
+    await app.look(made["id"])
+    assert (await app.simulate(made["id"], "failed")).json()["status"] == "failed"
 
 
-async def test_an_exchange_of_two_parts_is_completed_by_one_call(house: ExchangeHouse) -> None:
-    made = await house.created(amount_usdt="10000")
-    assert (await house.simulate(made["id"], "completed")).json()["status"] == "completed"
-    assert sum((await house.remitted()).values()) == 906_500_00
+async def test_an_exchange_of_two_parts_is_completed_by_one_call(app: ExchangeApp) -> None:
+    made = await app.created(amount_usdt="10000")
+    assert (await app.simulate(made["id"], "completed")).json()["status"] == "completed"
+    assert sum((await app.remitted()).values()) == 906_500_00
 
 
 @pytest.mark.parametrize(
@@ -318,28 +318,28 @@ async def test_an_exchange_of_two_parts_is_completed_by_one_call(house: Exchange
     ],
 )
 async def test_the_sandbox_refuses(
-    house: ExchangeHouse, first: str | None, body: dict[str, str], expected: tuple[int, str]
+    app: ExchangeApp, first: str | None, body: dict[str, str], expected: tuple[int, str]
 ) -> None:
-    made = await house.created()
+    made = await app.created()
     if first is not None:
-        await house.simulate(made["id"], first)
-    assert told(await house.act(f"/sandbox/exchanges/{made['id']}/simulate", body)) == expected
+        await app.simulate(made["id"], first)
+    assert told(await app.act(f"/sandbox/exchanges/{made['id']}/simulate", body)) == expected
 
 
-async def test_answers_are_as_the_document_promises(house: ExchangeHouse) -> None:
-    document = Document(openapi_document(house.ports.urls.base_url))
-    made = await house.post()
+async def test_answers_are_as_the_document_promises(app: ExchangeApp) -> None:
+    document = Document(openapi_document(app.ports.urls.base_url))
+    made = await app.post()
     exchange_id = made.json()["id"]
     answers = [
         made,
-        await house.post(),
-        await house.post({"amount_usdt": "1"}),
-        await house.house.get(f"/exchanges/{exchange_id}"),
-        await house.house.get("/exchanges?status=pending"),
-        await house.house.get("/exchanges"),
-        await house.simulate(exchange_id, "usdt_received"),
-        await house.cancel(exchange_id),
-        await house.house.get(f"/exchanges/{NO_EXCHANGE}"),
+        await app.post(),
+        await app.post({"amount_usdt": "1"}),
+        await app.app.get(f"/exchanges/{exchange_id}"),
+        await app.app.get("/exchanges?status=pending"),
+        await app.app.get("/exchanges"),
+        await app.simulate(exchange_id, "usdt_received"),
+        await app.cancel(exchange_id),
+        await app.app.get(f"/exchanges/{NO_EXCHANGE}"),
     ]
     for response in answers:
         document.check(response)

@@ -10,33 +10,33 @@ import pytest
 import cambist
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http.app import create_app
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
 _LINK = re.compile(r'(?:href|src)="([^"]+)"')
 
 
-def visitor(app: Any) -> httpx.AsyncClient:
+def visitor(asgi: Any) -> httpx.AsyncClient:
     """A browser at an application."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x", headers=BROWSER)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="http://x", headers=BROWSER)
 
 
-async def test_a_browser_sees_that_it_runs_and_every_link_works(house: TestHouse) -> None:
-    response = await house.http.get("/", headers=BROWSER)
+async def test_a_browser_sees_that_it_runs_and_every_link_works(app: TestApp) -> None:
+    response = await app.http.get("/", headers=BROWSER)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
-    await start_standing(house.ports)  # health looks for these jobs
+    await start_standing(app.ports)  # health looks for these jobs
     links = set(_LINK.findall(response.text))
     assert {"/docs", "/openapi.json", "/health"} <= links
     for path in links:
-        assert (await house.http.get(path)).status_code == 200, path
+        assert (await app.http.get(path)).status_code == 200, path
     assert "cambist account create" in response.text
-    assert f"curl {house.ports.urls.base_url}/api/v1/payments" in response.text
+    assert f"curl {app.ports.urls.base_url}/api/v1/payments" in response.text
 
 
-async def test_nothing_of_it_runs_or_comes_from_elsewhere_and_it_is_kept_shortly(house: TestHouse) -> None:
-    response = await house.http.get("/", headers=BROWSER)
+async def test_nothing_of_it_runs_or_comes_from_elsewhere_and_it_is_kept_shortly(app: TestApp) -> None:
+    response = await app.http.get("/", headers=BROWSER)
     policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'none'" in policy
@@ -48,8 +48,8 @@ async def test_nothing_of_it_runs_or_comes_from_elsewhere_and_it_is_kept_shortly
     assert response.headers["x-frame-options"] == "DENY"
 
 
-async def test_head_is_answered_without_a_body(house: TestHouse) -> None:
-    response = await house.http.head("/", headers=BROWSER)
+async def test_head_is_answered_without_a_body(app: TestApp) -> None:
+    response = await app.http.head("/", headers=BROWSER)
     assert (response.status_code, response.content) == (200, b"")
 
 
@@ -61,8 +61,8 @@ async def test_head_is_answered_without_a_body(house: TestHouse) -> None:
         "text/html;q", "text/html, application/json",
     ],
 )  # fmt: skip
-async def test_programs_get_the_envelope_of_an_unknown_path(house: TestHouse, accept: str | None) -> None:
-    async with visitor(create_app(house.ports)) as http:
+async def test_programs_get_the_envelope_of_an_unknown_path(app: TestApp, accept: str | None) -> None:
+    async with visitor(create_app(app.ports)) as http:
         http.headers.pop("Accept")
         response = await http.get("/", headers={} if accept is None else {"Accept": accept})
     assert response.status_code == 404
@@ -72,12 +72,12 @@ async def test_programs_get_the_envelope_of_an_unknown_path(house: TestHouse, ac
 @pytest.mark.parametrize(
     "accept", ["text/html", "text/html, */*", "application/json;q=0.1, text/html", "a/b,text/html ; q=0.3 ,c/d"]
 )
-async def test_who_prefers_html_gets_it(house: TestHouse, accept: str) -> None:
-    assert (await house.http.get("/", headers={"Accept": accept})).status_code == 200
+async def test_who_prefers_html_gets_it(app: TestApp, accept: str) -> None:
+    assert (await app.http.get("/", headers={"Accept": accept})).status_code == 200
 
 
-async def test_it_says_what_each_mode_takes_payments_with_and_nothing_of_merchants(house: TestHouse) -> None:
-    ports = house.ports
+async def test_it_says_what_each_mode_takes_payments_with_and_nothing_of_merchants(app: TestApp) -> None:
+    ports = app.ports
     bankless = msgspec.structs.replace(ports.banks, order={"test": ports.banks.order["test"]})
     shown = {}
     for name, of in (("as it is", ports), ("bankless", msgspec.structs.replace(ports, banks=bankless))):
@@ -90,8 +90,8 @@ async def test_it_says_what_each_mode_takes_payments_with_and_nothing_of_merchan
     assert shown["bankless"] == [("Test", simulated), ("Live", "No bank is connected yet")]
 
 
-async def test_it_counts_as_a_page_and_over_the_limit_opens_by_itself(house: TestHouse) -> None:
-    async with visitor(create_app(house.ports, pages_per_minute=1)) as http:
+async def test_it_counts_as_a_page_and_over_the_limit_opens_by_itself(app: TestApp) -> None:
+    async with visitor(create_app(app.ports, pages_per_minute=1)) as http:
         assert (await http.get("/")).status_code == 200
         response = await http.get("/")
     assert response.status_code == 429
@@ -99,9 +99,9 @@ async def test_it_counts_as_a_page_and_over_the_limit_opens_by_itself(house: Tes
     assert response.headers["cache-control"] == "no-store"
 
 
-async def test_below_a_path_of_a_proxy_links_go_there(house: TestHouse) -> None:
-    urls = msgspec.structs.replace(house.ports.urls, base_url="https://shop.example/pay")
-    async with visitor(create_app(msgspec.structs.replace(house.ports, urls=urls))) as http:
+async def test_below_a_path_of_a_proxy_links_go_there(app: TestApp) -> None:
+    urls = msgspec.structs.replace(app.ports.urls, base_url="https://shop.example/pay")
+    async with visitor(create_app(msgspec.structs.replace(app.ports, urls=urls))) as http:
         links = _LINK.findall((await http.get("/")).text)
     assert links
     assert all(link.startswith("/pay/") or link.endswith("/login") for link in links)

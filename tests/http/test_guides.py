@@ -11,7 +11,7 @@ import pytest
 from cambist.core.domain.errors import CATALOGUE
 from cambist.frontends.http.openapi.docs_texts import TEXTS
 from cambist.frontends.http.openapi.guides import ENGLISH, GUIDES, NAMES, RUSSIAN, Library, slug
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 
 _ID = re.compile(r' id="([^"]+)"')
@@ -37,14 +37,14 @@ def test_there_is_a_link_to_each_page_that_is_served_and_to_no_other() -> None:
     assert (GUIDES / RUSSIAN).resolve().parent.name == "docs"
 
 
-async def test_every_link_of_a_guide_leads_to_a_served_page_and_anchor(house: TestHouse) -> None:
+async def test_every_link_of_a_guide_leads_to_a_served_page_and_anchor(app: TestApp) -> None:
     """Its navigation, switch of language, images and links in the text."""
     pages: dict[str, str] = {}
     for each in ALL:
-        response = await house.http.get(address(*each))
+        response = await app.http.get(address(*each))
         assert response.status_code == 200, each
         pages[address(*each)] = response.text
-    pages["/docs"] = (await house.http.get("/docs")).text
+    pages["/docs"] = (await app.http.get("/docs")).text
     anchors = {path: set(_ID.findall(text)) for path, text in pages.items()}
     others: set[str] = set()
     wrong = []
@@ -58,7 +58,7 @@ async def test_every_link_of_a_guide_leads_to_a_served_page_and_anchor(house: Te
             elif found.fragment and found.fragment not in anchors[found.path]:
                 wrong.append(f"{path}: {link}")
     assert wrong == []
-    assert [other for other in sorted(others) if (await house.http.get(other)).status_code != 200] == []
+    assert [other for other in sorted(others) if (await app.http.get(other)).status_code != 200] == []
 
 
 @table("each", ALL, ids="/".join)
@@ -75,26 +75,26 @@ def test_no_heading_of_a_column_is_empty_and_drawings_scroll(each: tuple[str, st
     assert len(re.findall(r'<p class="drawing" tabindex="0"><img', html(*each))) == html(*each).count('.svg"')
 
 
-async def test_it_lets_nothing_run_or_load_from_elsewhere(house: TestHouse) -> None:
-    reference = await house.http.get("/docs")
-    guide = await house.http.get("/docs/errors")
+async def test_it_lets_nothing_run_or_load_from_elsewhere(app: TestApp) -> None:
+    reference = await app.http.get("/docs")
+    guide = await app.http.get("/docs/errors")
     name = "content-security-policy"
     assert guide.headers[name] == reference.headers[name]
     assert guide.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/errors", "/docs/search/en", "/docs/images/window.png"])
-async def test_a_reader_who_has_it_is_told_so(house: TestHouse, path: str) -> None:
-    first = await house.http.get(path)
+async def test_a_reader_who_has_it_is_told_so(app: TestApp, path: str) -> None:
+    first = await app.http.get(path)
     tag = first.headers["etag"]
     assert first.headers["cache-control"] == "no-cache"
-    again = await house.http.get(path, headers={"If-None-Match": tag})
+    again = await app.http.get(path, headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
-    assert (await house.http.get(path, headers={"If-None-Match": '"another"'})).status_code == 200
+    assert (await app.http.get(path, headers={"If-None-Match": '"another"'})).status_code == 200
 
 
-async def test_the_search_finds_sections_of_guides_and_operations(house: TestHouse) -> None:
-    found = msgspec.json.decode((await house.http.get("/docs/search/en")).content)
+async def test_the_search_finds_sections_of_guides_and_operations(app: TestApp) -> None:
+    found = msgspec.json.decode((await app.http.get("/docs/search/en")).content)
     rows = {each["href"]: each for each in found}
     assert rows["docs/concepts#idempotency"]["title"] == "Idempotency"
     assert "Make it once" in rows["docs/concepts#idempotency"]["text"]
@@ -104,8 +104,8 @@ async def test_the_search_finds_sections_of_guides_and_operations(house: TestHou
 
 
 @pytest.mark.parametrize("path", ["/docs/operations", "/docs/ru/none", "/docs/search/de", "/docs/images/none.svg"])
-async def test_what_is_no_guide_is_not_found(house: TestHouse, path: str) -> None:
-    response = await house.http.get(path)
+async def test_what_is_no_guide_is_not_found(app: TestApp, path: str) -> None:
+    response = await app.http.get(path)
     assert response.status_code == 404
     assert response.json()["error"]["code"] == "NOT_FOUND"
 
@@ -116,24 +116,24 @@ class TestErrors:
     def test_each_code_has_an_anchor(self) -> None:
         assert set(CATALOGUE) <= set(_ID.findall(html(ENGLISH, "errors")))
 
-    async def test_the_header_names_it_whatever_answers(self, house: TestHouse) -> None:
+    async def test_the_header_names_it_whatever_answers(self, app: TestApp) -> None:
         """The operations, the framework behind them, and the edge before both."""
-        base = house.ports.urls.base_url
+        base = app.ports.urls.base_url
         answers = {
-            "Unauthorized": await house.http.get("/api/v1/payments"),
-            "METHOD_NOT_ALLOWED": await house.http.put("/api/v1/payments"),
-            "NOT_FOUND": await house.http.get("/nothing"),
-            "VALIDATION_ERROR": await house.http.get("/api/v1/payments", headers={"Host": "a/b"}),
-            "PAYLOAD_TOO_LARGE": await house.http.post("/api/v1/payments", content=b"x" * 102_401),
-            "UPLOAD_FORBIDDEN": await house.http.put("/uploads/nothing", content=b"x"),
+            "Unauthorized": await app.http.get("/api/v1/payments"),
+            "METHOD_NOT_ALLOWED": await app.http.put("/api/v1/payments"),
+            "NOT_FOUND": await app.http.get("/nothing"),
+            "VALIDATION_ERROR": await app.http.get("/api/v1/payments", headers={"Host": "a/b"}),
+            "PAYLOAD_TOO_LARGE": await app.http.post("/api/v1/payments", content=b"x" * 102_401),
+            "UPLOAD_FORBIDDEN": await app.http.put("/uploads/nothing", content=b"x"),
         }
         for code, answer in answers.items():
             assert answer.json()["error"]["code"] == code
             assert set(answer.json()["error"]) <= {"code", "message", "details"}
             assert answer.headers.get_list("link") == [f'<{base}/docs/errors#{code}>; rel="help"'], code
 
-    async def test_a_good_answer_has_none(self, house: TestHouse) -> None:
-        assert "link" not in (await house.http.get("/health")).headers
+    async def test_a_good_answer_has_none(self, app: TestApp) -> None:
+        assert "link" not in (await app.http.get("/health")).headers
 
 
 def test_anchors_are_those_of_the_files() -> None:

@@ -54,7 +54,7 @@ async def a_door(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
 
     monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        yield Door(int(service.house.settings.base_url.rpartition(":")[2]), found[0])
+        yield Door(int(service.app.settings.base_url.rpartition(":")[2]), found[0])
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:

@@ -13,9 +13,9 @@ from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends import simulated_banks
 from cambist.ports.jobs import Job
-from tests.charge_house import ChargeHouse, open_charge_house, told
+from tests.charge_app import ChargeApp, open_charge_app, told
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def charging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_banks, "_LIVE_BANK", ready)
 
 
-async def free_period(charges: ChargeHouse, subscription_id: str) -> str:
+async def free_period(charges: ChargeApp, subscription_id: str) -> str:
     """The period that the merchant is told may be charged now."""
-    shown = (await charges.house.get(f"/subscriptions/{subscription_id}/charge-window", mode="live")).json()
+    shown = (await charges.app.get(f"/subscriptions/{subscription_id}/charge-window", mode="live")).json()
     assert (shown["can_charge"], shown["reason"]) == (True, None)
     period: str = shown["period_ref"]
     return period
@@ -35,7 +35,7 @@ async def free_period(charges: ChargeHouse, subscription_id: str) -> str:
 
 @pytest.mark.usefixtures("charging")
 async def test_charge_is_refused_while_held_and_works_later_with_the_same_key() -> None:
-    async with open_charge_house() as charges:
+    async with open_charge_app() as charges:
         subscription_id, key = await charges.subscribed(mode=Mode.LIVE, scheme=Scheme.CALENDAR), str(uuid4())
         period = await free_period(charges, subscription_id)
         before = await made(charges)
@@ -51,12 +51,12 @@ async def test_charge_is_refused_while_held_and_works_later_with_the_same_key() 
         response = await charges.post(subscription_id, key=key, mode="live")
         assert (response.status_code, response.json()["period_ref"]) == (201, period), response.text
         assert "Idempotent-Replayed" not in response.headers
-        await charges.house.work(10)
+        await charges.app.work(10)
         assert await charges.statuses(subscription_id) == ["paid"]
         assert sum((await charges.debits()).values()) == 1
 
 
-async def made(charges: ChargeHouse) -> tuple[set[str], set[str]]:
+async def made(charges: ChargeApp) -> tuple[set[str], set[str]]:
     """The ids of all keys and jobs."""
     keys = {each.id for each in await everything(charges.ports, IdempotencyKey)}
     return keys, {each.id for each in await everything(charges.ports, Job)}
@@ -64,31 +64,31 @@ async def made(charges: ChargeHouse) -> tuple[set[str], set[str]]:
 
 @pytest.mark.usefixtures("charging")
 async def test_test_mode_is_charged_meanwhile() -> None:
-    async with open_charge_house() as charges:
+    async with open_charge_app() as charges:
         subscription_id = await charges.subscribed(scheme=Scheme.CALENDAR)
         await hold(charges.ports, Because.BY_HAND)
         assert (await charges.post(subscription_id)).status_code == 201
 
 
 async def test_a_refund_stays_pending_and_is_completed_afterwards() -> None:
-    async with open_refund_house() as house:
-        payment_id = await house.paid(mode="live")
-        await hold(house.ports, Because.BY_HAND)
-        refund_id = await house.apply(payment_id, "40.00", mode="live")
-        await approve_refund(house.ports, refund_id)
-        await house.house.work(3 * 3600)
-        assert await shown(house, refund_id) == "pending"
-        assert await house.left_at_bank(payment_id, "live") == 100_00
-        await resume(house.ports)
-        await house.house.work(60)
-        assert await shown(house, refund_id) == "completed"
-        assert await house.left_at_bank(payment_id, "live") == 60_00
-        assert [event["status"] for event in await house.house.events(refund_id)][-1] == "completed"
+    async with open_refund_app() as app:
+        payment_id = await app.paid(mode="live")
+        await hold(app.ports, Because.BY_HAND)
+        refund_id = await app.apply(payment_id, "40.00", mode="live")
+        await approve_refund(app.ports, refund_id)
+        await app.app.work(3 * 3600)
+        assert await shown(app, refund_id) == "pending"
+        assert await app.left_at_bank(payment_id, "live") == 100_00
+        await resume(app.ports)
+        await app.app.work(60)
+        assert await shown(app, refund_id) == "completed"
+        assert await app.left_at_bank(payment_id, "live") == 60_00
+        assert [event["status"] for event in await app.app.events(refund_id)][-1] == "completed"
 
 
-async def shown(house: RefundHouse, refund_id: str) -> str:
+async def shown(app: RefundApp, refund_id: str) -> str:
     """Return the refund's status as the merchant reads it."""
-    response = await house.house.get(f"/refunds/{refund_id}", mode="live")
+    response = await app.app.get(f"/refunds/{refund_id}", mode="live")
     assert response.status_code == 200, response.text
     status: str = response.json()["status"]
     return status

@@ -49,7 +49,7 @@ class Line:
         self.woken = 0
         self._rested = rested
 
-    def begin(self, cycle: Cycle, app: Any) -> Any:
+    def begin(self, cycle: Cycle, asgi: Any) -> Any:
         self.begun.append(cycle)
         return self
 
@@ -176,13 +176,13 @@ async def test_long_turns_of_the_loop_leave_less_under_way_and_waiting_for_other
 async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rules.Intake, "take", lambda intake, line, cycle, app: intake._refuse(line, cycle))
+    monkeypatch.setattr(rules.Intake, "take", lambda intake, line, cycle, asgi: intake._refuse(line, cycle))
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        account = await create_account(service.house.ports, "Merchant")
+        account = await create_account(service.app.ports, "Merchant")
         keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
         key = {"Idempotency-Key": str(uuid4())}
         async with (
-            httpx.AsyncClient(base_url=service.house.settings.base_url, timeout=HANGS) as client,
+            httpx.AsyncClient(base_url=service.app.settings.base_url, timeout=HANGS) as client,
             asyncio.timeout(HANGS),
         ):
             for body in (b'{"amount_rub": "100.00"}', b" " * 90_000):
@@ -207,13 +207,13 @@ async def test_a_connection_that_rests_keeps_next_to_nothing(monkeypatch: pytest
     """In an overload thousands of connections rest, and their memory is freed only slowly."""
     lines: list[GatedProtocol] = []
 
-    def refuse(intake: Any, line: GatedProtocol, cycle: Any, app: Any) -> None:
+    def refuse(intake: Any, line: GatedProtocol, cycle: Any, asgi: Any) -> None:
         lines.append(line)
         intake._refuse(line, cycle)
 
     monkeypatch.setattr(rules.Intake, "take", refuse)
     async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
-        port = int(service.house.settings.base_url.rpartition(":")[2])
+        port = int(service.app.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
@@ -232,13 +232,13 @@ async def test_an_idle_connection_keeps_nothing_of_what_it_asked_for(
     lines: list[Any] = []
     began = GatedProtocol.begin
 
-    def begin(line: GatedProtocol, cycle: Any, app: Any) -> "asyncio.Task[None]":
+    def begin(line: GatedProtocol, cycle: Any, asgi: Any) -> "asyncio.Task[None]":
         lines.append(line)
-        return began(line, cycle, app)
+        return began(line, cycle, asgi)
 
     monkeypatch.setattr(GatedProtocol, "begin", begin)
     async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
-        port = int(service.house.settings.base_url.rpartition(":")[2])
+        port = int(service.app.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(f"{method} /api/v1/payments HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx".encode())
@@ -253,18 +253,18 @@ async def test_a_request_that_waits_to_be_begun_keeps_no_parser(monkeypatch: pyt
     waiting: list[tuple[Any, ...]] = []
     monkeypatch.setattr(rules.Intake, "take", lambda *given: waiting.append(given[1:]))
     async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
-        port = int(service.house.settings.base_url.rpartition(":")[2])
+        port = int(service.app.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1")
         while not waiting:
             await asyncio.sleep(0)
-        line, cycle, app = waiting[0]
+        line, cycle, asgi = waiting[0]
         assert line.parser is not None, "its body is still to come"
         writer.write(b"2")
         while cycle.more_body:
             await asyncio.sleep(0)
         assert line.parser is None
-        line.begin(cycle, app)
+        line.begin(cycle, asgi)
         assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 404 ")
         writer.close()
 
@@ -275,7 +275,7 @@ async def test_a_head_that_has_begun_behind_a_refused_request_is_read_to_its_end
     waiting: list[tuple[Any, ...]] = []
     monkeypatch.setattr(rules.Intake, "take", lambda *given: waiting.append(given[:3]))
     async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
-        port = int(service.house.settings.base_url.rpartition(":")[2])
+        port = int(service.app.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n")
         while not waiting:

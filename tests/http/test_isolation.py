@@ -17,11 +17,11 @@ from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.door.operation import Operation
 from cambist.frontends.http.operations import OPERATIONS
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.invariants import everything
 from tests.payout_kit import WALLET
-from tests.refund_house import RefundHouse
-from tests.subscription_house import SUBSCRIPTION, play, subscribe
+from tests.refund_app import RefundApp
+from tests.subscription_app import SUBSCRIPTION, play, subscribe
 from tests.tables import table
 
 API = "/api/v1"
@@ -136,7 +136,7 @@ def named(operation: Operation[Any]) -> str:
 class Party:
     """One account's keys in one mode, and the objects made with them."""
 
-    house: TestHouse
+    app: TestApp
     mode: str
     ids: dict[str, str] = field(default_factory=dict)
     """Ids by the name of the path's parameter."""
@@ -147,9 +147,9 @@ class Party:
         self, method: str, path: str, *, key: str | None = None, body: Any = None, **query: str
     ) -> httpx.Response:
         """One request; so slow that no limit is reached."""
-        await self.house.clock.advance(1.1)
-        headers = self.house.headers(self.mode, **({} if key is None else {"Idempotency_Key": key}))
-        return await self.house.http.request(
+        await self.app.clock.advance(1.1)
+        headers = self.app.headers(self.mode, **({} if key is None else {"Idempotency_Key": key}))
+        return await self.app.http.request(
             method.upper(), f"{API}{path}", headers=headers, json=body, params=query or None
         )
 
@@ -174,29 +174,29 @@ class Party:
         return await self.ask("post", paths.get(what, f"/{what}s"), key=key, body=bodies.get(what))
 
 
-async def settings_of_everything(house: TestHouse) -> None:
+async def settings_of_everything(app: TestApp) -> None:
     wish = {"refunds": "true", "refund_approval": "auto", "exchange": "true", "payout_wallet": WALLET}
     wish |= {"direct_links": "true", "terminals": "true", "refund_overdraft_usdt": "50"}
-    await accounts.set_settings(house.ports, house.account.account_id, wish)
+    await accounts.set_settings(app.ports, app.account.account_id, wish)
 
 
 async def furnish(party: Party) -> None:
     """Make one object of every kind that the mode allows."""
-    refunds, mark = RefundHouse(party.house), f"mark-{uuid4()}"
+    refunds, mark = RefundApp(party.app), f"mark-{uuid4()}"
     payment = await refunds.paid("100.00", mode=party.mode, external_id=mark)
     refund = await refunds.apply(payment, "10.00", mode=party.mode, external_id=mark)
-    response = await subscribe(party.house, mode=party.mode, external_id=mark, interval="day")
+    response = await subscribe(party.app, mode=party.mode, external_id=mark, interval="day")
     assert response.status_code == 201, response.text
     subscription = response.json()["id"]
     party.ids |= {"payment_id": payment, "refund_id": refund, "subscription_id": subscription}
     further = await party.create("webhook-endpoint", str(uuid4()))
     party.ids["endpoint_id"] = further.json()["id"]
     if party.mode == "test":
-        assert (await play(party.house, subscription, "confirm")).status_code == 200
+        assert (await play(party.app, subscription, "confirm")).status_code == 200
         made = await party.create("exchange", str(uuid4()))
         assert made.status_code == 201, made.text
         party.ids["exchange_id"] = made.json()["id"]
-    await party.house.work(10)
+    await party.app.work(10)
 
 
 async def note_the_rest(party: Party) -> None:
@@ -232,17 +232,17 @@ class Street:
 
 
 @pytest.fixture
-async def street(house: TestHouse) -> Street:
-    account = await accounts.create_account(house.ports, "Another")
-    second = TestHouse(house.ports, house.clock, house.postman, house.script, house.http, account)
-    for each in (house, second):
+async def street(app: TestApp) -> Street:
+    account = await accounts.create_account(app.ports, "Another")
+    second = TestApp(app.ports, app.clock, app.postman, app.script, app.http, account)
+    for each in (app, second):
         await settings_of_everything(each)
-    opened = Street(Party(house, "test"), Party(house, "live"), Party(second, "test"), Party(second, "live"))
+    opened = Street(Party(app, "test"), Party(app, "live"), Party(second, "test"), Party(second, "live"))
     for party in opened.parties:
         await furnish(party)
     for mode in Mode:
-        await settle_now(house.ports, mode, cutoff=house.clock.now() + timedelta(seconds=1))
-    await house.work(120)
+        await settle_now(app.ports, mode, cutoff=app.clock.now() + timedelta(seconds=1))
+    await app.work(120)
     for party in opened.parties:
         await note_the_rest(party)
     return opened
@@ -269,7 +269,7 @@ def test_every_operation_is_tried() -> None:
 
 async def test_no_operation_on_an_object_answers_to_others_keys(street: Street) -> None:
     async def stored() -> dict[str, list[Any]]:
-        return {table.name: await everything(street.test.house.ports, table.kind) for table in CATALOGUE}
+        return {table.name: await everything(street.test.app.ports, table.kind) for table in CATALOGUE}
 
     before = await stored()
     tried = set()
@@ -306,8 +306,8 @@ async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> N
 
 
 @table("operation", OF_SANDBOX, ids=named)
-async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse, operation: Operation[Any]) -> None:
-    party = Party(house, "live")
+async def test_the_sandbox_is_not_there_for_live_keys(app: TestApp, operation: Operation[Any]) -> None:
+    party = Party(app, "live")
     name = operation.path.partition("{")[2].partition("}")[0]
     path = operation.path.removeprefix(API).replace(f"{{{name}}}", f"pay_{uuid4()}")
     response = await party.ask(operation.method, path, body=None if operation.body is None else {})
@@ -339,12 +339,12 @@ async def test_a_key_of_one_never_replays_what_it_made_for_another(street: Stree
     owner, key = street.test, str(uuid4())
     if what == "charge":
         # Move into the period after the one that the binding paid for.
-        await owner.house.work(86_400 * 1.5)
+        await owner.app.work(86_400 * 1.5)
     if what in ("exchange", "rebind"):
         for party in (street.test, street.other):
             await party.good("post", f"/exchanges/{party.ids['exchange_id']}/cancel")
             if what == "rebind":
-                await play(party.house, party.ids["subscription_id"], "mandate_lost")
+                await play(party.app, party.ids["subscription_id"], "mandate_lost")
     made = await owner.create(what, key)
     assert made.status_code == 201, made.text
     repeat = await owner.create(what, key)
@@ -359,10 +359,10 @@ async def test_a_key_of_one_never_replays_what_it_made_for_another(street: Stree
 
 
 async def test_shops_and_terminals_of_another_account_are_refused(street: Street) -> None:
-    house = street.test.house
-    theirs = street.other.house.account.account_id
-    shop = await shops.create_shop(house.ports, theirs, "Theirs")
-    terminal = await terminals.create_terminal(house.ports, theirs, TerminalWish(label="Theirs"))
+    app = street.test.app
+    theirs = street.other.app.account.account_id
+    shop = await shops.create_shop(app.ports, theirs, "Theirs")
+    terminal = await terminals.create_terminal(app.ports, theirs, TerminalWish(label="Theirs"))
     assert terminal.id not in (await street.test.ask("get", "/payment-methods")).text
     assert terminal.id in (await street.other.ask("get", "/payment-methods")).text
     bodies = {"/payments": {"amount_rub": "100.00"}, "/subscriptions": SUBSCRIPTION}
@@ -387,7 +387,7 @@ async def test_a_refund_of_anothers_payment_is_refused(street: Street) -> None:
 
 async def test_a_balance_is_of_one_account_and_mode(street: Street) -> None:
     before = [await party.good("get", "/balance") for party in street.parties]
-    await RefundHouse(street.test.house).paid("250.00")
+    await RefundApp(street.test.app).paid("250.00")
     after = [await party.good("get", "/balance") for party in street.parties]
     moved = [new["pending_rub"] != old["pending_rub"] for old, new in zip(before, after, strict=True)]
     assert moved == [True, False, False, False]
@@ -405,14 +405,14 @@ async def test_a_receivers_state_is_of_one_account_and_mode(street: Street) -> N
 
 
 async def test_a_range_is_resent_to_its_account_and_mode_only(street: Street) -> None:
-    house = street.test.house
-    now = house.clock.now()
+    app = street.test.app
+    now = app.clock.now()
     span = {"from": (now - timedelta(days=1)).isoformat(), "to": (now + timedelta(hours=1)).isoformat()}
     own = (await street.test.good("get", "/events"))["pagination"]["total"]
-    house.postman.webhooks.clear()
+    app.postman.webhooks.clear()
     assert (await street.test.good("post", "/events/resend", body=span))["events"] == own
-    await house.work(5)
-    sent = {webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks}
+    await app.work(5)
+    sent = {webhook.headers["X-Webhook-Id"] for webhook in app.postman.webhooks}
     assert len(sent) == own
     assert not sent & {party.ids["event_id"] for party in street.strangers(street.test)}
 
@@ -477,12 +477,12 @@ async def test_settling_and_forgetting_touch_nobody_else(street: Street) -> None
         return [(await party.ask("get", path, per_page="100")).text for path in LISTS if "letters" not in path]
 
     for party in street.parties:
-        await RefundHouse(party.house).paid("70.00", mode=party.mode)
+        await RefundApp(party.app).paid("70.00", mode=party.mode)
     before = [await seen(stranger) for stranger in street.strangers(street.test)]
     await street.test.good("post", "/sandbox/settlements")
     assert [await seen(stranger) for stranger in street.strangers(street.test)] == before
     await street.test.good("delete", "/sandbox/data")
     assert [await seen(stranger) for stranger in street.strangers(street.test)] == before
     assert (await street.test.good("get", "/payments"))["data"] == []
-    async with street.test.house.ports.storage.unit() as unit:
-        assert await unit[Account].get(street.test.house.account.account_id) is not None
+    async with street.test.app.ports.storage.unit() as unit:
+        assert await unit[Account].get(street.test.app.account.account_id) is not None

@@ -17,35 +17,35 @@ from cambist.core.usecases.kyc.uploads import HELD_AT_ONCE, OPEN_AT_ONCE
 from cambist.core.usecases.payer.kyc_begin import PER_ADDRESS, PER_PHONE
 from cambist.frontends.http.payer.kyc_texts import EN
 from cambist.ports.kyc import CheckStatus
-from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycHouse, code, open_kyc_house
+from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycApp, code, open_kyc_app
 from tests.windows import Page
 
 SHOP = "https://shop.example/cabinet"
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path, return_url=SHOP) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path, return_url=SHOP) as opened:
         yield opened
 
 
-async def second_merchant(kyc: KycHouse, **settings: str) -> str:
+async def second_merchant(kyc: KycApp, **settings: str) -> str:
     """Create a second merchant that the page knows, and before it one without KYC."""
     await create_account(kyc.ports, "Shop without KYC")
     other = await create_account(kyc.ports, "Other shop")
     await set_settings(kyc.ports, other.account_id, {"kyc": "required", **settings})
-    await kyc.house.clock.advance(60)  # the page's list of merchants is a minute old
+    await kyc.app.clock.advance(60)  # the page's list of merchants is a minute old
     return other.account_id
 
 
-async def come(kyc: KycHouse, **query: str) -> httpx.Response:
+async def come(kyc: KycApp, **query: str) -> httpx.Response:
     text = f"?{urlencode(query)}" if query else ""
-    return await kyc.house.http.get(f"/kyc{text}", headers={"Accept-Language": "en"})
+    return await kyc.app.http.get(f"/kyc{text}", headers={"Accept-Language": "en"})
 
 
-async def give(kyc: KycHouse, **form: str) -> httpx.Response:
+async def give(kyc: KycApp, **form: str) -> httpx.Response:
     """The page's form."""
-    return await kyc.house.http.post("/kyc/begin", data=form, headers={"Accept-Language": "en"})
+    return await kyc.app.http.post("/kyc/begin", data=form, headers={"Accept-Language": "en"})
 
 
 def face(response: httpx.Response) -> str:
@@ -60,11 +60,11 @@ def begun(response: httpx.Response) -> str:
     return parse_qs(to.query)["session"][0]
 
 
-async def call(kyc: KycHouse, path: str, session: str, **body: str) -> httpx.Response:
-    return await kyc.house.http.post(f"/kyc/{path}", json={"session": session, **body})
+async def call(kyc: KycApp, path: str, session: str, **body: str) -> httpx.Response:
+    return await kyc.app.http.post(f"/kyc/{path}", json={"session": session, **body})
 
 
-async def documents(kyc: KycHouse, session: str) -> dict[str, str]:
+async def documents(kyc: KycApp, session: str) -> dict[str, str]:
     keys = {}
     for name, content, media in (("selfie_key", JPEG, "image/jpeg"), ("document_key", PNG, "image/png")):
         grant = (await call(kyc, "upload-url", session, content_type=media)).json()
@@ -73,7 +73,7 @@ async def documents(kyc: KycHouse, session: str) -> dict[str, str]:
     return keys
 
 
-async def test_it_asks_for_the_phone_and_leads_to_the_check(kyc: KycHouse) -> None:
+async def test_it_asks_for_the_phone_and_leads_to_the_check(kyc: KycApp) -> None:
     page = await come(kyc)
     assert (page.status_code, face(page)) == (200, "ask")
     assert [each["name"] for each in Page(page.text).all("input")] == ["phone"], "the only merchant is known"
@@ -82,13 +82,13 @@ async def test_it_asks_for_the_phone_and_leads_to_the_check(kyc: KycHouse) -> No
     done = (await call(kyc, "register", session, **await documents(kyc, session))).json()
     assert done["status"] == "processing"
     assert face(await come(kyc, session=done["session"])) == "processing", "what he began himself he may follow"
-    await kyc.house.work(10)
+    await kyc.app.work(10)
     assert face(await come(kyc, session=done["session"])) == "verified"
     assert (await kyc.check())["status"] == "verified"
 
 
 @pytest.mark.parametrize("phone", [PHONE, PHONE.replace("+", " ")])
-async def test_where_nothing_is_missing_it_goes_on(kyc: KycHouse, phone: str) -> None:
+async def test_where_nothing_is_missing_it_goes_on(kyc: KycApp, phone: str) -> None:
     """`phone` as the interface writes it; an unescaped + comes as a space."""
     back = "https://shop.example/done"
     response = await come(kyc, phone=phone, redirect=back)
@@ -101,7 +101,7 @@ async def test_where_nothing_is_missing_it_goes_on(kyc: KycHouse, phone: str) ->
 @pytest.mark.parametrize(
     "phone", ["", "1", "+7900123456", "+15551234567", "x" * 40, "+7900123456a", "<script>", "9" * 5000]
 )
-async def test_what_is_no_phone_is_said_and_asked_again(kyc: KycHouse, phone: str) -> None:
+async def test_what_is_no_phone_is_said_and_asked_again(kyc: KycApp, phone: str) -> None:
     page = await give(kyc, phone=phone)
     assert (page.status_code, face(page)) == (422, "ask")
     assert EN["error_phone"] in Page(page.text).text
@@ -109,7 +109,7 @@ async def test_what_is_no_phone_is_said_and_asked_again(kyc: KycHouse, phone: st
     assert face(await come(kyc, phone=phone)) == "ask"
 
 
-async def test_the_shop_is_asked_for_where_there_are_several(kyc: KycHouse) -> None:
+async def test_the_shop_is_asked_for_where_there_are_several(kyc: KycApp) -> None:
     """The page finds the shop by its return address, or else by the typed site. An unknown or ambiguous site is
     ignored."""
     other = await second_merchant(kyc, return_url="https://www.other.example/")
@@ -124,11 +124,11 @@ async def test_the_shop_is_asked_for_where_there_are_several(kyc: KycHouse) -> N
         page = await give(kyc, phone=PHONE, site=site)
         assert (page.status_code, face(page)) == (422, "ask"), site
     await set_settings(kyc.ports, other, {"return_url": "https://shop.example"})
-    await kyc.house.clock.advance(60)
+    await kyc.app.clock.advance(60)
     assert face(await give(kyc, phone=PHONE, site="shop.example")) == "link", "an origin of two is nobody's"
 
 
-async def test_strangers_have_the_accounts_read_once_a_minute(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strangers_have_the_accounts_read_once_a_minute(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
     walks, scan = 0, kyc.ports.storage.scan
 
     def counted(kind: Any, **how: Any) -> Any:
@@ -138,7 +138,7 @@ async def test_strangers_have_the_accounts_read_once_a_minute(kyc: KycHouse, mon
 
     monkeypatch.setattr(kyc.ports.storage, "scan", counted)
     for seconds in (0, 59, 1):
-        await kyc.house.clock.advance(seconds)
+        await kyc.app.clock.advance(seconds)
         await come(kyc)
         begun(await give(kyc, phone=PHONE))
         assert walks == (2 if seconds == 1 else 1)
@@ -147,7 +147,7 @@ async def test_strangers_have_the_accounts_read_once_a_minute(kyc: KycHouse, mon
 @pytest.mark.parametrize(
     "redirect", ["https://evil.example/", "javascript:alert(1)", "//evil.example", "http://shop.example/"]
 )
-async def test_nobody_is_sent_elsewhere(kyc: KycHouse, redirect: str) -> None:
+async def test_nobody_is_sent_elsewhere(kyc: KycApp, redirect: str) -> None:
     """`redirect` is https and of the merchant's origin, else it is the merchant's `/`."""
     response = await come(kyc, phone=PHONE, redirect=redirect)
     session = begun(response)
@@ -158,10 +158,10 @@ async def test_nobody_is_sent_elsewhere(kyc: KycHouse, redirect: str) -> None:
 
 
 @pytest.mark.parametrize("standing", ["processing", "verified", "blocked"])
-async def test_a_stranger_is_not_told_how_a_known_client_stands(kyc: KycHouse, standing: str) -> None:
+async def test_a_stranger_is_not_told_how_a_known_client_stands(kyc: KycApp, standing: str) -> None:
     await kyc.register()
     if standing != "processing":
-        await kyc.house.work(10)
+        await kyc.app.work(10)
     if standing == "blocked":
         await set_blocked(kyc.ports, (await kyc.client()).id, True)
     session = begun(await give(kyc, phone=PHONE))
@@ -173,7 +173,7 @@ async def test_a_stranger_is_not_told_how_a_known_client_stands(kyc: KycHouse, s
     assert face(await come(kyc, session=session)) == "received"
 
 
-async def test_refused_client_uploads_again_and_does_not_see_the_refusal(kyc: KycHouse) -> None:
+async def test_refused_client_uploads_again_and_does_not_see_the_refusal(kyc: KycApp) -> None:
     kyc.verifier.decides = False  # type: ignore[attr-defined]  # what the test decides
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
@@ -182,7 +182,7 @@ async def test_refused_client_uploads_again_and_does_not_see_the_refusal(kyc: Ky
     assert EN["again_text"] not in page.text
 
 
-async def test_strangers_documents_use_no_quota_of_client_or_merchant(kyc: KycHouse) -> None:
+async def test_strangers_documents_use_no_quota_of_client_or_merchant(kyc: KycApp) -> None:
     session = begun(await give(kyc, phone=PHONE))
     for _ in range(HELD_AT_ONCE):
         assert (await call(kyc, "upload-url", session, content_type="image/png")).status_code == 200
@@ -197,7 +197,7 @@ async def test_strangers_documents_use_no_quota_of_client_or_merchant(kyc: KycHo
     await kyc.grant()
 
 
-async def test_one_address_and_one_phone_begin_so_many_a_minute(kyc: KycHouse) -> None:
+async def test_one_address_and_one_phone_begin_so_many_a_minute(kyc: KycApp) -> None:
     for _ in range(PER_PHONE):
         begun(await give(kyc, phone=PHONE))
     refused = await give(kyc, phone=PHONE)
@@ -206,28 +206,28 @@ async def test_one_address_and_one_phone_begin_so_many_a_minute(kyc: KycHouse) -
     for number in range(PER_ADDRESS - PER_PHONE - 1):
         begun(await give(kyc, phone=f"+790012346{number:02}"))
     assert (await give(kyc, phone=OTHER)).status_code == 429
-    await kyc.house.clock.advance(60)
+    await kyc.app.clock.advance(60)
     begun(await give(kyc, phone=OTHER))
 
 
-async def test_where_no_merchant_has_it_open_there_is_nothing(kyc: KycHouse) -> None:
+async def test_where_no_merchant_has_it_open_there_is_nothing(kyc: KycApp) -> None:
     for settings in ({"kyc_open_page": "false"}, {"kyc_open_page": "true", "kyc": "off"}, {"kyc": "disabled"}):
         await kyc.set(**settings)
-        await kyc.house.clock.advance(60)
+        await kyc.app.clock.advance(60)
         page = await come(kyc, phone=PHONE)
         assert page.status_code == 404, settings
         assert face(page) == "link"
 
 
-async def test_a_form_of_another_site_and_a_body_that_is_none_begin_nothing(kyc: KycHouse) -> None:
-    foreign = await kyc.house.http.post("/kyc/begin", data={"phone": PHONE}, headers={"Sec-Fetch-Site": "cross-site"})
+async def test_a_form_of_another_site_and_a_body_that_is_none_begin_nothing(kyc: KycApp) -> None:
+    foreign = await kyc.app.http.post("/kyc/begin", data={"phone": PHONE}, headers={"Sec-Fetch-Site": "cross-site"})
     assert foreign.status_code == 403
     for body in (b"\xff\xfe=\x00", b"phone=" + b"%ff" * 9000, b"&" * 50_000, b'{"phone": "+79001234567"}', b""):
-        response = await kyc.house.http.post("/kyc/begin", content=body)
+        response = await kyc.app.http.post("/kyc/begin", content=body)
         assert (response.status_code, face(response)) == (422, "ask")
 
 
-async def test_the_phone_is_in_no_log(kyc: KycHouse, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_phone_is_in_no_log(kyc: KycApp, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "httpx")  # the browser's own
     with caplog.at_level(logging.DEBUG):
         session = begun(await come(kyc, phone=PHONE))

@@ -15,7 +15,7 @@ from cambist.core.usecases.kyc.uploads import HELD_AT_ONCE
 from cambist.core.usecases.payer.kyc_page import PER_MINUTE
 from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS
 from cambist.ports.kyc import CheckStatus
-from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycHouse, code, open_kyc_house
+from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycApp, code, open_kyc_app
 from tests.tables import table
 from tests.windows import Page
 
@@ -23,12 +23,12 @@ SHOP = "https://shop.example/cabinet"
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path, return_url=SHOP) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path, return_url=SHOP) as opened:
         yield opened
 
 
-async def link(kyc: KycHouse, phone: str = PHONE) -> str:
+async def link(kyc: KycApp, phone: str = PHONE) -> str:
     """Return the link that the merchant hands to the client."""
     answer = await kyc.check(phone)
     url: str = answer["kyc_url"] if "kyc_url" in answer else hosted_url(kyc.ports, kyc.account.account_id, phone)
@@ -39,30 +39,30 @@ def session_of(url: str) -> str:
     return parse_qs(urlsplit(url).query)["session"][0]
 
 
-async def show(kyc: KycHouse, url: str, language: str = "en") -> tuple[int, Page, httpx.Response]:
-    response = await kyc.house.http.get(url, headers={"Accept-Language": language})
+async def show(kyc: KycApp, url: str, language: str = "en") -> tuple[int, Page, httpx.Response]:
+    response = await kyc.app.http.get(url, headers={"Accept-Language": language})
     return response.status_code, Page(response.text), response
 
 
-async def face(kyc: KycHouse, url: str) -> str:
+async def face(kyc: KycApp, url: str) -> str:
     status, page, _ = await show(kyc, url)
     assert status == 200
     return page.main["data-face"] or ""
 
 
-async def call(kyc: KycHouse, path: str, session: str, **body: Any) -> httpx.Response:
+async def call(kyc: KycApp, path: str, session: str, **body: Any) -> httpx.Response:
     """Call the service as the page's script does: without a key."""
-    return await kyc.house.http.post(f"/kyc/{path}", json={"session": session, **body})
+    return await kyc.app.http.post(f"/kyc/{path}", json={"session": session, **body})
 
 
-async def upload(kyc: KycHouse, session: str, content: bytes = JPEG, content_type: str = "image/jpeg") -> str:
+async def upload(kyc: KycApp, session: str, content: bytes = JPEG, content_type: str = "image/jpeg") -> str:
     grant = (await call(kyc, "upload-url", session, content_type=content_type)).json()
     assert (await kyc.put(grant["upload_url"], content, content_type)).status_code == 200
     key: str = grant["file_key"]
     return key
 
 
-async def test_a_client_goes_from_the_link_to_verified_by_documents(kyc: KycHouse) -> None:
+async def test_a_client_goes_from_the_link_to_verified_by_documents(kyc: KycApp) -> None:
     url = await link(kyc)
     session = session_of(url)
     assert await face(kyc, url) == "documents"
@@ -71,14 +71,14 @@ async def test_a_client_goes_from_the_link_to_verified_by_documents(kyc: KycHous
     assert (done.status_code, done.json()) == (200, {"status": "processing"})
     assert await face(kyc, url) == "processing"
     assert (await call(kyc, "state", session)).json() == {"face": "processing"}
-    await kyc.house.work(10)
+    await kyc.app.work(10)
     assert (await call(kyc, "state", session)).json() == {"face": "verified"}
     assert await face(kyc, url) == "verified"
     assert (await kyc.check())["status"] == "verified"
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_a_client_goes_on_to_the_verifier_s_form(kyc: KycHouse) -> None:
+async def test_a_client_goes_on_to_the_verifier_s_form(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     url = await link(kyc)
     assert await face(kyc, url) == "details"
@@ -90,7 +90,7 @@ async def test_a_client_goes_on_to_the_verifier_s_form(kyc: KycHouse) -> None:
     assert form in [a["href"] for a in page.all("a")]
 
 
-async def test_a_refused_client_sees_the_form_again_and_a_blocked_one_does_not(kyc: KycHouse) -> None:
+async def test_a_refused_client_sees_the_form_again_and_a_blocked_one_does_not(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     url = await link(kyc)
@@ -104,7 +104,7 @@ async def test_a_refused_client_sees_the_form_again_and_a_blocked_one_does_not(k
 @pytest.mark.parametrize(
     ("demand", "status", "shown"), [("off", 200, "not_required"), ("disabled", 403, "unavailable")]
 )
-async def test_accounts_that_require_no_kyc(kyc: KycHouse, demand: str, status: int, shown: str) -> None:
+async def test_accounts_that_require_no_kyc(kyc: KycApp, demand: str, status: int, shown: str) -> None:
     url = await link(kyc)
     await kyc.set(kyc=demand)
     got, page, _ = await show(kyc, url)
@@ -114,7 +114,7 @@ async def test_accounts_that_require_no_kyc(kyc: KycHouse, demand: str, status: 
         assert code(await call(kyc, path, session_of(url), **body))[1] == expected
 
 
-async def test_without_a_living_link_there_is_nothing(kyc: KycHouse) -> None:
+async def test_without_a_living_link_there_is_nothing(kyc: KycApp) -> None:
     url = await link(kyc)
     session = session_of(url)
     for wrong in ("/kyc?session=", "/kyc?session=x", f"/kyc?session={session[:-8]}"):
@@ -125,12 +125,12 @@ async def test_without_a_living_link_there_is_nothing(kyc: KycHouse) -> None:
     assert (await show(kyc, f"/kyc?{other}"))[0] == 404
     for path, body in (("state", {}), ("upload-url", {"content_type": "image/png"}), ("register", {})):
         assert code(await call(kyc, path, "x", **body)) == (404, "NOT_FOUND")
-    await kyc.house.clock.advance(3600)
+    await kyc.app.clock.advance(3600)
     assert (await show(kyc, url))[0] == 404
     assert code(await call(kyc, "register", session)) == (404, "NOT_FOUND")
 
 
-async def test_a_link_acts_for_its_own_client_only(kyc: KycHouse) -> None:
+async def test_a_link_acts_for_its_own_client_only(kyc: KycApp) -> None:
     """Another client's file key counts as unknown (docs/decisions.md "Hosted page")."""
     mine, theirs = session_of(await link(kyc)), session_of(await link(kyc, OTHER))
     keys = {"selfie_key": await upload(kyc, mine), "document_key": await upload(kyc, mine)}
@@ -140,13 +140,13 @@ async def test_a_link_acts_for_its_own_client_only(kyc: KycHouse) -> None:
     assert (await call(kyc, "register", mine, **keys)).status_code == 200
 
 
-async def test_a_place_is_granted_for_documents_alone(kyc: KycHouse) -> None:
+async def test_a_place_is_granted_for_documents_alone(kyc: KycApp) -> None:
     session = session_of(await link(kyc))
     for content_type in ("text/html", "image/svg+xml", "", "IMAGE/PNG"):
         assert code(await call(kyc, "upload-url", session, content_type=content_type)) == (400, "VALIDATION_ERROR")
 
 
-async def test_a_link_holds_so_many_documents_and_calls(kyc: KycHouse) -> None:
+async def test_a_link_holds_so_many_documents_and_calls(kyc: KycApp) -> None:
     session = session_of(await link(kyc))
     for _ in range(HELD_AT_ONCE):
         assert (await call(kyc, "upload-url", session, content_type="image/png")).status_code == 200
@@ -157,8 +157,8 @@ async def test_a_link_holds_so_many_documents_and_calls(kyc: KycHouse) -> None:
 
 @table("path", ["state", "upload-url", "register"])
 @table("body", [None, {}, [], {"session": 1}, {"session": "x", "odd": 1}])
-async def test_odd_bodies_are_refused(kyc: KycHouse, path: str, body: Any) -> None:
-    assert code(await kyc.house.http.post(f"/kyc/{path}", json=body)) == (400, "VALIDATION_ERROR")
+async def test_odd_bodies_are_refused(kyc: KycApp, path: str, body: Any) -> None:
+    assert code(await kyc.app.http.post(f"/kyc/{path}", json=body)) == (400, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ async def test_odd_bodies_are_refused(kyc: KycHouse, path: str, body: Any) -> No
         ("javascript:alert(1)", "https://shop.example/"),
     ],
 )
-async def test_the_way_back_is_the_merchant_s(kyc: KycHouse, redirect: str | None, back: str) -> None:
+async def test_the_way_back_is_the_merchant_s(kyc: KycApp, redirect: str | None, back: str) -> None:
     await kyc.register()
-    await kyc.house.work(10)
+    await kyc.app.work(10)
     url = await link(kyc)
     if redirect is not None:
         url += f"&{urlencode({'redirect': redirect})}"
@@ -185,7 +185,7 @@ async def test_the_way_back_is_the_merchant_s(kyc: KycHouse, redirect: str | Non
     assert [a for a in page.all("a") if a.get("id") == "return"] == []
 
 
-async def test_the_page_asks_nobody_else_for_anything(kyc: KycHouse) -> None:
+async def test_the_page_asks_nobody_else_for_anything(kyc: KycApp) -> None:
     _, page, response = await show(kyc, await link(kyc))
     policy = response.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -195,15 +195,15 @@ async def test_the_page_asks_nobody_else_for_anything(kyc: KycHouse) -> None:
     for address in loaded:
         assert address is not None
         assert address.startswith("/kyc/assets/")
-        asset = await kyc.house.http.get(address)
+        asset = await kyc.app.http.get(address)
         assert asset.status_code == 200
         assert "immutable" in asset.headers["Cache-Control"]
     assert response.headers["Cache-Control"] == "no-store"
-    assert (await kyc.house.http.get("/kyc/assets/../app.py")).status_code == 404
+    assert (await kyc.app.http.get("/kyc/assets/../app.py")).status_code == 404
     assert all("style" not in attrs and not any(name.startswith("on") for name in attrs) for _, attrs in page.tags)
 
 
-async def test_page_speaks_russian_and_english_and_keeps_the_link(kyc: KycHouse) -> None:
+async def test_page_speaks_russian_and_english_and_keeps_the_link(kyc: KycApp) -> None:
     assert KYC_TEXTS["ru"].keys() == KYC_TEXTS["en"].keys()
     url = await link(kyc)
     for language in KYC_TEXTS:
@@ -216,14 +216,14 @@ async def test_page_speaks_russian_and_english_and_keeps_the_link(kyc: KycHouse)
             assert (await show(kyc, f"/kyc{switch}"))[0] == 200
 
 
-async def test_names_are_text_and_nothing_else(kyc: KycHouse) -> None:
-    kyc.house.account = kyc.account = await create_account(kyc.ports, "<script>alert(1)</script>")
+async def test_names_are_text_and_nothing_else(kyc: KycApp) -> None:
+    kyc.app.account = kyc.account = await create_account(kyc.ports, "<script>alert(1)</script>")
     await set_settings(kyc.ports, kyc.account.account_id, {"kyc": "required"})
     _, _, response = await show(kyc, await link(kyc))
     assert "<script>alert" not in response.text
 
 
-async def test_a_verifier_that_is_away_is_told(kyc: KycHouse) -> None:
+async def test_a_verifier_that_is_away_is_told(kyc: KycApp) -> None:
     await kyc.register()
     kyc.verifier.away = True
     url = hosted_url(kyc.ports, kyc.account.account_id, PHONE)

@@ -127,7 +127,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
 
     monkeypatch.setattr("cambist.frontends.http.server.LeavingServer", Noted)
     async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
-        it = Served(int(service.house.settings.base_url.rpartition(":")[2]), made[0], clock, service.stopped)
+        it = Served(int(service.app.settings.base_url.rpartition(":")[2]), made[0], clock, service.stopped)
         try:
             yield it
         finally:

@@ -18,12 +18,12 @@ from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.invariants import everything
 
 
 class Storage:
-    """The house's, which counts the units that are begun, and may be away."""
+    """The app's, which counts the units that are begun, and may be away."""
 
     def __init__(self, storage: Any) -> None:
         self._storage = storage
@@ -51,10 +51,10 @@ class Storage:
 class Door:
     """The edge of a process, with nothing behind it."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.storage = Storage(house.ports.storage)
-        self.ports = msgspec.structs.replace(house.ports, storage=self.storage)
-        self.watch = RequestWatch(house.ports.clock)
+    def __init__(self, app: TestApp) -> None:
+        self.storage = Storage(app.ports.storage)
+        self.ports = msgspec.structs.replace(app.ports, storage=self.storage)
+        self.watch = RequestWatch(app.ports.clock)
         self.edge: Any = Edge(_answer, self.ports, (), self.watch)
 
     async def ask(
@@ -77,54 +77,54 @@ async def _answer(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def rows(house: TestHouse) -> dict[str, int]:
-    return {each.id: each.count for each in await everything(house.ports, LimitHits)}
+async def rows(app: TestApp) -> dict[str, int]:
+    return {each.id: each.count for each in await everything(app.ports, LimitHits)}
 
 
-async def test_a_thousand_refused_requests_are_three_writes(house: TestHouse) -> None:
-    door = Door(house)
+async def test_a_thousand_refused_requests_are_three_writes(app: TestApp) -> None:
+    door = Door(app)
     async with hits_kept(door.ports, door.watch.hits):
         assert await door.ask(60) == [200] * 60
         for _ in range(2):
             assert set(await door.ask(120)) == {429}
-            await house.clock.advance(EVERY)
+            await app.clock.advance(EVERY)
         assert set(await door.ask(760)) == {429}
         assert door.storage.units == 2
     assert door.storage.units == 3
-    assert sum((await rows(house)).values()) == 1000
+    assert sum((await rows(app)).values()) == 1000
     # Past 300 it is the address's limit that refuses.
-    assert sorted(each.counter for each in await everything(house.ports, LimitHits)) == ["general:ip", "general:key"]
+    assert sorted(each.counter for each in await everything(app.ports, LimitHits)) == ["general:ip", "general:key"]
 
 
-async def test_requests_that_are_let_in_write_nothing(house: TestHouse) -> None:
-    door = Door(house)
+async def test_requests_that_are_let_in_write_nothing(app: TestApp) -> None:
+    door = Door(app)
     async with hits_kept(door.ports, door.watch.hits):
         await door.ask(60)
-        await house.clock.advance(10 * EVERY)
+        await app.clock.advance(10 * EVERY)
     assert door.storage.units == 0
 
 
-async def test_what_was_written_is_not_written_again(house: TestHouse) -> None:
-    door = Door(house)
+async def test_what_was_written_is_not_written_again(app: TestApp) -> None:
+    door = Door(app)
     async with hits_kept(door.ports, door.watch.hits):
         await door.ask(61)
-        await house.clock.advance(10 * EVERY)
+        await app.clock.advance(10 * EVERY)
     assert door.storage.units == 1
 
 
-async def test_each_of_the_four_limits_is_told_apart_and_by_minute(house: TestHouse) -> None:
+async def test_each_of_the_four_limits_is_told_apart_and_by_minute(app: TestApp) -> None:
     """Two buckets, each with a counter per key and one per IP (docs/limits.md "Requests")."""
-    door = Door(house)
-    begun = house.clock.now()
+    door = Door(app)
+    begun = app.clock.now()
     async with hits_kept(door.ports, door.watch.hits):
         await door.ask(61)
-        await house.clock.advance(60)
+        await app.clock.advance(60)
         await door.ask(303, None)
         await door.ask(122, None, way="POST")
-        await house.clock.advance(60)
+        await app.clock.advance(60)
         for ip in ("192.0.2.1", "192.0.2.2"):
             await door.ask(62, way="POST", ip=ip)
-    found = await everything(house.ports, LimitHits)
+    found = await everything(app.ports, LimitHits)
     assert {(each.counter, (each.minute - begun).total_seconds() // 60, each.count) for each in found} == {
         ("general:key", 0, 1),
         ("general:ip", 1, 3),
@@ -133,45 +133,45 @@ async def test_each_of_the_four_limits_is_told_apart_and_by_minute(house: TestHo
     }
 
 
-async def test_who_has_no_key_is_counted_by_the_minute_and_waits_for_its_end(house: TestHouse) -> None:
-    begun = int(house.clock.now().timestamp())
-    await house.clock.advance(42)
-    found = [await admit_stranger(house.ports, "pages:ip", "192.0.2.1", 2) for _ in range(3)]
+async def test_who_has_no_key_is_counted_by_the_minute_and_waits_for_its_end(app: TestApp) -> None:
+    begun = int(app.clock.now().timestamp())
+    await app.clock.advance(42)
+    found = [await admit_stranger(app.ports, "pages:ip", "192.0.2.1", 2) for _ in range(3)]
     assert found == [Counted(over=over, minute=begun, wait=18) for over in (False, False, True)]
 
 
 async def test_requests_are_answered_and_counts_kept_without_storage(
-    house: TestHouse,
+    app: TestApp,
 ) -> None:
-    door = Door(house)
-    begun = house.clock.now()
+    door = Door(app)
+    begun = app.clock.now()
     async with hits_kept(door.ports, door.watch.hits):
         with door.gone():
             assert (await door.ask(62))[-2:] == [429, 429]
-            await house.clock.advance(10 * EVERY)
-        assert await rows(house) == {}
-        await house.clock.advance(EVERY)
-        [written] = await everything(house.ports, LimitHits)
+            await app.clock.advance(10 * EVERY)
+        assert await rows(app) == {}
+        await app.clock.advance(EVERY)
+        [written] = await everything(app.ports, LimitHits)
     assert (written.count, written.minute) == (2, begun.replace(second=0, microsecond=0))
 
 
-async def test_what_is_counted_beside_the_writing_is_written_at_the_end(house: TestHouse) -> None:
-    door = Door(house)
+async def test_what_is_counted_beside_the_writing_is_written_at_the_end(app: TestApp) -> None:
+    door = Door(app)
     async with hits_kept(door.ports, door.watch.hits):
         await door.ask(62)
         door.storage.answers.clear()
-        await house.clock.advance(EVERY)
+        await app.clock.advance(EVERY)
         await door.ask(1)
         asyncio.get_running_loop().call_soon(door.storage.answers.set)
-    assert list((await rows(house)).values()) == [3]
+    assert list((await rows(app)).values()) == [3]
 
 
-async def test_what_waits_is_bounded_and_the_newest_stays(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_is_bounded_and_the_newest_stays(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limit_hits, "WAITING", 3)
-    door = Door(house)
-    now = int(house.clock.now().timestamp())
+    door = Door(app)
+    now = int(app.clock.now().timestamp())
     for back in range(5, 0, -1):
         door.watch.hits.add("general:key", now - back * 60)
     await door.watch.hits.flush(door.ports)
-    async with house.ports.storage.snapshot() as seen:
-        assert (await read_hits(seen, house.clock.now())).hour[-6:] == [0, 0, 1, 1, 1, 0]
+    async with app.ports.storage.snapshot() as seen:
+        assert (await read_hits(seen, app.clock.now())).hour[-6:] == [0, 0, 1, 1, 1, 0]

@@ -32,10 +32,10 @@ from cambist.core.usecases.sealed import (
 from cambist.frontends.http.door.operation import FOUND_BY, MADE, PAGES, Operation, Query
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
-from tests.exchange_house import ExchangeHouse, open_exchange_house
-from tests.houses import TestHouse
+from tests.apps import TestApp
+from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.planting import beneath
-from tests.subscription_house import record, subscribed
+from tests.subscription_app import record, subscribed
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 COUNT = 40
@@ -76,8 +76,8 @@ def numbered(prefix: str, number: int) -> str:
 class Books:
     """Forty objects of every list, those of the other mode and of another account among them."""
 
-    def __init__(self, house: TestHouse, made: dict[str, list[Any]], paths: dict[str, str]) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, made: dict[str, list[Any]], paths: dict[str, str]) -> None:
+        self.app = app
         self.made = made
         self.paths = paths
 
@@ -85,10 +85,10 @@ class Books:
         """The ids on all pages of seven, and the total of the last one."""
         found: list[str] = []
         number = 1
-        await self.house.clock.advance(60)  # the limit of a minute
+        await self.app.clock.advance(60)  # the limit of a minute
         while True:
             text = urlencode({**query, "page": number, "per_page": 7})
-            response = await self.house.get(f"{self.paths[name]}?{text}")
+            response = await self.app.get(f"{self.paths[name]}?{text}")
             assert response.status_code == 200, response.text
             body = response.json()
             found += [each["id"] for each in body["data"]]
@@ -106,14 +106,14 @@ def moment_of(made: Any) -> datetime:
     return moment
 
 
-async def specimens(exchanges: ExchangeHouse) -> dict[str, Any]:
+async def specimens(exchanges: ExchangeApp) -> dict[str, Any]:
     """One record of each list, of the merchant's test mode."""
-    house = exchanges.house
-    account_id, mode = house.account.account_id, Mode.TEST
-    payment = await house.payment((await house.created())["id"])
-    subscription = await record(house, (await subscribed(house))["id"])
+    app = exchanges.app
+    account_id, mode = app.account.account_id, Mode.TEST
+    payment = await app.payment((await app.created())["id"])
+    subscription = await record(app, (await subscribed(app))["id"])
     exchange = await exchanges.made()
-    client = new_client(house.ports, account_id, mode, "+79000000000")
+    client = new_client(app.ports, account_id, mode, "+79000000000")
     refund = Refund(
         id="", account_id=account_id, mode=mode, payment_id=payment.id, shop_id=payment.shop_id,
         status=RefundStatus.CANCELLED, amount=Rub(100), created_at=START,
@@ -125,8 +125,8 @@ async def specimens(exchanges: ExchangeHouse) -> dict[str, Any]:
     settlement = Settlement(
         id="", batch_id="", account_id=account_id, mode=mode, cutoff=START, rate_market="90", started_at=START
     )
-    await house.simulate(payment.id, outcome="paid")
-    async with house.ports.storage.unit() as unit:
+    await app.simulate(payment.id, outcome="paid")
+    async with app.ports.storage.unit() as unit:
         [event] = await unit[Event].find(object_id=payment.id)
     return {
         "list_payments": payment,
@@ -171,8 +171,8 @@ PREFIXES: dict[Any, str] = {
 SEALED_IN: dict[Any, Callable[[str], str]] = {Client: client_phone_place, Exchange: exchange_phone_place}
 
 
-async def write(house: TestHouse, records: Sequence[Any]) -> None:
-    async with beneath(house.ports).unit() as unit:
+async def write(app: TestApp, records: Sequence[Any]) -> None:
+    async with beneath(app.ports).unit() as unit:
         for each in records:
             if isinstance(each, Payment):
                 add_payment(unit, each)
@@ -187,18 +187,18 @@ async def write(house: TestHouse, records: Sequence[Any]) -> None:
 
 @pytest.fixture
 async def books(url: str, tmp_path: Path) -> AsyncIterator[Books]:
-    async with open_exchange_house(database_url=url, data_dir=tmp_path) as exchanges:
+    async with open_exchange_app(database_url=url, data_dir=tmp_path) as exchanges:
         await exchanges.set(refunds="true")
-        house = exchanges.house
-        house.made_up = True
+        app = exchanges.app
+        app.made_up = True
         templates = await specimens(exchanges)
         made: dict[str, list[Any]] = {name: [] for name in templates}
         for place, (name, template) in enumerate(templates.items()):
             first = place * 500
-            mine = copies(house.ports, template, {}, first)
-            others = copies(house.ports, template, {"mode": Mode.LIVE}, first + 100)
-            foreign = copies(house.ports, template, {"account_id": "acc_0"}, first + 200)
-            await write(house, [*mine, *others, *foreign])
+            mine = copies(app.ports, template, {}, first)
+            others = copies(app.ports, template, {"mode": Mode.LIVE}, first + 100)
+            foreign = copies(app.ports, template, {"account_id": "acc_0"}, first + 200)
+            await write(app, [*mine, *others, *foreign])
             made[name] = mine
         charge = templates["list_charges"]
         paths = {
@@ -208,7 +208,7 @@ async def books(url: str, tmp_path: Path) -> AsyncIterator[Books]:
             "list_payments": "/payments",
         }
         made["list_payments"] += made["list_charges"]
-        yield Books(house, made, paths)
+        yield Books(app, made, paths)
 
 
 def iso(hours: float) -> str:
@@ -242,11 +242,11 @@ async def test_pages_below_created_to_stay_while_the_list_grows(books: Books) ->
     """`created_to` freezes a list: objects made meanwhile are newer (docs/concepts.md "Lists")."""
     for name, template in ((name, made[0]) for name, made in books.made.items() if name != "list_charges"):
         path, until = books.paths[name], {"created_from": iso(0), "created_to": iso(20), "per_page": 30}
-        first = (await books.house.get(f"{path}?{urlencode(until)}")).json()
-        newer = copies(books.house.ports, template, {}, 5000)
+        first = (await books.app.get(f"{path}?{urlencode(until)}")).json()
+        newer = copies(books.app.ports, template, {}, 5000)
         moved = {"started_at" if isinstance(template, Settlement) else "created_at": START + timedelta(days=2)}
-        await write(books.house, [msgspec.structs.replace(each, **moved) for each in newer])
-        second = (await books.house.get(f"{path}?{urlencode({**until, 'page': 2})}")).json()
+        await write(books.app, [msgspec.structs.replace(each, **moved) for each in newer])
+        second = (await books.app.get(f"{path}?{urlencode({**until, 'page': 2})}")).json()
         seen = [each["id"] for each in first["data"] + second["data"]]
         whole = books.expected(name, lambda _: True)
         assert seen == whole[:60], name
@@ -263,10 +263,10 @@ BAD = [
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
 async def test_what_no_object_could_have_is_refused_in_the_envelope(books: Books) -> None:
     for name in books.made:
-        await books.house.clock.advance(60)  # the limit of a minute
+        await books.app.clock.advance(60)  # the limit of a minute
         known = {each.name for each in LISTS[name].query}
         for field, text in BAD:
-            response = await books.house.get(f"{books.paths[name]}?{urlencode({field: text})}")
+            response = await books.app.get(f"{books.paths[name]}?{urlencode({field: text})}")
             if field not in known:
                 assert response.status_code == 200, "values that a list does not know are left aside"
                 continue

@@ -11,7 +11,7 @@ import pytest
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.http.documents import Document
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 from tests.tables import table
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
@@ -21,34 +21,34 @@ PARTS = ("available_usdt", "reserved_usdt", "pending_rub")
 
 
 @pytest.fixture
-async def open_() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def open_() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def movements(house: RefundHouse, query: str = "", *, mode: str = "test") -> Any:
+async def movements(app: RefundApp, query: str = "", *, mode: str = "test") -> Any:
     """A page, as the document promises it."""
-    response = await house.house.get(f"/balance/movements?{query}", mode=mode)
+    response = await app.app.get(f"/balance/movements?{query}", mode=mode)
     assert response.status_code == 200, response.text
     DOCUMENT.check(response)
     return response.json()
 
 
-async def oldest_first(house: RefundHouse, query: str = "") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await movements(house, f"per_page=100&{query}"))["data"]
+async def oldest_first(app: RefundApp, query: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await movements(app, f"per_page=100&{query}"))["data"]
     return found[::-1]
 
 
-async def sums_up(house: RefundHouse) -> list[dict[str, Any]]:
+async def sums_up(app: RefundApp) -> list[dict[str, Any]]:
     """All movements, whose sum is the balance at each of them, and that of GET /balance at the last."""
-    found = await oldest_first(house)
+    found = await oldest_first(app)
     sums = dict.fromkeys(PARTS, Decimal(0))
     for number, each in enumerate(found, 1):
         assert each["number"] == number
         for part in PARTS:
             sums[part] += Decimal(each[part])
             assert sums[part] == Decimal(each[f"balance_{part}"]), each
-    balance = (await house.house.get("/balance")).json()
+    balance = (await app.app.get("/balance")).json()
     assert {part: Decimal(balance[part]) for part in PARTS} == sums
     return found
 
@@ -62,11 +62,11 @@ def told(each: dict[str, Any]) -> tuple[str, ...]:
     return (each["kind"], each["object_type"], *(each[part] for part in PARTS))
 
 
-async def test_a_payments_way_into_the_balance_and_back(open_: RefundHouse) -> None:
+async def test_a_payments_way_into_the_balance_and_back(open_: RefundApp) -> None:
     """Both currencies, the rate, the object, the moment, and the balance after it."""
     payment_id = await open_.settled("1000.00")
     refund_id = await open_.apply(payment_id, "100.00")
-    await open_.house.work(8)
+    await open_.app.work(8)
     assert (await open_.simulate(refund_id, "reversed")).status_code == 200
     receipt, settlement, taken, reversed_ = await sums_up(open_)
     assert [told(each) for each in (receipt, settlement, taken, reversed_)] == [
@@ -78,7 +78,7 @@ async def test_a_payments_way_into_the_balance_and_back(open_: RefundHouse) -> N
     assert {each["object_id"] for each in (receipt, settlement)} == {payment_id}
     assert {each["object_id"] for each in (taken, reversed_)} == {refund_id}
     assert (receipt["converted_rub"], receipt["rate"], receipt["settlement_id"]) == (None, None, None)
-    [statement] = (await open_.house.get("/settlements")).json()["data"]
+    [statement] = (await open_.app.get("/settlements")).json()["data"]
     assert settlement["settlement_id"] == statement["id"]
     assert (taken["converted_rub"], taken["rate"]) == ("-100.00", statement["rate_market"])
     assert (reversed_["converted_rub"], reversed_["rate"]) == ("100.00", statement["rate_market"])
@@ -88,27 +88,27 @@ async def test_a_payments_way_into_the_balance_and_back(open_: RefundHouse) -> N
     assert receipt["created_at"] < settlement["created_at"] <= taken["created_at"] < reversed_["created_at"]
 
 
-async def test_a_correction_has_its_statement_and_the_rate_of_its_payment(open_: RefundHouse) -> None:
+async def test_a_correction_has_its_statement_and_the_rate_of_its_payment(open_: RefundApp) -> None:
     """RUB that a refund gave back after the settlement of its payment."""
     _payment_id, refund_id = await open_.processing("40.00")
-    await open_.house.clock.advance(1)
+    await open_.app.clock.advance(1)
     await open_.settle()
     assert (await open_.simulate(refund_id, "failed")).status_code == 200
-    await open_.house.clock.advance(1)
+    await open_.app.clock.advance(1)
     await open_.settle()
     found = await sums_up(open_)
     [first, second] = [each for each in found if each["kind"] == "settlement"]
     assert (first["object_type"], first["converted_rub"]) == ("payment", "60.00")
     assert (second["object_type"], second["object_id"], second["converted_rub"]) == ("refund", refund_id, "40.00")
     assert first["rate"] == second["rate"]
-    newest, oldest = (await open_.house.get("/settlements")).json()["data"]
+    newest, oldest = (await open_.app.get("/settlements")).json()["data"]
     assert (first["settlement_id"], second["settlement_id"]) == (oldest["id"], newest["id"])
 
 
-async def test_a_payout_moves_what_is_available_to_reserved_and_out(open_: RefundHouse) -> None:
+async def test_a_payout_moves_what_is_available_to_reserved_and_out(open_: RefundApp) -> None:
     await open_.set(payout_wallet=WALLET)
     await open_.settled("1000.00")
-    await open_.house.work(120)
+    await open_.app.work(120)
     found = await sums_up(open_)
     assert [told(each) for each in found[2:]] == [
         ("payout_reserved", "withdrawal", "-10.48648600", "10.48648600", "0.00"),
@@ -117,10 +117,10 @@ async def test_a_payout_moves_what_is_available_to_reserved_and_out(open_: Refun
     assert found[-1]["balance_available_usdt"] == "0.00000048"
 
 
-async def test_filters_leave_what_they_name(open_: RefundHouse) -> None:
+async def test_filters_leave_what_they_name(open_: RefundApp) -> None:
     payment_id = await open_.settled("1000.00")
     refund_id = await open_.apply(payment_id, "100.00")
-    await open_.house.work(8)
+    await open_.app.work(8)
     everything = await oldest_first(open_)
     receipt, settlement, taken = everything
 
@@ -161,75 +161,75 @@ async def test_filters_leave_what_they_name(open_: RefundHouse) -> None:
         ("format=csv&per_page=101", "per_page"),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_by_name(open_: RefundHouse, query: str, named: str) -> None:
-    response = await open_.house.get(f"/balance/movements?{query}")
+async def test_what_cannot_be_meant_is_refused_by_name(open_: RefundApp, query: str, named: str) -> None:
+    response = await open_.app.get(f"/balance/movements?{query}")
     DOCUMENT.check(response)
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["details"][0]["path"]) == (400, "VALIDATION_ERROR", named)
 
 
-async def test_modes_and_accounts_see_their_own_alone(open_: RefundHouse) -> None:
+async def test_modes_and_accounts_see_their_own_alone(open_: RefundApp) -> None:
     payment_id = await open_.paid("100.00")
     assert (await movements(open_, mode="live"))["data"] == []
     assert (await movements(open_, f"object_id={payment_id}", mode="live"))["data"] == []
     other = await create_account(open_.ports, "Other")
     headers = {"X-Api-Key": other.test.api_key, "X-Api-Secret": other.test.api_secret}
     for query in ("", f"?object_id={payment_id}"):
-        response = await open_.house.http.get(f"/api/v1/balance/movements{query}", headers=headers)
+        response = await open_.app.http.get(f"/api/v1/balance/movements{query}", headers=headers)
         assert response.json()["data"] == []
     assert len((await movements(open_))["data"]) == 1
 
 
-async def test_the_file_has_all_of_them_the_oldest_first(open_: RefundHouse) -> None:
+async def test_the_file_has_all_of_them_the_oldest_first(open_: RefundApp) -> None:
     """The fields as columns, a header row, CRLF (docs/decisions.md "Balance and statements")."""
     await open_.settled("1000.00")
-    await open_.house.clock.advance(1)
+    await open_.app.clock.advance(1)
     await open_.paid("50.50")
     found = await oldest_first(open_)
-    response = await open_.house.get("/balance/movements?format=csv&per_page=1")
+    response = await open_.app.get("/balance/movements?format=csv&per_page=1")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/csv; charset=utf-8")
     assert response.headers["content-disposition"] == 'attachment; filename="movements.csv"'
     lines = response.text.split("\r\n")
     assert (len(lines), lines[-1]) == (len(found) + 2, "")
     rows = list(csv.DictReader(io.StringIO(response.text)))
     assert rows == [as_row(each) for each in found]
-    response = await open_.house.get("/balance/movements?format=csv&kind=settlement&balance=available")
+    response = await open_.app.get("/balance/movements?format=csv&kind=settlement&balance=available")
     assert [row["kind"] for row in csv.DictReader(io.StringIO(response.text))] == ["settlement"]
-    response = await open_.house.get(f"/balance/movements?format=csv&object_id={found[0]['object_id']}")
+    response = await open_.app.get(f"/balance/movements?format=csv&object_id={found[0]['object_id']}")
     assert [row["number"] for row in csv.DictReader(io.StringIO(response.text))] == ["1", "2"]
 
 
-async def test_forgetting_is_a_movement_too(open_: RefundHouse) -> None:
+async def test_forgetting_is_a_movement_too(open_: RefundApp) -> None:
     """The moved amounts go back the way they came (docs/sandbox.md "Forgetting"). A forgotten object shows no rate."""
     await open_.settled("1000.00")
-    response = await open_.house.http.delete("/api/v1/sandbox/data", headers=open_.house.headers())
+    response = await open_.app.http.delete("/api/v1/sandbox/data", headers=open_.app.headers())
     assert response.status_code == 200
     found = await sums_up(open_)
     assert [told(each) for each in found[2:]] == [("sandbox_cleared", "payment", "-10.48648648", ZERO, "0.00")]
     assert [each["rate"] for each in found] == [None, None, None]
 
 
-async def lines(house: RefundHouse, withdrawal_id: str, query: str = "per_page=100") -> Any:
+async def lines(app: RefundApp, withdrawal_id: str, query: str = "per_page=100") -> Any:
     """A page of a payout's lines, as the document promises it."""
-    response = await house.house.get(f"/withdrawals/{withdrawal_id}/items?{query}")
+    response = await app.app.get(f"/withdrawals/{withdrawal_id}/items?{query}")
     assert response.status_code == 200, response.text
     DOCUMENT.check(response)
     return response.json()
 
 
-async def test_the_lines_of_a_payout_sum_to_it(open_: RefundHouse) -> None:
+async def test_the_lines_of_a_payout_sum_to_it(open_: RefundApp) -> None:
     """Lines: income since the previous payout, refunds, the remainder before, and the remainder now."""
     await open_.set(payout_wallet=WALLET)
     await open_.settled("1000.00")
-    await open_.house.work(120)
+    await open_.app.work(120)
     await open_.set(payout_wallet="")
     payment_id = await open_.settled("500.00")
     refund_id = await open_.apply(payment_id, "100.00")
-    await open_.house.work(8)
+    await open_.app.work(8)
     await open_.set(payout_wallet=WALLET)
     other_id = await open_.settled("100.00")
-    await open_.house.work(120)
-    second, first = (await open_.house.get("/withdrawals")).json()["data"]
+    await open_.app.work(120)
+    second, first = (await open_.app.get("/withdrawals")).json()["data"]
     found = (await lines(open_, first["id"]))["data"]
     assert [(each["kind"], each["amount_usdt"]) for each in found] == [
         ("settlement", "10.48648648"),
@@ -248,22 +248,22 @@ async def test_the_lines_of_a_payout_sum_to_it(open_: RefundHouse) -> None:
     pages = [(await lines(open_, second["id"], f"per_page=2&page={number}"))["data"] for number in (1, 2, 3, 4)]
     assert [each for some in pages for each in some] == page["data"]
     assert pages[3] == []
-    response = await open_.house.get(f"/withdrawals/{second['id']}/items?format=csv")
+    response = await open_.app.get(f"/withdrawals/{second['id']}/items?format=csv")
     rows = list(csv.DictReader(io.StringIO(response.text)))
     assert rows == [
         {name: "" if value is None else str(value) for name, value in each.items()} for each in page["data"]
     ]
 
 
-async def test_a_payout_that_came_to_nothing_is_a_line_of_the_next(open_: RefundHouse) -> None:
+async def test_a_payout_that_came_to_nothing_is_a_line_of_the_next(open_: RefundApp) -> None:
     await open_.set(payout_wallet=WALLET)
     await open_.settled("1000.00")
-    [failed] = (await open_.house.get("/withdrawals")).json()["data"]
-    await open_.house.work(3)
+    [failed] = (await open_.app.get("/withdrawals")).json()["data"]
+    await open_.app.work(3)
     assert (await open_.act(f"/sandbox/withdrawals/{failed['id']}/simulate", {"outcome": "failed"})).status_code == 200
-    await open_.house.clock.advance(1)
+    await open_.app.clock.advance(1)
     await open_.settle()
-    newest, _ = (await open_.house.get("/withdrawals")).json()["data"]
+    newest, _ = (await open_.app.get("/withdrawals")).json()["data"]
     found = (await lines(open_, newest["id"]))["data"]
     assert [(each["kind"], each["object_id"], each["amount_usdt"]) for each in found] == [
         ("carried_in", None, "0.00000048"),
@@ -272,7 +272,7 @@ async def test_a_payout_that_came_to_nothing_is_a_line_of_the_next(open_: Refund
     ]
 
 
-async def test_lines_of_a_payout_that_is_not_there(open_: RefundHouse) -> None:
-    response = await open_.house.get("/withdrawals/wd_00000000-0000-7000-8000-000000000000/items?format=csv")
+async def test_lines_of_a_payout_that_is_not_there(open_: RefundApp) -> None:
+    response = await open_.app.get("/withdrawals/wd_00000000-0000-7000-8000-000000000000/items?format=csv")
     DOCUMENT.check(response)
     assert (response.status_code, response.json()["error"]["code"]) == (404, "WITHDRAWAL_NOT_FOUND")

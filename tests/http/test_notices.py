@@ -269,32 +269,32 @@ class TestSecrets:
 
 
 async def test_address_has_a_minute_limit_apart_from_merchants_limits() -> None:
-    async with watched(notices_per_minute=60) as house:
-        answers = [await house.http.post(house.address, content=ANYTHING) for _ in range(61)]
+    async with watched(notices_per_minute=60) as app:
+        answers = [await app.http.post(app.address, content=ANYTHING) for _ in range(61)]
         assert [answer.status_code for answer in answers] == [403] * 60 + [429]
         assert answers[-1].headers["retry-after"] == "60"
         assert "x-ratelimit-limit" not in answers[0].headers
-        assert house.told() == {(NAME, "forged"): 60, (NAME, "limited"): 1}
-        assert house.telemetry.counters.limit_hits.read() == [(("notices:ip",), 1)]
-        await house.clock.advance(60)
-        assert (await house.http.post(house.address, content=ANYTHING)).status_code == 403
+        assert app.told() == {(NAME, "forged"): 60, (NAME, "limited"): 1}
+        assert app.telemetry.counters.limit_hits.read() == [(("notices:ip",), 1)]
+        await app.clock.advance(60)
+        assert (await app.http.post(app.address, content=ANYTHING)).status_code == 403
 
 
 async def test_what_became_of_notices_is_counted_and_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    async with watched() as house:
+    async with watched() as app:
         body, headers = Provider.notice("pay_1", TOKEN)
         for _ in range(2):
-            await house.http.post(house.address, content=body, headers=headers)
-            await house.http.post(house.address, content=ANYTHING)
-            await house.http.post(f"{house.address}0", content=ANYTHING)
-            await house.http.post(house.address.replace(NAME, "nobody"), content=ANYTHING)
+            await app.http.post(app.address, content=body, headers=headers)
+            await app.http.post(app.address, content=ANYTHING)
+            await app.http.post(f"{app.address}0", content=ANYTHING)
+            await app.http.post(app.address.replace(NAME, "nobody"), content=ANYTHING)
         outcomes = (NAME, "heard"), (NAME, "forged"), (NAME, "wrong_secret"), ("none", "wrong_secret")
-        assert house.told() == dict.fromkeys(outcomes, 2)
+        assert app.told() == dict.fromkeys(outcomes, 2)
         assert [line.count("forged") for line in caplog.messages].count(1) == 1
-        await house.clock.advance(60)
-        await house.http.post(house.address, content=ANYTHING)
+        await app.clock.advance(60)
+        await app.http.post(app.address, content=ANYTHING)
         assert [line.count("forged") for line in caplog.messages].count(1) == 2
-        routes = {route for (_, route, _), _ in house.telemetry.counters.requests.read()}
+        routes = {route for (_, route, _), _ in app.telemetry.counters.requests.read()}
         assert routes == {"/api/v1/notices/{adapter}/{secret}"}, "the path itself holds a secret"
 
 
@@ -315,13 +315,13 @@ async def test_what_takes_longer_than_eight_seconds_is_503() -> None:
             await asyncio.Event().wait()
             return Heard()
 
-    async with watched(Slow) as house:
-        posting = asyncio.create_task(house.http.post(house.address, content=ANYTHING))
-        while house.clock.next_wake() is None:
+    async with watched(Slow) as app:
+        posting = asyncio.create_task(app.http.post(app.address, content=ANYTHING))
+        while app.clock.next_wake() is None:
             await asyncio.sleep(0)
-        await house.clock.advance(WITHIN)
+        await app.clock.advance(WITHIN)
         assert (await posting).status_code == 503
-        assert sum(house.told().values()) == 1
+        assert sum(app.told().values()) == 1
 
 
 async def test_processes_of_a_database_share_one_address_across_restarts(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.errors import ErrorDetails
 from cambist.frontends.http.openapi import openapi
 from cambist.frontends.http.openapi.openapi import openapi_document
+from tests.apps import TestApp
 from tests.docs.test_blocks import ROOT
 from tests.domain.test_payloads import EVENTS, FIELDS, full, names
 from tests.framework_way import framework_of
-from tests.houses import TestHouse
 from tests.http.documents import Document
 from tests.tables import table
 
@@ -48,15 +48,15 @@ def every_schema(value: Any) -> list[dict[str, Any]]:
     return found
 
 
-async def test_it_is_served_without_a_key_and_is_not_counted(house: TestHouse) -> None:
-    response = await house.http.get("/openapi.json")
+async def test_it_is_served_without_a_key_and_is_not_counted(app: TestApp) -> None:
+    response = await app.http.get("/openapi.json")
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
     assert "x-ratelimit-limit" not in response.headers
-    assert response.json() == openapi_document(house.ports.urls.base_url)
+    assert response.json() == openapi_document(app.ports.urls.base_url)
 
 
-async def test_it_is_made_once_and_not_on_the_event_loop(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_made_once_and_not_on_the_event_loop(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Making it takes some hundred milliseconds, in which no payment may wait."""
     made_in: list[int] = []
     make = openapi.openapi_bytes
@@ -66,7 +66,7 @@ async def test_it_is_made_once_and_not_on_the_event_loop(house: TestHouse, monke
         return make(base_url)
 
     monkeypatch.setattr(openapi, "openapi_bytes", watched)
-    fresh: Any = create_app(house.ports)
+    fresh: Any = create_app(app.ports)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(fresh), base_url=BASE) as http:
         first, second = await asyncio.gather(http.get("/openapi.json"), http.get("/openapi.json"))
         third = await http.get("/openapi.json")
@@ -85,9 +85,9 @@ def test_its_description_of_the_webhooks_is_versioned_1(document: Document) -> N
     assert document.document["x-webhooks-version"] == "1"
 
 
-async def test_a_query_value_with_a_list_takes_these_and_no_other(house: TestHouse, document: Document) -> None:
+async def test_a_query_value_with_a_list_takes_these_and_no_other(app: TestApp, document: Document) -> None:
     """Every status that a list is filtered by is among them."""
-    await set_settings(house.ports, house.account.account_id, {"refunds": "true", "exchange": "true"})
+    await set_settings(app.ports, app.account.account_id, {"refunds": "true", "exchange": "true"})
     tried, free = set(), []
     for path, operations in document.document["paths"].items():
         for parameter in operations.get("get", {}).get("parameters", ()):
@@ -96,11 +96,11 @@ async def test_a_query_value_with_a_list_takes_these_and_no_other(house: TestHou
                 free.append((path, name))
             if parameter["in"] != "query" or words is None or "{" in path:
                 continue
-            await house.clock.advance(61)  # past the limit of a minute
+            await app.clock.advance(61)  # past the limit of a minute
             address = f"{path.removeprefix('/api/v1')}?{name}="
             for word in words:
-                assert (await house.get(address + word)).status_code == 200, (path, word)
-            bad = await house.get(f"{address}other")
+                assert (await app.get(address + word)).status_code == 200, (path, word)
+            bad = await app.get(f"{address}other")
             assert bad.status_code == 400, path
             assert f"{name}: must be one of: {', '.join(words)}" in bad.json()["error"]["message"], path
             tried.add(f"{path.rpartition('/')[2]}.{name}")
@@ -115,10 +115,10 @@ NOT_MERCHANTS = {("/api/v1/notices/{}/{}", "POST")}
 """Where providers post: no operation of the interface."""
 
 
-async def test_it_has_every_route_and_no_other(house: TestHouse, document: Document) -> None:
+async def test_it_has_every_route_and_no_other(app: TestApp, document: Document) -> None:
     routed = {
         (FOREIGN.sub("{}", route.path), method)
-        for route in framework_of(house.ports).routes
+        for route in framework_of(app.ports).routes
         if route.path.startswith("/api/v1") or route.path == "/health"
         for method in getattr(route, "methods", ())
         if method != "OPTIONS"
@@ -130,7 +130,7 @@ async def test_it_has_every_route_and_no_other(house: TestHouse, document: Docum
     }
     assert routed == NOT_MERCHANTS, "a route under /api/v1 without its row: operations.py or the subject's"
     for path, method in sorted(described):
-        answer = await house.http.request(method, path.replace("{}", "x"))
+        answer = await app.http.request(method, path.replace("{}", "x"))
         expected = (200, 503) if path in OPEN else (401,)
         assert answer.status_code in expected, f"{method} {path} is described and not served"
 
@@ -281,10 +281,10 @@ def test_the_checks_of_this_file_can_fail(document: Document) -> None:
     assert document.faults(schema, {})
 
 
-async def test_real_answers_are_as_promised(house: TestHouse, document: Document) -> None:
+async def test_real_answers_are_as_promised(app: TestApp, document: Document) -> None:
     async def ask(method: str, path: str, mode: str = "test", key: str | None = None, body: Any = None) -> Any:
-        headers = house.headers(mode, **({} if key is None else {"Idempotency_Key": key}))
-        response = await house.http.request(method, f"/api/v1{path}", json=body, headers=headers)
+        headers = app.headers(mode, **({} if key is None else {"Idempotency_Key": key}))
+        response = await app.http.request(method, f"/api/v1{path}", json=body, headers=headers)
         document.check(response)
         return response.json()
 
@@ -305,7 +305,7 @@ async def test_real_answers_are_as_promised(house: TestHouse, document: Document
     await ask("POST", f"/sandbox{path}/simulate", body={"outcome": "no"})
     await ask("POST", f"/sandbox{path}/simulate", mode="live", body={"outcome": "paid"})
     await ask("POST", f"/sandbox{path}/resolve", body={"outcome": "paid"})
-    await house.work()
+    await app.work()
     await ask("GET", path)
     for each in ("", "/delivery-proof"):
         await ask("GET", f"{path}{each}")
@@ -341,5 +341,5 @@ async def test_real_answers_are_as_promised(house: TestHouse, document: Document
         await ask("GET", f"/settlements/{settlement['id']}{each}")
     await ask("POST", "/sandbox/gateways/simulator-test/simulate", body={"status": "degraded"})
     await ask("POST", "/sandbox/gateways/nobody/simulate", body={"status": "down"})
-    document.check(await house.http.get("/health"))
-    document.check(await house.http.get("/api/v1/payments"))
+    document.check(await app.http.get("/health"))
+    document.check(await app.http.get("/api/v1/payments"))

@@ -14,7 +14,7 @@ from cambist.frontends.conformance.uploads import Uploads
 from cambist.frontends.own_adapters import Adapters
 from cambist.ports.faults import Unavailable
 from cambist.ports.files import StoredFile
-from tests.kyc_kit import JPEG, PHONE, KycHouse, code, open_kyc_house
+from tests.kyc_kit import JPEG, PHONE, KycApp, code, open_kyc_app
 
 
 class Bucket(Uploads):
@@ -49,39 +49,39 @@ def bucket() -> Bucket:
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path, bucket: Bucket) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path, adapters=Adapters(files=bucket)) as opened:
+async def kyc(tmp_path: Path, bucket: Bucket) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path, adapters=Adapters(files=bucket)) as opened:
         yield opened
 
 
-async def documents(kyc: KycHouse, bucket: Bucket) -> dict[str, str]:
+async def documents(kyc: KycApp, bucket: Bucket) -> dict[str, str]:
     grants = [await kyc.grant(), await kyc.grant()]
     for grant in grants:
         bucket.put(grant["upload_url"], JPEG)
     return {"phone": PHONE, "selfie_key": grants[0]["file_key"], "document_key": grants[1]["file_key"]}
 
 
-async def test_a_client_s_documents_lie_there_and_leave_it_again(kyc: KycHouse, bucket: Bucket) -> None:
+async def test_a_client_s_documents_lie_there_and_leave_it_again(kyc: KycApp, bucket: Bucket) -> None:
     body = await documents(kyc, bucket)
     assert (await kyc.register(body)).status_code == 200
-    await kyc.house.work(10)
+    await kyc.app.work(10)
     assert [event[0] for event in await kyc.events()] == ["verified"]
     assert await bucket.stat(body["selfie_key"]) is not None
-    await kyc.house.work(3 * 86_400)
+    await kyc.app.work(3 * 86_400)
     assert await bucket.stat(body["selfie_key"]) is None
 
 
-async def test_our_front_end_takes_no_upload_and_the_page_may_send_to_the_bucket(kyc: KycHouse) -> None:
-    assert (await kyc.house.http.put(f"/uploads/{'0' * 64}?sig=x", content=JPEG)).status_code == 404
-    page = await kyc.house.http.get((await kyc.check())["kyc_url"])
+async def test_our_front_end_takes_no_upload_and_the_page_may_send_to_the_bucket(kyc: KycApp) -> None:
+    assert (await kyc.app.http.put(f"/uploads/{'0' * 64}?sig=x", content=JPEG)).status_code == 404
+    page = await kyc.app.http.get((await kyc.check())["kyc_url"])
     assert "connect-src 'self' https://bucket.example;" in page.headers["Content-Security-Policy"]
 
 
-async def test_the_page_sends_what_the_store_s_addresses_want(kyc: KycHouse, bucket: Bucket, tmp_path: Path) -> None:
-    async def place(house: KycHouse) -> dict[str, str]:
-        session = parse_qs(urlsplit((await house.check())["kyc_url"]).query)["session"][0]
+async def test_the_page_sends_what_the_store_s_addresses_want(kyc: KycApp, bucket: Bucket, tmp_path: Path) -> None:
+    async def place(app: KycApp) -> dict[str, str]:
+        session = parse_qs(urlsplit((await app.check())["kyc_url"]).query)["session"][0]
         body = {"session": session, "content_type": "image/jpeg"}
-        answer = await house.house.http.post("/kyc/upload-url", json=body)
+        answer = await app.app.http.post("/kyc/upload-url", json=body)
         headers: dict[str, str] = answer.json()["upload_headers"]
         return headers
 
@@ -91,18 +91,18 @@ async def test_the_page_sends_what_the_store_s_addresses_want(kyc: KycHouse, buc
         upload_headers: ClassVar = {"If-None-Match": "*"}
 
     (tmp_path / "headed").mkdir()
-    async with open_kyc_house(tmp_path / "headed", adapters=Adapters(files=Headed())) as headed:
+    async with open_kyc_app(tmp_path / "headed", adapters=Adapters(files=Headed())) as headed:
         assert await place(headed) == {"If-None-Match": "*"}
 
 
-async def test_a_store_that_fails_or_hangs_is_away_for_now(kyc: KycHouse, bucket: Bucket) -> None:
+async def test_a_store_that_fails_or_hangs_is_away_for_now(kyc: KycApp, bucket: Bucket) -> None:
     body = await documents(kyc, bucket)
     for fault in (Unavailable("away"), RuntimeError("hunter2")):
         bucket.fault = fault
         assert code(await kyc.register(body)) == (503, "PROVIDER_UNAVAILABLE")
     bucket.fault, bucket.hangs = None, True
     asking = asyncio.create_task(kyc.register(body))
-    await kyc.house.clock.advance(25)
+    await kyc.app.clock.advance(25)
     assert code(await asking) == (503, "PROVIDER_UNAVAILABLE")
     bucket.hangs = False
     assert (await kyc.register(body)).status_code == 200

@@ -10,7 +10,7 @@ from litestar import Litestar, Request, Response, get
 from litestar.params import FromPath
 
 from cambist.frontends.http.packed import asset, pack
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 from tests.windows import Page, page_of
 
@@ -36,9 +36,9 @@ IDENTITY = {"Accept-Encoding": "identity"}
         ("*;q=0", False),
     ],
 )
-async def test_it_is_compressed_for_whoever_says_so(house: TestHouse, accepted: str, is_small: bool) -> None:
-    plain = await house.http.get("/openapi.json", headers=IDENTITY)
-    answer = await house.http.get("/openapi.json", headers={"Accept-Encoding": accepted})
+async def test_it_is_compressed_for_whoever_says_so(app: TestApp, accepted: str, is_small: bool) -> None:
+    plain = await app.http.get("/openapi.json", headers=IDENTITY)
+    answer = await app.http.get("/openapi.json", headers={"Accept-Encoding": accepted})
     assert answer.content == plain.content
     assert answer.headers.get("content-encoding") == ("gzip" if is_small else None)
     assert answer.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
@@ -49,22 +49,22 @@ async def test_it_is_compressed_for_whoever_says_so(house: TestHouse, accepted: 
     ("path", "most"),
     [("/docs", 60_000), ("/docs/webhooks", 16_000), ("/docs/search/en", 60_000), ("/openapi.json", 45_000)],
 )
-async def test_the_documentation_is_light_on_the_wire(house: TestHouse, path: str, most: int) -> None:
-    head = await house.http.head(path, headers={"Accept-Encoding": "gzip"})
+async def test_the_documentation_is_light_on_the_wire(app: TestApp, path: str, most: int) -> None:
+    head = await app.http.head(path, headers={"Accept-Encoding": "gzip"})
     assert head.headers["content-encoding"] == "gzip"
     assert int(head.headers["content-length"]) < most
-    whole = await house.http.get(path, headers=IDENTITY)
+    whole = await app.http.get(path, headers=IDENTITY)
     assert "content-encoding" not in whole.headers
     assert len(whole.content) > 3 * int(head.headers["content-length"])
 
 
-async def test_payer_page_files_are_compressed_and_pages_are_not(house: TestHouse) -> None:
+async def test_payer_page_files_are_compressed_and_pages_are_not(app: TestApp) -> None:
     """A page names what is its payer's alone, and so is never compressed beside what comes from outside."""
-    answer = await page_of(house, await house.created())
+    answer = await page_of(app, await app.created())
     assert "content-encoding" not in answer.headers
     page = Page(answer.text)
     for link in [tag["src"] or "" for tag in page.all("script")] + [tag["href"] or "" for tag in page.all("link")]:
-        assert (await house.http.get(link)).headers["content-encoding"] == "gzip", link
+        assert (await app.http.get(link)).headers["content-encoding"] == "gzip", link
 
 
 async def test_what_saves_nothing_is_sent_as_it_is() -> None:
@@ -77,8 +77,8 @@ async def test_what_saves_nothing_is_sent_as_it_is() -> None:
     async def show(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
         return asset(request, {"picture": picture, "text": text}.get(name))
 
-    app: Any = Litestar([show], openapi_config=None, logging_config=None)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as http:
+    asgi: Any = Litestar([show], openapi_config=None, logging_config=None)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="https://pay.example") as http:
         for name, packed in (("picture", picture), ("text", text)):
             answer = await http.get(f"/{name}?v={packed.tag}")
             assert answer.content == packed.body

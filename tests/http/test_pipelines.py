@@ -37,7 +37,7 @@ class Answers:
 
 
 @pytest.fixture
-def app(monkeypatch: pytest.MonkeyPatch) -> Answers:
+def asgi(monkeypatch: pytest.MonkeyPatch) -> Answers:
     made = Answers()
     monkeypatch.setattr("cambist.frontends.http.server.create_app", lambda *_, **__: made)
     return made
@@ -46,7 +46,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Answers:
 async def ask(said: bytes, count: int) -> None:
     """Send all of it at once; so many answers come."""
     async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
-        port = int(service.house.settings.base_url.rpartition(":")[2])
+        port = int(service.app.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(said)
         for _ in range(count):
@@ -54,7 +54,7 @@ async def ask(said: bytes, count: int) -> None:
         writer.close()
 
 
-async def test_of_thousands_sent_at_once_a_few_dozen_exist(monkeypatch: pytest.MonkeyPatch, app: Answers) -> None:
+async def test_of_thousands_sent_at_once_a_few_dozen_exist(monkeypatch: pytest.MonkeyPatch, asgi: Answers) -> None:
     waiting: list[int] = []
 
     class Noted(GatedProtocol):
@@ -68,19 +68,21 @@ async def test_of_thousands_sent_at_once_a_few_dozen_exist(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("method", [b"GET", b"POST"], ids=["reads", "new work, which the intake begins"])
-async def test_none_is_answered_in_the_context_of_another(app: Answers, method: bytes) -> None:
+async def test_none_is_answered_in_the_context_of_another(asgi: Answers, method: bytes) -> None:
     """A chain of contexts would keep what each of them held, and name the wrong request in a log line."""
     await ask(method + b" / HTTP/1.1\r\nContent-Length: 0\r\n\r\n" + SHORTEST.replace(b"GET", method) * 300, 1)
-    assert set(app.seen) == {None}
+    assert set(asgi.seen) == {None}
 
 
-async def test_a_body_and_what_comes_after_it_are_read_in_their_order(app: Answers) -> None:
+async def test_a_body_and_what_comes_after_it_are_read_in_their_order(asgi: Answers) -> None:
     body = b"POST / HTTP/1.1\r\nContent-Length: 300000\r\n\r\n" + b"\r\n\r\n" * 75_000
     await ask((body + SHORTEST) * 3, 6)
-    assert len(app.seen) == 6
+    assert len(asgi.seen) == 6
 
 
-async def test_no_turn_of_the_loop_parses_much_of_one_connection(monkeypatch: pytest.MonkeyPatch, app: Answers) -> None:
+async def test_no_turn_of_the_loop_parses_much_of_one_connection(
+    monkeypatch: pytest.MonkeyPatch, asgi: Answers
+) -> None:
     """Chunks cost most, because the parser reports each of them."""
     turns: list[int] = []
 
@@ -116,7 +118,7 @@ async def test_a_connection_that_has_ended_is_gone_without_the_collector(monkeyp
     gc.disable()
     try:
         async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
-            port = int(service.house.settings.base_url.rpartition(":")[2])
+            port = int(service.app.settings.base_url.rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /" + b"b" * 100_000)
             with suppress(ConnectionError):

@@ -46,7 +46,7 @@ async def test_the_first_submission_is_accepted_without_an_idempotency_key(excha
 async def test_a_rejected_one_says_why_and_any_other_has_no_reason(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     await exchange.submit(payment_id, "nonsense")
-    await exchange.house.work()
+    await exchange.app.work()
     assert (await exchange.read(payment_id)).json() == {
         "network": "TRC20",
         "tx_hash": "nonsense",
@@ -89,7 +89,7 @@ async def test_a_bad_body_is_a_validation_error_and_leaves_nothing(exchange: Exc
 
 async def test_without_its_content_type_the_body_is_not_read(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
-    response = await exchange.house.http.post(
+    response = await exchange.app.http.post(
         f"/api/v1/payments/{payment_id}/delivery-proof",
         content=b'{"network":"TRC20","tx_hash":"a"}',
         headers=exchange.merchant.headers(),
@@ -114,7 +114,7 @@ async def test_foreign_other_mode_and_unknown_payments_are_not_found(exchange: E
 async def test_a_payment_where_no_hash_is_accepted(exchange: Exchange, case: str) -> None:
     mode = "test" if case == "test mode" else "live"
     if case == "ordinary terminal":
-        ordinary = await exchange_terminal(exchange.house, exchange.house.account.account_id, "ordinary")
+        ordinary = await exchange_terminal(exchange.app, exchange.app.account.account_id, "ordinary")
         payment_id = await exchange.created(method_id=ordinary)
     elif case == "test mode":
         payment_id = await exchange.created(mode="test")
@@ -150,9 +150,9 @@ async def test_each_refusal_beats_those_below_it(exchange: Exchange) -> None:
     locked = await exchange.settled()
     await exchange.mined()
     await exchange.submit(locked)
-    await exchange.house.work()
+    await exchange.app.work()
     unpaid, ordinary = await exchange.created(), await exchange.created(mode="test")
-    keyless = await exchange.house.http.post(f"/api/v1/payments/{PENDING}/delivery-proof", json=bad)
+    keyless = await exchange.app.http.post(f"/api/v1/payments/{PENDING}/delivery-proof", json=bad)
     assert (keyless.status_code, keyless.json()["error"]["code"]) == (401, "Unauthorized")
     assert [
         await refusal(exchange, PENDING, bad),
@@ -174,7 +174,7 @@ async def test_confirmed_hash_may_be_repeated_and_not_replaced(exchange: Exchang
     payment_id = await exchange.settled()
     await exchange.mined(usdt=usdt)
     await exchange.submit(payment_id)
-    await exchange.house.work()
+    await exchange.app.work()
     before = (await exchange.read(payment_id)).json()
     assert before["status"] == ("confirmed" if usdt == 100 else "confirmed_amount_differs")
     assert await refusal(exchange, payment_id, {**ORDER, "tx_hash": OTHER_HASH}) == (409, "DELIVERY_PROOF_LOCKED")
@@ -187,7 +187,7 @@ async def test_it_counts_in_the_general_bucket_and_knows_its_methods(exchange: E
     payment_id = await exchange.paid()
     response = await exchange.post(payment_id, ORDER)
     assert response.headers["X-RateLimit-Limit"] == "60"
-    wrong = await exchange.house.http.delete(
+    wrong = await exchange.app.http.delete(
         f"/api/v1/payments/{payment_id}/delivery-proof", headers=exchange.merchant.headers()
     )
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "METHOD_NOT_ALLOWED")

@@ -17,7 +17,7 @@ from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts import terminals
 from tests.invariants import everything
 from tests.planting import beneath
-from tests.refund_house import RefundHouse, open_refund_house, told
+from tests.refund_app import RefundApp, open_refund_app, told
 from tests.tables import table
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"
@@ -26,16 +26,16 @@ NOWHERE = "pay_00000000-0000-4000-8000-000000000000"
 class Attempt:
     """A request that breaks every rule, made better one rule at a time."""
 
-    def __init__(self, refunds: RefundHouse) -> None:
+    def __init__(self, refunds: RefundApp) -> None:
         self.refunds = refunds
-        self.headers = {**refunds.house.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
+        self.headers = {**refunds.app.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
         self.body: dict[str, Any] = {"amount_rub": 1, "metadata": {"filler": "x" * 102_400}}
         self.paid = ""
         self.unpaid = ""
 
     async def prepare(self) -> None:
-        ports, account_id = self.refunds.ports, self.refunds.house.account.account_id
-        self.unpaid = (await self.refunds.house.created())["id"]
+        ports, account_id = self.refunds.ports, self.refunds.app.account.account_id
+        self.unpaid = (await self.refunds.app.created())["id"]
         self.paid = await self.refunds.paid()
         wish = TerminalWish(label="Any", credit_follows_receipt=True)
         await self.refunds.change(self.paid, method_id=(await terminals.create_terminal(ports, account_id, wish)).id)
@@ -58,7 +58,7 @@ class Attempt:
         await self.refunds.set(refunds="false")
 
     async def send(self) -> httpx.Response:
-        return await self.refunds.house.http.post(
+        return await self.refunds.app.http.post(
             "/api/v1/refunds", content=msgspec.json.encode(self.body), headers=self.headers
         )
 
@@ -97,7 +97,7 @@ async def one_less(attempt: Attempt) -> None:
 
 ROWS = (
     Row("body size", 413, "PAYLOAD_TOO_LARGE", put(metadata=None)),
-    Row("authorization", 401, "Unauthorized", lambda a: a.headers.update(a.refunds.house.headers())),
+    Row("authorization", 401, "Unauthorized", lambda a: a.headers.update(a.refunds.app.headers())),
     Row("feature", 404, "NOT_FOUND", lambda a: a.refunds.set(refunds="true")),
     Row("key is given", 400, "MISSING_IDEMPOTENCY_KEY", head(Idempotency_Key="no-uuid")),
     Row("key is a uuid", 400, "VALIDATION_ERROR", head(Idempotency_Key=str(UUID(int=3)))),
@@ -119,7 +119,7 @@ def test_every_rule_of_the_domain_has_its_row() -> None:
 
 @table("number", range(len(ROWS)), ids=[row.rule for row in ROWS])
 async def test_each_refusal_beats_those_below_it(number: int) -> None:
-    async with open_refund_house(made_up=True) as refunds:
+    async with open_refund_app(made_up=True) as refunds:
         attempt = Attempt(refunds)
         await attempt.prepare()
         for row in ROWS[:number]:
@@ -131,7 +131,7 @@ async def test_each_refusal_beats_those_below_it(number: int) -> None:
 
 
 async def test_what_breaks_no_rule_is_taken() -> None:
-    async with open_refund_house(made_up=True) as refunds:
+    async with open_refund_app(made_up=True) as refunds:
         attempt = Attempt(refunds)
         await attempt.prepare()
         for row in ROWS:

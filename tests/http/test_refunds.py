@@ -14,7 +14,7 @@ from cambist.core.usecases.accounts import accounts, terminals
 from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.http.documents import Document
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house, told
+from tests.refund_app import RefundApp, open_refund_app, told
 from tests.tables import table
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"
@@ -22,12 +22,12 @@ NO_REFUND = "ref_00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def test_the_answer_has_exactly_these_fields(refunds: RefundHouse) -> None:
+async def test_the_answer_has_exactly_these_fields(refunds: RefundApp) -> None:
     """The refund object (docs/refunds.md "Asking for one"); `sandbox` in test mode only."""
     for mode in ("test", "live"):
         payment_id = await refunds.paid(mode=mode)
@@ -57,16 +57,16 @@ async def test_the_answer_has_exactly_these_fields(refunds: RefundHouse) -> None
                 "failure_reason": None,
                 "metadata": {"a": 1},
                 "shop_id": payment.shop_id,
-                "created_at": refunds.house.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+                "created_at": refunds.app.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
                 "completed_at": None,
                 **({"sandbox": True} if mode == "test" else {}),
             },
         )
         assert shown["id"].startswith("ref_")
-        assert (await refunds.house.get(f"/refunds/{shown['id']}", mode=mode)).json() == shown
+        assert (await refunds.app.get(f"/refunds/{shown['id']}", mode=mode)).json() == shown
 
 
-async def test_without_an_amount_it_is_of_all_that_is_left(refunds: RefundHouse) -> None:
+async def test_without_an_amount_it_is_of_all_that_is_left(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     await refunds.apply(payment_id, "30.01")
     response = await refunds.post({"payment_id": payment_id, "amount_rub": None})
@@ -87,49 +87,49 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_until_refunds_are_enabled_the_paths_are_not_there(refunds: RefundHouse, method: str, path: str) -> None:
+async def test_until_refunds_are_enabled_the_paths_are_not_there(refunds: RefundApp, method: str, path: str) -> None:
     """Until it is switched on it is 404, before the Idempotency-Key and the body
     (docs/concepts.md "What is refused first")."""
     await refunds.set(refunds="false")
-    response = await refunds.house.http.request(method, f"/api/v1{path}", headers=refunds.house.headers())
+    response = await refunds.app.http.request(method, f"/api/v1{path}", headers=refunds.app.headers())
     assert (told(response), response.json()["error"]["message"]) == (
         (404, "NOT_FOUND"),
         "Endpoint not found: refunds are not on for this account",
     )
 
 
-async def another(refunds: RefundHouse) -> dict[str, str]:
+async def another(refunds: RefundApp) -> dict[str, str]:
     """The headers of another merchant who may refund, with test keys."""
     account = await accounts.create_account(refunds.ports, "Another")
     await accounts.set_settings(refunds.ports, account.account_id, {"refunds": "true"})
     return {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
 
 
-async def test_refunds_of_the_other_mode_and_of_others_are_not_found(refunds: RefundHouse) -> None:
+async def test_refunds_of_the_other_mode_and_of_others_are_not_found(refunds: RefundApp) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     foreign = await another(refunds)
     for headers, unknown in (
-        (refunds.house.headers("live"), refund_id),
+        (refunds.app.headers("live"), refund_id),
         (foreign, refund_id),
-        (refunds.house.headers(), NO_REFUND),
-        (refunds.house.headers(), "ref_x"),
-        (refunds.house.headers(), refund_id.upper()),
+        (refunds.app.headers(), NO_REFUND),
+        (refunds.app.headers(), "ref_x"),
+        (refunds.app.headers(), refund_id.upper()),
     ):
         for method, path in (("GET", ""), ("POST", "/cancel")):
-            response = await refunds.house.http.request(method, f"/api/v1/refunds/{unknown}{path}", headers=headers)
+            response = await refunds.app.http.request(method, f"/api/v1/refunds/{unknown}{path}", headers=headers)
             assert told(response) == (404, "REFUND_NOT_FOUND")
     assert told(await refunds.simulate(NO_REFUND, "completed")) == (404, "REFUND_NOT_FOUND")
-    page = await refunds.house.http.get("/api/v1/refunds", headers=foreign)
+    page = await refunds.app.http.get("/api/v1/refunds", headers=foreign)
     assert page.json()["data"] == []
-    assert (await refunds.house.get("/refunds", mode="live")).json()["data"] == []
+    assert (await refunds.app.get("/refunds", mode="live")).json()["data"] == []
 
 
-async def test_a_payment_of_the_other_mode_or_of_others_is_not_found(refunds: RefundHouse) -> None:
+async def test_a_payment_of_the_other_mode_or_of_others_is_not_found(refunds: RefundApp) -> None:
     live, foreign = await refunds.paid(mode="live"), await another(refunds)
     mine = await refunds.paid()
-    for payment_id, headers in ((live, refunds.house.headers()), (mine, foreign)):
+    for payment_id, headers in ((live, refunds.app.headers()), (mine, foreign)):
         sent = {**headers, "Idempotency-Key": str(uuid4())}
-        response = await refunds.house.http.post("/api/v1/refunds", json={"payment_id": payment_id}, headers=sent)
+        response = await refunds.app.http.post("/api/v1/refunds", json={"payment_id": payment_id}, headers=sent)
         assert told(response) == (404, "PAYMENT_NOT_FOUND")
 
 
@@ -156,7 +156,7 @@ BAD_BODIES: list[Any] = [
 
 
 @table("body", BAD_BODIES, ids=repr)
-async def test_a_bad_body_is_a_validation_error_and_does_not_lock_the_key(refunds: RefundHouse, body: Any) -> None:
+async def test_a_bad_body_is_a_validation_error_and_does_not_lock_the_key(refunds: RefundApp, body: Any) -> None:
     payment_id, key = await refunds.paid(), str(uuid4())
     good = {"payment_id": payment_id}
     response = await refunds.post({**good, **body} if body and isinstance(body, dict) else body, key=key)
@@ -166,14 +166,14 @@ async def test_a_bad_body_is_a_validation_error_and_does_not_lock_the_key(refund
 
 
 @pytest.mark.parametrize("status", ["pending", "processing", "failed", "cancelled", "expired", "amount_mismatch"])
-async def test_only_paid_and_settled_payments_are_refunded(refunds: RefundHouse, status: str) -> None:
-    payment = await refunds.house.created()
+async def test_only_paid_and_settled_payments_are_refunded(refunds: RefundApp, status: str) -> None:
+    payment = await refunds.app.created()
     if status != "pending":
-        await refunds.house.simulate(payment["id"], outcome=status)
+        await refunds.app.simulate(payment["id"], outcome=status)
     assert told(await refunds.post({"payment_id": payment["id"]})) == (409, "INVALID_STATUS")
 
 
-async def test_the_eleventh_application_ever_is_refused(refunds: RefundHouse) -> None:
+async def test_the_eleventh_application_ever_is_refused(refunds: RefundApp) -> None:
     """At most 10 applications a payment, whatever became of them; how many are open is not limited
     (docs/refunds.md "Rules")."""
     payment_id = await refunds.paid()
@@ -182,13 +182,13 @@ async def test_the_eleventh_application_ever_is_refused(refunds: RefundHouse) ->
         if number < 5:
             await refunds.act(f"/refunds/{refund_id}/cancel")
     assert told(await refunds.post({"payment_id": payment_id, "amount_rub": "1.00"})) == (409, "LIMIT_PER_PAYMENT")
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert told(await refunds.post({"payment_id": payment_id})) == (409, "LIMIT_PER_PAYMENT")
 
 
-async def test_partial_refund_waits_for_settlement_if_credit_follows_receipt(refunds: RefundHouse) -> None:
+async def test_partial_refund_waits_for_settlement_if_credit_follows_receipt(refunds: RefundApp) -> None:
     terminal = await terminals.create_terminal(
-        refunds.ports, refunds.house.account.account_id, TerminalWish(label="Any", credit_follows_receipt=True)
+        refunds.ports, refunds.app.account.account_id, TerminalWish(label="Any", credit_follows_receipt=True)
     )
     await refunds.set(terminals="true", refund_overdraft_usdt="1")
     payment_id, whole = [await refunds.paid(method_id=terminal.id) for _ in range(2)]
@@ -202,10 +202,10 @@ async def test_partial_refund_waits_for_settlement_if_credit_follows_receipt(ref
 # --- idempotency
 
 
-async def test_a_repeat_with_the_same_key_answers_with_the_present_state(refunds: RefundHouse) -> None:
+async def test_a_repeat_with_the_same_key_answers_with_the_present_state(refunds: RefundApp) -> None:
     payment_id, key = await refunds.paid(), str(uuid4())
     first = await refunds.post({"payment_id": payment_id}, key=key)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     again = await refunds.post({"nonsense": True}, key=key.upper())
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
     assert "Idempotent-Replayed" not in first.headers
@@ -213,7 +213,7 @@ async def test_a_repeat_with_the_same_key_answers_with_the_present_state(refunds
 
 
 @pytest.mark.parametrize("amount", [None, "10.00"])
-async def test_the_same_key_at_once_makes_one_refund(refunds: RefundHouse, amount: str | None) -> None:
+async def test_the_same_key_at_once_makes_one_refund(refunds: RefundApp, amount: str | None) -> None:
     """This holds even when the first refund leaves nothing for a second: its own repeat is not refused."""
     payment_id, key = await refunds.paid(), str(uuid4())
     body = {"payment_id": payment_id, "amount_rub": amount}
@@ -223,9 +223,9 @@ async def test_the_same_key_at_once_makes_one_refund(refunds: RefundHouse, amoun
     assert len(await everything(refunds.ports, Refund)) == 1
 
 
-async def test_a_key_is_one_over_kinds_and_two_over_modes(refunds: RefundHouse) -> None:
+async def test_a_key_is_one_over_kinds_and_two_over_modes(refunds: RefundApp) -> None:
     key = str(uuid4())
-    payment = (await refunds.house.create(key=key)).json()["id"]
+    payment = (await refunds.app.create(key=key)).json()["id"]
     assert told(await refunds.post({"payment_id": payment}, key=key)) == (409, "IDEMPOTENCY_KEY_REUSED")
     live = await refunds.paid(mode="live")
     assert (await refunds.post({"payment_id": live}, key=key, mode="live")).status_code == 201
@@ -235,12 +235,12 @@ async def test_a_key_is_one_over_kinds_and_two_over_modes(refunds: RefundHouse) 
 
 
 @pytest.mark.parametrize("status", ["processing", "completed", "reversed", "rejected", "cancelled", "failed"])
-async def test_only_a_pending_application_is_cancelled(refunds: RefundHouse, status: str) -> None:
+async def test_only_a_pending_application_is_cancelled(refunds: RefundApp, status: str) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     if status == "cancelled":
         assert (await refunds.act(f"/refunds/{refund_id}/cancel")).status_code == 200
     elif status == "processing":
-        await refunds.house.work(2)
+        await refunds.app.work(2)
     else:
         if status == "reversed":
             await refunds.simulate(refund_id, "completed")
@@ -249,14 +249,14 @@ async def test_only_a_pending_application_is_cancelled(refunds: RefundHouse, sta
     assert await refunds.status(refund_id) == status
 
 
-async def test_a_cancelled_application_touches_nothing_and_sends_no_event(refunds: RefundHouse) -> None:
+async def test_a_cancelled_application_touches_nothing_and_sends_no_event(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
     response = await refunds.act(f"/refunds/{refund_id}/cancel")
     shown = response.json()
     assert (response.status_code, shown["status"], shown["pending_reason"]) == (200, "cancelled", None)
     assert (await refunds.payment(payment_id)).refund_pending is False
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert await refunds.said(refund_id) == []
     assert await refunds.left_at_bank(payment_id) == 100_00
 
@@ -264,12 +264,12 @@ async def test_a_cancelled_application_touches_nothing_and_sends_no_event(refund
 # --- the frame
 
 
-async def test_it_counts_in_the_general_bucket(refunds: RefundHouse) -> None:
+async def test_it_counts_in_the_general_bucket(refunds: RefundApp) -> None:
     response = await refunds.post({"payment_id": await refunds.paid()})
     assert response.headers["X-RateLimit-Limit"] == "60"
 
 
-async def test_answers_are_as_the_description_says(refunds: RefundHouse) -> None:
+async def test_answers_are_as_the_description_says(refunds: RefundApp) -> None:
     document = Document(openapi_document("https://pay.example"))
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id, "40.00", metadata={"a": 1})
@@ -277,10 +277,10 @@ async def test_answers_are_as_the_description_says(refunds: RefundHouse) -> None
         document.check(await refunds.post(body))
     document.check(await refunds.post({}, key="nonsense"))
     for path in ("/refunds", "/refunds?page=0", f"/refunds/{refund_id}", f"/refunds/{NO_REFUND}"):
-        document.check(await refunds.house.get(path))
+        document.check(await refunds.app.get(path))
     for outcome in ("reversed", "completed", "reversed", "nonsense"):
         document.check(await refunds.simulate(refund_id, outcome))
     document.check(await refunds.act(f"/refunds/{refund_id}/cancel"))
     await refunds.set(refunds="false")
     for method, path in CALLS:
-        document.check(await refunds.house.http.request(method, f"/api/v1{path}", headers=refunds.house.headers()))
+        document.check(await refunds.app.http.request(method, f"/api/v1{path}", headers=refunds.app.headers()))

@@ -15,7 +15,7 @@ from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
 from cambist.core.domain.payments.orders import RULES
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts import accounts, shops, terminals
-from tests.houses import TestHouse
+from tests.apps import TestApp
 
 NO = Twist(ending=Ending.REFUSED)
 
@@ -23,10 +23,10 @@ NO = Twist(ending=Ending.REFUSED)
 class Attempt:
     """A request and the world it meets, both bad in every way; the rows make them better one by one."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
         self.method, self.path = "PUT", "/api/v1/nothing"
-        self.headers: dict[str, str] = {**house.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
+        self.headers: dict[str, str] = {**app.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
         self.body: dict[str, Any] = {
             "amount_rub": 0,
             "client_phone": "12",
@@ -37,7 +37,7 @@ class Attempt:
         """Ids of the shops and terminals at hand."""
 
     async def prepare(self) -> None:
-        ports, account_id = self.house.ports, self.house.account.account_id
+        ports, account_id = self.app.ports, self.app.account.account_id
         other = (await accounts.create_account(ports, "Other")).account_id
         plain = await shops.create_shop(ports, account_id, "Without markup")
         disabled = await shops.create_shop(ports, account_id, "Disabled, without markup")
@@ -59,17 +59,17 @@ class Attempt:
         self.names |= {"exchange": mine.id, "ordinary": ordinary.id}
         self.body |= {"shop_id": theirs.id, "method_id": foreign.id}
         await self.set(acceptance="false", terminals="false", kyc="required")
-        self.house.script.create.append(NO)
+        self.app.script.create.append(NO)
 
     async def spend_the_minute(self) -> None:
         for _ in range(60):
-            await self.house.http.get("/api/v1/nothing", headers=self.headers)
+            await self.app.http.get("/api/v1/nothing", headers=self.headers)
 
     async def set(self, **texts: str) -> None:
-        await accounts.set_settings(self.house.ports, self.house.account.account_id, texts)
+        await accounts.set_settings(self.app.ports, self.app.account.account_id, texts)
 
     async def send(self) -> httpx.Response:
-        return await self.house.http.request(
+        return await self.app.http.request(
             self.method, self.path, content=msgspec.json.encode(self.body), headers=self.headers
         )
 
@@ -107,7 +107,7 @@ def name(**fields: str) -> Heal:
 
 
 async def wait_a_minute(attempt: Attempt) -> None:
-    await attempt.house.clock.advance(60)
+    await attempt.app.clock.advance(60)
 
 
 def know_the_path(attempt: Attempt) -> None:
@@ -119,11 +119,11 @@ def know_the_method(attempt: Attempt) -> None:
 
 
 def know_the_secret(attempt: Attempt) -> None:
-    attempt.headers |= attempt.house.headers()
+    attempt.headers |= attempt.app.headers()
 
 
 async def mark_up_the_shop(attempt: Attempt) -> None:
-    await shops.set_shop(attempt.house.ports, attempt.names["plain"], {"markup": "0.03"})
+    await shops.set_shop(attempt.app.ports, attempt.names["plain"], {"markup": "0.03"})
 
 
 async def go_outside_terminals(attempt: Attempt) -> None:
@@ -169,8 +169,8 @@ ROWS = (
 )
 
 
-async def attempt_after(house: TestHouse, healed: int) -> Attempt:
-    attempt = Attempt(house)
+async def attempt_after(app: TestApp, healed: int) -> Attempt:
+    attempt = Attempt(app)
     await attempt.prepare()
     if not healed:
         await attempt.spend_the_minute()
@@ -182,19 +182,19 @@ async def attempt_after(house: TestHouse, healed: int) -> Attempt:
 
 
 @pytest.mark.parametrize("at", range(len(ROWS)), ids=[row.rule for row in ROWS])
-async def test_each_refusal_of_post_payments_beats_those_below_it(house: TestHouse, at: int) -> None:
+async def test_each_refusal_of_post_payments_beats_those_below_it(app: TestApp, at: int) -> None:
     row = ROWS[at]
-    response = await (await attempt_after(house, at)).send()
+    response = await (await attempt_after(app, at)).send()
     error = response.json()["error"]
     assert (response.status_code, error["code"]) == (row.status, row.code)
     assert row.told in msgspec.json.encode(error).decode().replace("\\", "")
-    async with house.ports.storage.unit() as unit:
+    async with app.ports.storage.unit() as unit:
         assert await unit[Payment].find() == []
 
 
-async def test_once_every_rule_is_kept_the_same_key_makes_the_payment(house: TestHouse) -> None:
+async def test_once_every_rule_is_kept_the_same_key_makes_the_payment(app: TestApp) -> None:
     """No refusal on the way locks the key (docs/concepts.md "Idempotency")."""
-    attempt = await attempt_after(house, 0)
+    attempt = await attempt_after(app, 0)
     for row in ROWS:
         assert (await attempt.send()).status_code == row.status
         done = row.heal(attempt)

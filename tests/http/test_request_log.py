@@ -25,7 +25,7 @@ from cambist.frontends.telemetry.limit_hits import REQUESTS_EVERY, requests_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.tables import table
 
@@ -33,37 +33,37 @@ PAYMENT = "/api/v1/payments/{payment_id}"
 
 
 class Watched:
-    """A house of which each request is noted."""
+    """An app of which each request is noted."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
         self.log = RequestLog()
-        watch = RequestWatch(house.ports.clock, requests=self.log)
-        app: Any = create_app(house.ports, watch=watch)
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example")
+        watch = RequestWatch(app.ports.clock, requests=self.log)
+        asgi: Any = create_app(app.ports, watch=watch)
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="https://pay.example")
 
     async def ask(self, method: str, path: str, mode: str = "test", **more: Any) -> httpx.Response:
-        headers = {**self.house.headers(mode), **more.pop("headers", {})}
+        headers = {**self.app.headers(mode), **more.pop("headers", {})}
         return await self.http.request(method, f"/api/v1{path}", headers=headers, **more)
 
     async def listed(self, mode: str = "test", **query: Any) -> dict[str, Any]:
         """As GET /requests has it, once what was noted is written."""
-        await self.log.flush(self.house.ports)
-        response = await self.house.get(f"/requests?{urlencode(query)}", mode=mode)
+        await self.log.flush(self.app.ports)
+        response = await self.app.get(f"/requests?{urlencode(query)}", mode=mode)
         assert response.status_code == 200, response.text
         found: dict[str, Any] = response.json()
         return found
 
 
 @pytest.fixture
-async def watched(house: TestHouse) -> AsyncIterator[Watched]:
-    opened = Watched(house)
+async def watched(app: TestApp) -> AsyncIterator[Watched]:
+    opened = Watched(app)
     yield opened
     await opened.http.aclose()
 
 
 async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched) -> None:
-    payment = (await watched.house.created())["id"]
+    payment = (await watched.app.created())["id"]
     answer = await watched.ask("GET", f"/payments/{payment}", headers={"X-Request-Id": "mine-1"})
     assert answer.status_code == 200
     found = await watched.listed()
@@ -75,7 +75,7 @@ async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched)
             "object_id": payment,
             "status": 200,
             "code": None,
-            "api_key": watched.house.account.test.api_key,
+            "api_key": watched.app.account.test.api_key,
             "took_ms": 0,
             "created_at": "2026-01-01T00:00:00.000Z",
             "sandbox": True,
@@ -87,10 +87,10 @@ async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched)
 
 
 async def test_request_is_logged_at_its_answer_time_and_not_its_write_time(watched: Watched) -> None:
-    now = watched.house.clock.monotonic()
-    of = watched.house.account.account_id, Mode.TEST
+    now = watched.app.clock.monotonic()
+    of = watched.app.account.account_id, Mode.TEST
     watched.log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now - 0.25, now + 7.5, "r"))
-    await watched.house.clock.advance(50)
+    await watched.app.clock.advance(50)
     [found] = (await watched.listed())["data"]
     assert (found["created_at"], found["took_ms"]) == ("2026-01-01T00:00:07.500Z", 7750)
 
@@ -101,7 +101,7 @@ async def test_refusals_have_their_code_and_paths_of_others_their_form_alone(wat
     await watched.ask("GET", "/exchange-clients?q=9001234567")
     await watched.ask("DELETE", "/payments")
     await watched.ask("GET", "/no-such-path/+79001234567")
-    await watched.http.get("/api/v1/balance", headers={"X-Api-Key": watched.house.account.test.api_key})
+    await watched.http.get("/api/v1/balance", headers={"X-Api-Key": watched.app.account.test.api_key})
     found = (await watched.listed())["data"]
     told = [(each["method"], each["path"], each["status"], each["code"], each["object_id"]) for each in found]
     assert sorted(told, key=str) == [
@@ -109,7 +109,7 @@ async def test_refusals_have_their_code_and_paths_of_others_their_form_alone(wat
         ("GET", PAYMENT, 404, "PAYMENT_NOT_FOUND", None),
         ("POST", "/api/v1/payments", 400, "MISSING_IDEMPOTENCY_KEY", None),
     ]
-    kept = [await everything(watched.house.ports, kind) for kind in BATCHES]
+    kept = [await everything(watched.app.ports, kind) for kind in BATCHES]
     assert "9001234567" not in str([msgspec.structs.astuple(each) for rows in kept for each in rows])
 
 
@@ -132,22 +132,22 @@ def test_only_what_has_the_form_of_an_id_of_ours_is_kept_of_a_path(value: str, s
 
 async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> None:
     """Pages go by hours, from either end, on every storage. Requests of other accounts and modes never appear."""
-    async with open_test_house(database_url=url, data_dir=tmp_path) as house:
+    async with open_test_app(database_url=url, data_dir=tmp_path) as app:
         chance, log = random.Random(3), RequestLog()
-        account_id = house.account.account_id
-        async with house.ports.storage.unit() as unit:
+        account_id = app.account.account_id
+        async with app.ports.storage.unit() as unit:
             account = await unit[Account].get(account_id)
         assert account is not None
         for made in range(60):
             for number in range(chance.choice([0, 1, 2, 7])):
-                now = house.clock.monotonic() - (9 - number) / 1000
+                now = app.clock.monotonic() - (9 - number) / 1000
                 of = chance.choice([(account_id, Mode.TEST)] * 3 + [(account_id, Mode.LIVE), ("acc_0", Mode.TEST)])
                 status = chance.choice([200, 201, 404, 409])
                 log.note(Noted(*of, "key", "GET", PAYMENT, (), status, None, now, now, f"r{made}-{number}"))
-            await log.flush(house.ports)
-            await house.clock.advance(chance.choice([60, 1800, 3600, 7 * 3600]))
-        firsts = await everything(house.ports, FirstBatch)
-        every = [*firsts, *await everything(house.ports, RequestBatch)]
+            await log.flush(app.ports)
+            await app.clock.advance(chance.choice([60, 1800, 3600, 7 * 3600]))
+        firsts = await everything(app.ports, FirstBatch)
+        every = [*firsts, *await everything(app.ports, RequestBatch)]
         assert len(every) > len(firsts) > 0
         caller = Caller(account=account, mode=Mode.TEST, key_id="k")
         mine = [
@@ -174,7 +174,7 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
                         created_to=None if high is None else high.isoformat(),
                     )
                     for number, size in ((1, 5), (2, 5), (3, 20), (9, 9)):
-                        page = await list_requests(house.ports, caller, asked, number, size)
+                        page = await list_requests(app.ports, caller, asked, number, size)
                         assert page.total == len(wanted), (asked_status, low, high)
                         expected = wanted[(number - 1) * size : number * size]
                         assert [each.request_id for each in page.records] == expected, (
@@ -186,19 +186,19 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
                         )
 
 
-async def test_what_no_request_could_have_is_refused(house: TestHouse) -> None:
+async def test_what_no_request_could_have_is_refused(app: TestApp) -> None:
     for text in ("100", "599"):
-        assert (await house.get(f"/requests?status={text}")).status_code == 200
+        assert (await app.get(f"/requests?status={text}")).status_code == 200
     bad = [*(("status", text) for text in ("abc", "4xx", "99", "099", "600", "²00", "")), ("created_from", "now")]
     for name, text in bad:
-        response = await house.get(f"/requests?{urlencode({name: text})}")
+        response = await app.get(f"/requests?{urlencode({name: text})}")
         assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), (name, text)
 
 
 async def test_a_test_accounts_clock_does_not_hide_its_requests(watched: Watched) -> None:
     """They are of the machine's time, whatever that of the account is."""
-    response = await watched.house.http.post(
-        "/api/v1/sandbox/clock/advance", json={"seconds": 90 * 86400}, headers=watched.house.headers()
+    response = await watched.app.http.post(
+        "/api/v1/sandbox/clock/advance", json={"seconds": 90 * 86400}, headers=watched.app.headers()
     )
     assert response.status_code == 200, response.text
     await watched.ask("GET", "/balance")
@@ -206,21 +206,21 @@ async def test_a_test_accounts_clock_does_not_hide_its_requests(watched: Watched
     assert found["created_at"] == "2026-01-01T00:00:00.000Z"
 
 
-async def test_who_follows_is_given_what_was_answered_from_a_moment_on(house: TestHouse) -> None:
+async def test_who_follows_is_given_what_was_answered_from_a_moment_on(app: TestApp) -> None:
     """The answer includes the hour's first batch, even if it began before, and covers one mode."""
     log, moments = RequestLog(), []
     for number in range(4):
-        moments.append(house.clock.now())
+        moments.append(app.clock.now())
         for mode in Mode:
-            now = house.clock.monotonic()
-            of = house.account.account_id, mode
+            now = app.clock.monotonic()
+            of = app.account.account_id, mode
             log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now, now, f"{mode}-{number}"))
-        await house.clock.advance(5)
+        await app.clock.advance(5)
         if number % 2:
-            await log.flush(house.ports)
-    assert len(await everything(house.ports, FirstBatch)) == len(Mode)
+            await log.flush(app.ports)
+    assert len(await everything(app.ports, FirstBatch)) == len(Mode)
     for number, moment in enumerate(moments):
-        found = await follow_requests(house.ports, house.account.account_id, Mode.TEST, moment)
+        found = await follow_requests(app.ports, app.account.account_id, Mode.TEST, moment)
         assert [each.request_id for each in found] == [f"test-{later}" for later in range(number, 4)]
 
 
@@ -235,60 +235,60 @@ class TestBounds:
         assert (len(found["data"]), found["pagination"]["total"], found["not_kept"]) == (3, 3, 2)
         assert (await watched.listed(created_from="2026-01-01T02:00:00Z"))["not_kept"] == 0
 
-    async def test_who_asks_once_in_an_hour_costs_one_row(self, house: TestHouse) -> None:
+    async def test_who_asks_once_in_an_hour_costs_one_row(self, app: TestApp) -> None:
         """A first batch counts itself. Later batches of the hour, and batches of several statuses, are counted
         separately."""
-        log, ports = RequestLog(), house.ports
+        log, ports = RequestLog(), app.ports
         for number in range(100):
-            log.note(_noted(house, f"acc_{number}"))
+            log.note(_noted(app, f"acc_{number}"))
         await log.flush(ports)
         assert (len(await everything(ports, FirstBatch)), await everything(ports, RequestCount)) == (100, [])
-        log.note(_noted(house, "acc_0"))
+        log.note(_noted(app, "acc_0"))
         await log.flush(ports)
         assert [each.count for each in await everything(ports, RequestCount)] == [1]
-        await house.clock.advance(3600)
-        log.note(_noted(house, "acc_0"))
-        log.note(msgspec.structs.replace(_noted(house, "acc_1"), status=404))
-        log.note(_noted(house, "acc_1"))
+        await app.clock.advance(3600)
+        log.note(_noted(app, "acc_0"))
+        log.note(msgspec.structs.replace(_noted(app, "acc_1"), status=404))
+        log.note(_noted(app, "acc_1"))
         await log.flush(ports)
         assert len(await everything(ports, FirstBatch)) == 101
         assert sorted(each.status for each in await everything(ports, RequestCount)) == [200, 200, 404]
 
     async def test_of_accounts_that_are_told_how_much_is_missing_all_is_counted(
-        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: TestApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Also when there are too many of them to tell each."""
         monkeypatch.setattr(request_log, "WAITING", 0)
         monkeypatch.setattr(request_log, "MOST_OWNERS", 2)
         log = RequestLog()
         for number in (0, 1, 2, 1):
-            log.note(_noted(house, f"acc_{number}"))
-        await log.flush(house.ports)
-        told = {each.account_id: each.count for each in await everything(house.ports, RequestCount)}
+            log.note(_noted(app, f"acc_{number}"))
+        await log.flush(app.ports)
+        told = {each.account_id: each.count for each in await everything(app.ports, RequestCount)}
         assert (told, log.lost) == ({"acc_0": 1, "acc_1": 2}, 4)
 
     async def test_many_are_written_in_units_of_250_and_what_comes_meanwhile_waits_for_the_next_time(
-        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: TestApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        log, units, unit = RequestLog(), 0, house.ports.storage.unit
+        log, units, unit = RequestLog(), 0, app.ports.storage.unit
         for number in range(600):
-            log.note(_noted(house, f"acc_{number}"))
+            log.note(_noted(app, f"acc_{number}"))
 
         def counted() -> Any:
             nonlocal units
             units += 1
             if units == 3:
                 raise Unavailable("away")
-            log.note(_noted(house, f"acc_meanwhile_{units}"))
+            log.note(_noted(app, f"acc_meanwhile_{units}"))
             return unit()
 
-        monkeypatch.setattr(house.ports.storage, "unit", counted)
+        monkeypatch.setattr(app.ports.storage, "unit", counted)
         with pytest.raises(Unavailable):
-            await log.flush(house.ports)
+            await log.flush(app.ports)
         assert len(log._waiting) == 100 + 2
-        await log.flush(house.ports)
+        await log.flush(app.ports)
         assert (units, len(log._waiting)) == (4, 1)
-        assert len({each.account_id for each in await everything(house.ports, FirstBatch)}) == 602
+        assert len({each.account_id for each in await everything(app.ports, FirstBatch)}) == 602
 
     @pytest.mark.parametrize(("most", "kept"), [(request_log.WAITING, 1), (0, 0)], ids=["it", "that it was not kept"])
     async def test_while_the_storage_is_away_it_waits(
@@ -302,20 +302,20 @@ class TestBounds:
             raise Unavailable("away")
 
         with monkeypatch.context() as patched:
-            patched.setattr(watched.house.ports.storage, "unit", away)
+            patched.setattr(watched.app.ports.storage, "unit", away)
             with pytest.raises(Unavailable):
-                await watched.log.flush(watched.house.ports)
+                await watched.log.flush(watched.app.ports)
         listed = await watched.listed()
         assert (listed["pagination"]["total"], listed.get("not_kept", 0)) == (kept, 1 - kept)
 
     async def test_a_process_writes_by_itself_and_once_more_at_its_end(self, watched: Watched) -> None:
-        ports = watched.house.ports
+        ports = watched.app.ports
         async with requests_kept(ports, watched.log):
             await watched.ask("GET", "/balance")
-            await watched.house.clock.advance(REQUESTS_EVERY + 0.1)
-            assert await _batches(watched.house) == 1
+            await watched.app.clock.advance(REQUESTS_EVERY + 0.1)
+            assert await _batches(watched.app) == 1
             await watched.ask("GET", "/balance")
-        assert await _batches(watched.house) == 2
+        assert await _batches(watched.app) == 2
 
     async def test_nothing_longer_than_an_id_waits_of_a_path(self, watched: Watched) -> None:
         await watched.ask("GET", f"/payments/{'9' * 2000}")
@@ -333,121 +333,121 @@ class TestBounds:
         ],
     )
     async def test_few_are_written_at_once_and_more_of_them_together(
-        self, house: TestHouse, waiting: int, seconds: float, due: bool
+        self, app: TestApp, waiting: int, seconds: float, due: bool
     ) -> None:
         for is_new in (False, True):
             log = RequestLog()
             if not is_new:
-                await log.flush(house.ports)
-            await house.clock.advance(seconds)
+                await log.flush(app.ports)
+            await app.clock.advance(seconds)
             for number in range(waiting):
-                log.note(_noted(house, f"acc_{number}"))
-            assert log.is_due(house.ports) is (due or is_new)
+                log.note(_noted(app, f"acc_{number}"))
+            assert log.is_due(app.ports) is (due or is_new)
 
-    async def test_the_end_of_a_process_waits_for_no_more_of_them(self, house: TestHouse) -> None:
+    async def test_the_end_of_a_process_waits_for_no_more_of_them(self, app: TestApp) -> None:
         log = RequestLog()
-        await log.flush(house.ports)
-        async with requests_kept(house.ports, log):
+        await log.flush(app.ports)
+        async with requests_kept(app.ports, log):
             for _ in range(100):
-                log.note(_noted(house))
-            await house.clock.advance(REQUESTS_EVERY)
+                log.note(_noted(app))
+            await app.clock.advance(REQUESTS_EVERY)
             assert len(log._waiting) == 100
-        assert await _batches(house) == 1
+        assert await _batches(app) == 1
 
-    async def test_what_is_written_of_an_account_at_once_is_one_row(self, house: TestHouse) -> None:
+    async def test_what_is_written_of_an_account_at_once_is_one_row(self, app: TestApp) -> None:
         log = RequestLog()
         for _ in range(3):
             for number in range(100):
-                log.note(_noted(house, f"acc_{number}"))
-        await log.flush(house.ports)
+                log.note(_noted(app, f"acc_{number}"))
+        await log.flush(app.ports)
         # At most one account's requests lie on both sides of a unit's end.
-        assert 100 <= await _batches(house) <= 101
+        assert 100 <= await _batches(app) <= 101
 
 
-def _noted(house: TestHouse, account_id: str = "acc_0") -> Noted:
-    now = house.clock.monotonic()
+def _noted(app: TestApp, account_id: str = "acc_0") -> Noted:
+    now = app.clock.monotonic()
     return Noted(account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, "r")
 
 
-async def _batches(house: TestHouse) -> int:
-    async with house.ports.storage.unit() as unit:
+async def _batches(app: TestApp) -> int:
+    async with app.ports.storage.unit() as unit:
         return sum([await unit[kind].total() for kind in BATCHES])
 
 
 class TestPruning:
     async def test_after_thirty_days_nothing_is_left_and_nothing_younger_goes(self, url: str, tmp_path: Path) -> None:
-        async with open_test_house(database_url=url, data_dir=tmp_path) as house:
-            log, ports = RequestLog(), house.ports
+        async with open_test_app(database_url=url, data_dir=tmp_path) as app:
+            log, ports = RequestLog(), app.ports
             for _ in range(3):
-                now = house.clock.monotonic()
+                now = app.clock.monotonic()
                 for _ in range(2):
                     for mode in Mode:
-                        of = (house.account.account_id, mode)
+                        of = (app.account.account_id, mode)
                         log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
                     await log.flush(ports)
-                await house.clock.advance(3600)
-            await house.clock.advance(30 * 86400 - 2 * 3600)
-            await self.pruned(house)
-            assert await _batches(house) == 8
+                await app.clock.advance(3600)
+            await app.clock.advance(30 * 86400 - 2 * 3600)
+            await self.pruned(app)
+            assert await _batches(app) == 8
             for kind in (FirstBatch, RequestCount):
                 hours = {each.hour for each in await everything(ports, kind)}
                 assert hours == {"2026-01-01T01", "2026-01-01T02"}
-            await house.clock.advance(86400)
-            job = await self.pruned(house)
-            assert (await _batches(house), await everything(ports, RequestCount)) == (0, [])
-            assert job.due - house.clock.now() == first_pruning(ports).due - house.clock.now() == timedelta(days=1)
+            await app.clock.advance(86400)
+            job = await self.pruned(app)
+            assert (await _batches(app), await everything(ports, RequestCount)) == (0, [])
+            assert job.due - app.clock.now() == first_pruning(ports).due - app.clock.now() == timedelta(days=1)
 
-    async def test_many_are_deleted_in_turns(self, house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_many_are_deleted_in_turns(self, app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(request_pruning, "_BATCH", 2)
         monkeypatch.setattr(request_pruning, "_PORTION", 4)
-        log, now = RequestLog(), house.clock.monotonic()
+        log, now = RequestLog(), app.clock.monotonic()
         for _ in range(9):
-            log.note(Noted(house.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
-            await log.flush(house.ports)
-        await house.clock.advance(KEPT.total_seconds() + 7200)
-        job = await self.pruned(house)
-        assert await _batches(house) == 5
-        assert job.due - house.clock.now() == timedelta(seconds=1), "it comes back at once"
+            log.note(Noted(app.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
+            await log.flush(app.ports)
+        await app.clock.advance(KEPT.total_seconds() + 7200)
+        job = await self.pruned(app)
+        assert await _batches(app) == 5
+        assert job.due - app.clock.now() == timedelta(seconds=1), "it comes back at once"
         for _ in range(3):
-            await self.pruned(house)
-        assert await _batches(house) == 0
+            await self.pruned(app)
+        assert await _batches(app) == 0
 
     async def test_a_turn_deletes_no_more_where_many_accounts_have_a_little(
-        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: TestApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(request_pruning, "_PORTION", 3)
         log = RequestLog()
         for number in range(9):
-            log.note(_noted(house, (await create_account(house.ports, f"Merchant {number}")).account_id))
-        await log.flush(house.ports)
-        await house.clock.advance(KEPT.total_seconds() + 7200)
-        job = await self.pruned(house)
-        assert await _batches(house) == 6
-        assert job.due - house.clock.now() == timedelta(seconds=1)
+            log.note(_noted(app, (await create_account(app.ports, f"Merchant {number}")).account_id))
+        await log.flush(app.ports)
+        await app.clock.advance(KEPT.total_seconds() + 7200)
+        job = await self.pruned(app)
+        assert await _batches(app) == 6
+        assert job.due - app.clock.now() == timedelta(seconds=1)
         for _ in range(3):
-            await self.pruned(house)
-        assert await _batches(house) == 0
+            await self.pruned(app)
+        assert await _batches(app) == 0
 
-    async def pruned(self, house: TestHouse) -> Job:
-        async with house.ports.storage.unit() as unit:
+    async def pruned(self, app: TestApp) -> Job:
+        async with app.ports.storage.unit() as unit:
             if await unit[Job].get(PRUNE) is None:
-                unit[Job].add(first_pruning(house.ports))
+                unit[Job].add(first_pruning(app.ports))
             await unit.commit()
-        job = await house.ports.storage.get(Job, PRUNE)
+        job = await app.ports.storage.get(Job, PRUNE)
         assert job is not None
-        await prune(house.ports, job)
-        after = await house.ports.storage.get(Job, PRUNE)
+        await prune(app.ports, job)
+        after = await app.ports.storage.get(Job, PRUNE)
         assert after is not None
         return after
 
 
-async def test_two_flushes_at_once_write_each_request_once(house: TestHouse) -> None:
-    log, now = RequestLog(), house.clock.monotonic()
+async def test_two_flushes_at_once_write_each_request_once(app: TestApp) -> None:
+    log, now = RequestLog(), app.clock.monotonic()
     for number in range(600):
         name = str(number)
-        log.note(Noted(house.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, name))
-    await asyncio.gather(log.flush(house.ports), log.flush(house.ports))
-    async with house.ports.storage.unit() as unit:
+        log.note(Noted(app.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, name))
+    await asyncio.gather(log.flush(app.ports), log.flush(app.ports))
+    async with app.ports.storage.unit() as unit:
         rows = [row for kind in BATCHES for row in await unit[kind].find(limit=1000)]
     written = [entry.request_id for row in rows for entry in row.entries]
     assert sorted(written) == sorted(map(str, range(600)))

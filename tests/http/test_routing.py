@@ -13,7 +13,7 @@ from litestar import get
 from cambist.frontends.http import framework
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.routing import Application, Router
-from tests.houses import TestHouse
+from tests.apps import TestApp
 
 _meant: ContextVar[str] = ContextVar("meant")
 
@@ -25,21 +25,21 @@ def here() -> str:
 
 def test_it_brings_no_plugins_for_models_that_are_not_used() -> None:
     """Should the framework come to ask for its plugins in another way, this says so."""
-    app = Application(route_handlers=[here], openapi_config=None, logging_config=None)
-    rooms = {type(plugin).__module__ for plugin in app.plugins}
+    asgi = Application(route_handlers=[here], openapi_config=None, logging_config=None)
+    rooms = {type(plugin).__module__ for plugin in asgi.plugins}
     assert not [room for room in rooms if "pydantic" in room or "attrs" in room]
 
 
 def test_a_router_is_registered_as_it_is_and_not_as_a_copy() -> None:
     inner = Router("/inner", route_handlers=[here])
     outer = Router("/outer", route_handlers=[inner])
-    app = Application(route_handlers=[outer], openapi_config=None, logging_config=None)
-    assert [route.path for route in app.routes] == ["/outer/inner/here"]
-    assert (inner.owner, outer.owner) == (outer, app)
+    asgi = Application(route_handlers=[outer], openapi_config=None, logging_config=None)
+    assert [route.path for route in asgi.routes] == ["/outer/inner/here"]
+    assert (inner.owner, outer.owner) == (outer, asgi)
 
 
 async def test_page_application_is_made_once_off_the_loop_without_a_request(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[tuple[bool, str]] = []
     make = framework.framework
@@ -49,20 +49,18 @@ async def test_page_application_is_made_once_off_the_loop_without_a_request(
         return make(*given, **named)
 
     monkeypatch.setattr(framework, "framework", watched)
-    app: Any = Context().run(create_app, house.ports)
+    asgi: Any = Context().run(create_app, app.ports)
     _meant.set("this request")
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as http:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="https://pay.example") as http:
         assert (await http.get("/readyz")).status_code == 200
-        assert (await http.get("/api/v1/balance", headers=house.headers())).status_code == 200
+        assert (await http.get("/api/v1/balance", headers=app.headers())).status_code == 200
         assert made == []
         answers = await asyncio.gather(http.get("/docs"), http.get("/p/pay_1"), http.get("/nothing"))
     assert [answer.status_code for answer in answers] == [200, 404, 404]
     assert made == [(False, "nobody")]
 
 
-async def test_cancelled_first_page_leaves_the_next_one_whole(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelled_first_page_leaves_the_next_one_whole(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     make, began, may_end = framework.framework, threading.Event(), threading.Event()
 
     def slow(*given: Any, **named: Any) -> Application:
@@ -71,8 +69,8 @@ async def test_cancelled_first_page_leaves_the_next_one_whole(
         return make(*given, **named)
 
     monkeypatch.setattr(framework, "framework", slow)
-    app: Any = create_app(house.ports)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as http:
+    asgi: Any = create_app(app.ports)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="https://pay.example") as http:
         first = asyncio.create_task(http.get("/docs"))
         await asyncio.to_thread(began.wait, 30)
         first.cancel()

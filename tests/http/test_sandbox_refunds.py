@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from cambist.adapters.script import Ending, Twist
-from tests.refund_house import RefundHouse, open_refund_house, told
+from tests.refund_app import RefundApp, open_refund_app, told
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
@@ -41,12 +41,12 @@ WAYS = [
 
 @pytest.mark.parametrize(("status", "outcome", "answered"), WAYS)
 async def test_the_sandbox_plays_each_way_there_is(
-    refunds: RefundHouse, status: str, outcome: str, answered: int
+    refunds: RefundApp, status: str, outcome: str, answered: int
 ) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
     if status == "processing":
-        await refunds.house.work(2)
+        await refunds.app.work(2)
     elif status == "cancelled":
         await refunds.act(f"/refunds/{refund_id}/cancel")
     elif status == "reversed":
@@ -62,12 +62,12 @@ async def test_the_sandbox_plays_each_way_there_is(
     end = outcome if answered == 200 else status
     assert await refunds.status(refund_id) == end
     said = await refunds.said(refund_id)
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert await refunds.status(refund_id) == ("completed" if end in ("pending", "processing") else end)
     assert await refunds.said(refund_id) in (said, ["completed"]), "the worker adds nothing"
 
 
-async def test_the_sandbox_approves_on_the_way(refunds: RefundHouse) -> None:
+async def test_the_sandbox_approves_on_the_way(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="manual")
     payment_id = await refunds.paid()
     for outcome in ("failed", "completed"):
@@ -79,7 +79,7 @@ async def test_the_sandbox_approves_on_the_way(refunds: RefundHouse) -> None:
     assert await refunds.said(payment_id) == ["paid", "refunded", "paid"]
 
 
-async def test_the_sandbox_takes_no_money_that_is_not_there(refunds: RefundHouse) -> None:
+async def test_the_sandbox_takes_no_money_that_is_not_there(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     await refunds.settle()
     refund_id = await refunds.apply(payment_id)
@@ -90,17 +90,17 @@ async def test_the_sandbox_takes_no_money_that_is_not_there(refunds: RefundHouse
     assert (await refunds.simulate(refund_id, "completed")).json()["status"] == "completed"
 
 
-async def test_sandbox_reports_a_silent_bank_and_the_worker_finds_the_outcome(refunds: RefundHouse) -> None:
+async def test_sandbox_reports_a_silent_bank_and_the_worker_finds_the_outcome(refunds: RefundApp) -> None:
     refund_id = await refunds.apply(await refunds.paid())
-    refunds.house.script.refund.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    refunds.app.script.refund.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     assert told(await refunds.simulate(refund_id, "failed")) == (503, "PROVIDER_UNAVAILABLE")
     assert await refunds.status(refund_id) == "processing"
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert await refunds.status(refund_id) == "completed"
 
 
 @pytest.mark.parametrize("status", ["processing", "completed", "rejected"])
-async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundHouse, status: str) -> None:
+async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundApp, status: str) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     await refunds.simulate(refund_id, status)
     response = await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "awaiting_approval"})
@@ -109,12 +109,12 @@ async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundHouse, s
 
 
 @pytest.mark.parametrize("body", [{}, {"outcome": "done"}, {"outcome": "pending"}, {"outcome": None}, {"x": 1}])
-async def test_an_outcome_that_is_none_is_a_validation_error(refunds: RefundHouse, body: Any) -> None:
+async def test_an_outcome_that_is_none_is_a_validation_error(refunds: RefundApp, body: Any) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     assert told(await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", body)) == (400, "VALIDATION_ERROR")
 
 
-async def test_live_keys_have_no_sandbox(refunds: RefundHouse) -> None:
+async def test_live_keys_have_no_sandbox(refunds: RefundApp) -> None:
     refund_id = await refunds.apply(await refunds.paid(mode="live"), mode="live")
     response = await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "completed"}, mode="live")
     assert told(response) == (404, "NOT_FOUND")

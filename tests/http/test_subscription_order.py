@@ -15,33 +15,33 @@ from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import shops, terminals
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.gateways.gateways import set_gateway
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.invariants import everything
-from tests.subscription_house import bound, call, subscribe, subscribed
+from tests.subscription_app import bound, call, subscribe, subscribed
 
 NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 
-async def test_post_refuses_in_the_order_of_decisions_and_rules(house: TestHouse) -> None:
-    account_id, ports = house.account.account_id, house.ports
+async def test_post_refuses_in_the_order_of_decisions_and_rules(app: TestApp) -> None:
+    account_id, ports = app.account.account_id, app.ports
     await set_settings(ports, account_id, {"acceptance": "false", "kyc": "required"})
     shop = await shops.create_shop(ports, account_id, "New")
     await shops.set_shop(ports, shop.id, {"markup": ""})
     await shops.disable_shop(ports, shop.id)
     wish = TerminalWish(label="Any", required_fields=("client_phone",))
     terminal = await terminals.create_terminal(ports, account_id, wish)
-    headers = {**house.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
+    headers = {**app.headers(), "X-Api-Secret": "0" * 64, "Content-Type": "text/plain"}
     body: dict[str, Any] = {"amount_rub": "0", "shop_id": NOWHERE, "method_id": NOWHERE, "filler": "x" * 102_400}
     codes: list[tuple[int, str]] = []
 
     async def told() -> None:
-        answer = await house.http.post("/api/v1/subscriptions", content=msgspec.json.encode(body), headers=headers)
+        answer = await app.http.post("/api/v1/subscriptions", content=msgspec.json.encode(body), headers=headers)
         codes.append((answer.status_code, answer.json()["error"]["code"] if answer.status_code != 201 else "made"))
 
     await told()
     del body["filler"]
     await told()
-    headers |= house.headers()
+    headers |= app.headers()
     await told()
     headers["Idempotency-Key"] = "none"
     await told()
@@ -97,7 +97,7 @@ async def test_post_refuses_in_the_order_of_decisions_and_rules(house: TestHouse
     assert len(await everything(ports, Subscription)) == 1
 
 
-async def test_the_object_has_the_documented_fields_and_no_other(house: TestHouse) -> None:
+async def test_the_object_has_the_documented_fields_and_no_other(app: TestApp) -> None:
     """`client_ref` and `client_phone` are never returned, `rebind_required` only when true, `cap_window_rub` only when
     set, `sandbox` only in test mode (docs/subscriptions.md "Making one")."""
     always = {
@@ -116,37 +116,37 @@ async def test_the_object_has_the_documented_fields_and_no_other(house: TestHous
         "current_period_start",
         "current_period_end",
     }
-    made = await subscribed(house, client_ref="c", client_phone="+79001234567")
+    made = await subscribed(app, client_ref="c", client_phone="+79001234567")
     assert set(made) == {*always, "sandbox"}
-    live = (await subscribe(house, mode="live")).json()
+    live = (await subscribe(app, mode="live")).json()
     assert set(live) == always
 
 
-async def test_unknown_keys_are_refused_also_the_caps(house: TestHouse) -> None:
+async def test_unknown_keys_are_refused_also_the_caps(app: TestApp) -> None:
     for name in ("cap_amount_rub", "cap_window_rub", "period"):
-        refused = await subscribe(house, **{name: "1.00"})
+        refused = await subscribe(app, **{name: "1.00"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_foreign_and_unknown_ones_are_not_found_everywhere(house: TestHouse) -> None:
+async def test_foreign_and_unknown_ones_are_not_found_everywhere(app: TestApp) -> None:
     """Another account's is 404, never 403 (docs/subscriptions.md "Making one")."""
-    made = await bound(house)
-    live, key = house.headers("live"), str(uuid4())
+    made = await bound(app)
+    live, key = app.headers("live"), str(uuid4())
     for subscription_id in (made["id"], f"sub_{NOWHERE}", "sub_x", "nonsense"):
         path = f"/api/v1/subscriptions/{subscription_id}"
         answers: list[httpx.Response] = [
-            await house.http.get(path, headers=live),
-            await house.http.patch(path, json={"amount_rub": "1"}, headers=live),
-            await house.http.post(f"{path}/cancel", headers=live),
-            await house.http.post(f"{path}/rebind", headers={**live, "Idempotency-Key": key}),
+            await app.http.get(path, headers=live),
+            await app.http.patch(path, json={"amount_rub": "1"}, headers=live),
+            await app.http.post(f"{path}/cancel", headers=live),
+            await app.http.post(f"{path}/rebind", headers={**live, "Idempotency-Key": key}),
         ]
         for answer in answers:
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "SUBSCRIPTION_NOT_FOUND")
 
 
-async def test_patch_refuses_by_body_then_state_then_amounts(house: TestHouse) -> None:
-    made = await bound(house)
-    await call(house, made["id"], "cancel")
+async def test_patch_refuses_by_body_then_state_then_amounts(app: TestApp) -> None:
+    made = await bound(app)
+    await call(app, made["id"], "cancel")
     path = f"/api/v1/subscriptions/{made['id']}"
     for body, code in (
         ({}, "VALIDATION_ERROR"),
@@ -154,24 +154,24 @@ async def test_patch_refuses_by_body_then_state_then_amounts(house: TestHouse) -
         ({"amount_rub": 5}, "VALIDATION_ERROR"),
         ({"amount_rub": "0"}, "INVALID_STATE"),
     ):
-        answer = await house.http.patch(path, json=body, headers=house.headers())
+        answer = await app.http.patch(path, json=body, headers=app.headers())
         assert answer.json()["error"]["code"] == code
 
 
-async def test_posting_is_counted_with_money_and_cancelling_is_not(house: TestHouse) -> None:
+async def test_posting_is_counted_with_money_and_cancelling_is_not(app: TestApp) -> None:
     """It is a money call (docs/limits.md "Requests")."""
-    made = await subscribe(house)
+    made = await subscribe(app)
     assert made.headers["X-RateLimit-Limit"] == "120"
-    assert (await call(house, made.json()["id"], "cancel")).headers["X-RateLimit-Limit"] == "60"
+    assert (await call(app, made.json()["id"], "cancel")).headers["X-RateLimit-Limit"] == "60"
 
 
-async def test_the_sandbox_is_for_test_keys_and_says_what_it_knows(house: TestHouse) -> None:
+async def test_the_sandbox_is_for_test_keys_and_says_what_it_knows(app: TestApp) -> None:
     """The bank's side is played (docs/sandbox.md "The calls")."""
-    made = await subscribed(house)
+    made = await subscribed(app)
     path = f"/api/v1/sandbox/subscriptions/{made['id']}/simulate"
-    live = await house.http.post(path, json={"outcome": "confirm"}, headers=house.headers("live"))
+    live = await app.http.post(path, json={"outcome": "confirm"}, headers=app.headers("live"))
     assert (live.status_code, live.json()["error"]["code"]) == (404, "NOT_FOUND")
-    unknown = await house.http.post(path, json={"outcome": "paid"}, headers=house.headers())
+    unknown = await app.http.post(path, json={"outcome": "paid"}, headers=app.headers())
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
     assert "confirm, refuse, link_ready" in unknown.json()["error"]["message"]
 
@@ -210,15 +210,15 @@ SENSELESS = {
 }
 
 
-async def test_what_could_not_happen_is_refused(house: TestHouse) -> None:
+async def test_what_could_not_happen_is_refused(app: TestApp) -> None:
     for status, outcomes in SENSELESS.items():
-        made = await (subscribed(house) if status in ("pending_binding", "cancelled") else bound(house))
+        made = await (subscribed(app) if status in ("pending_binding", "cancelled") else bound(app))
         path = f"/api/v1/sandbox/subscriptions/{made['id']}/simulate"
         if status == "cancelled":
-            await call(house, made["id"], "cancel")
+            await call(app, made["id"], "cancel")
         if status == "paused":
-            await house.http.post(path, json={"outcome": "mandate_lost"}, headers=house.headers())
+            await app.http.post(path, json={"outcome": "mandate_lost"}, headers=app.headers())
         for outcome in sorted(outcomes):
-            refused = await house.http.post(path, json={"outcome": outcome}, headers=house.headers())
+            refused = await app.http.post(path, json={"outcome": outcome}, headers=app.headers())
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "INVALID_STATE"), (status, outcome)
-        await house.clock.advance(60)
+        await app.clock.advance(60)

@@ -25,13 +25,13 @@ from cambist.ports.files import UploadFault
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
 from tests.invariants import everything
-from tests.kyc_kit import JPEG, PDF, PNG, KycHouse, code, open_kyc_house
+from tests.kyc_kit import JPEG, PDF, PNG, KycApp, code, open_kyc_app
 from tests.tables import table
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path) as opened:
         yield opened
 
 
@@ -46,16 +46,16 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-async def contents(kyc: KycHouse, folder: Path) -> list[bytes]:
+async def contents(kyc: KycApp, folder: Path) -> list[bytes]:
     """Return what lies in the files under their keys, decrypted."""
-    kept = kyc.house.ports.files
+    kept = kyc.app.ports.files
     return [b"".join([part async for part in kept.read(path.name)]) for path in files(folder)]
 
 
 @pytest.mark.parametrize(
     ("content_type", "content"), [("image/jpeg", JPEG), ("image/png", PNG), ("application/pdf", PDF)]
 )
-async def test_a_file_of_each_type_is_taken(kyc: KycHouse, tmp_path: Path, content_type: str, content: bytes) -> None:
+async def test_a_file_of_each_type_is_taken(kyc: KycApp, tmp_path: Path, content_type: str, content: bytes) -> None:
     grant = await kyc.grant(content_type)
     response = await kyc.put(grant["upload_url"], content, content_type)
     assert (response.status_code, response.json()) == (200, {"status": "uploaded"})
@@ -67,7 +67,7 @@ async def test_a_file_of_each_type_is_taken(kyc: KycHouse, tmp_path: Path, conte
     assert stored.parent.stat().st_mode & 0o777 == 0o700
 
 
-async def test_an_address_takes_one_file_once_and_nothing_is_overwritten(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_an_address_takes_one_file_once_and_nothing_is_overwritten(kyc: KycApp, tmp_path: Path) -> None:
     grant = await kyc.grant()
     await kyc.put(grant["upload_url"], JPEG)
     for content in (JPEG, JPEG + b"other"):
@@ -75,7 +75,7 @@ async def test_an_address_takes_one_file_once_and_nothing_is_overwritten(kyc: Ky
     assert await contents(kyc, tmp_path) == [JPEG]
 
 
-async def test_of_two_uploads_at_once_one_is_kept_whole(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_of_two_uploads_at_once_one_is_kept_whole(kyc: KycApp, tmp_path: Path) -> None:
     grant = await kyc.grant()
     given = [JPEG + bytes([number]) * 1000 for number in range(8)]
     answers = await asyncio.gather(*(kyc.put(grant["upload_url"], content) for content in given))
@@ -88,7 +88,7 @@ async def test_of_two_uploads_at_once_one_is_kept_whole(kyc: KycHouse, tmp_path:
 
 @pytest.mark.parametrize("content_type", ["image/png", "text/html", "", None, "image/jpeg2"])
 async def test_another_content_type_than_granted_is_refused(
-    kyc: KycHouse, tmp_path: Path, content_type: str | None
+    kyc: KycApp, tmp_path: Path, content_type: str | None
 ) -> None:
     grant = await kyc.grant("image/jpeg")
     assert code(await kyc.put(grant["upload_url"], JPEG, content_type)) == (400, "VALIDATION_ERROR")
@@ -97,7 +97,7 @@ async def test_another_content_type_than_granted_is_refused(
 
 @pytest.mark.parametrize("content", [PNG, PDF, b"<svg onload=alert(1)>", b"", b"\xff", b"\xff\xd8", b"\x00" + JPEG])
 async def test_wrong_content_type_is_refused_and_the_address_stays_usable(
-    kyc: KycHouse, tmp_path: Path, content: bytes
+    kyc: KycApp, tmp_path: Path, content: bytes
 ) -> None:
     grant = await kyc.grant("image/jpeg")
     assert code(await kyc.put(grant["upload_url"], content)) == (400, "VALIDATION_ERROR")
@@ -105,7 +105,7 @@ async def test_wrong_content_type_is_refused_and_the_address_stays_usable(
     assert (await kyc.put(grant["upload_url"], JPEG)).status_code == 200
 
 
-async def test_content_is_looked_at_also_when_it_comes_byte_by_byte(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_content_is_looked_at_also_when_it_comes_byte_by_byte(kyc: KycApp, tmp_path: Path) -> None:
     async def drip(content: bytes) -> AsyncIterator[bytes]:
         for byte in content:
             yield bytes([byte])
@@ -116,7 +116,7 @@ async def test_content_is_looked_at_also_when_it_comes_byte_by_byte(kyc: KycHous
     assert await contents(kyc, tmp_path) == [PNG]
 
 
-async def test_ten_megabytes_are_taken_and_not_one_byte_more(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_ten_megabytes_are_taken_and_not_one_byte_more(kyc: KycApp, tmp_path: Path) -> None:
     """The declared length decides, or without one the bytes as they are read."""
     seen = 0
 
@@ -144,12 +144,12 @@ async def test_ten_megabytes_are_taken_and_not_one_byte_more(kyc: KycHouse, tmp_
     assert len(content) == UPLOAD_MAX
 
 
-async def test_an_address_ends_after_ten_minutes(kyc: KycHouse) -> None:
+async def test_an_address_ends_after_ten_minutes(kyc: KycApp) -> None:
     grant = await kyc.grant()
     late = await kyc.grant()
-    await kyc.house.work(599)
+    await kyc.app.work(599)
     assert (await kyc.put(grant["upload_url"])).status_code == 200
-    await kyc.house.work(1)
+    await kyc.app.work(1)
     assert code(await kyc.put(late["upload_url"])) == (403, "UPLOAD_FORBIDDEN")
     assert code(await kyc.put(altered(late["upload_url"], exp="9999999999"))) == (403, "UPLOAD_FORBIDDEN")
 
@@ -169,7 +169,7 @@ async def test_an_address_ends_after_ten_minutes(kyc: KycHouse) -> None:
         {"ct": "image/jpeg\n10485760"},
     ],
 )
-async def test_an_altered_address_is_refused(kyc: KycHouse, tmp_path: Path, changes: dict[str, str]) -> None:
+async def test_an_altered_address_is_refused(kyc: KycApp, tmp_path: Path, changes: dict[str, str]) -> None:
     grant = await kyc.grant()
     content_type = changes.get("ct", "image/jpeg").partition("\n")[0]
     response = await kyc.put(altered(grant["upload_url"], **changes), JPEG, content_type)
@@ -177,7 +177,7 @@ async def test_an_altered_address_is_refused(kyc: KycHouse, tmp_path: Path, chan
     assert files(tmp_path) == []
 
 
-async def test_an_address_is_of_one_key(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_an_address_is_of_one_key(kyc: KycApp, tmp_path: Path) -> None:
     one, two = await kyc.grant(), await kyc.grant()
     swapped = one["upload_url"].replace(one["file_key"], two["file_key"])
     upper = one["upload_url"].replace(one["file_key"], one["file_key"].upper())
@@ -188,19 +188,19 @@ async def test_an_address_is_of_one_key(kyc: KycHouse, tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-async def test_nobody_reads_a_file_from_outside(kyc: KycHouse) -> None:
+async def test_nobody_reads_a_file_from_outside(kyc: KycApp) -> None:
     grant = await kyc.grant()
     await kyc.put(grant["upload_url"])
     for method in ("GET", "HEAD", "POST", "DELETE", "PATCH"):
-        response = await kyc.house.http.request(method, grant["upload_url"])
+        response = await kyc.app.http.request(method, grant["upload_url"])
         assert response.status_code == 405
         assert JPEG not in response.content
 
 
-async def test_a_browser_of_any_origin_may_ask(kyc: KycHouse) -> None:
+async def test_a_browser_of_any_origin_may_ask(kyc: KycApp) -> None:
     grant = await kyc.grant()
     headers = {"Origin": "https://shop.example", "Access-Control-Request-Method": "PUT"}
-    response = await kyc.house.http.request("OPTIONS", grant["upload_url"], headers=headers)
+    response = await kyc.app.http.request("OPTIONS", grant["upload_url"], headers=headers)
     assert response.status_code == 204
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     assert "PUT" in response.headers["Access-Control-Allow-Methods"]
@@ -210,24 +210,24 @@ async def test_a_browser_of_any_origin_may_ask(kyc: KycHouse) -> None:
     assert refused.headers["Access-Control-Allow-Origin"] == "*"
 
 
-async def test_an_address_of_the_net_uploads_so_often_a_minute(kyc: KycHouse) -> None:
+async def test_an_address_of_the_net_uploads_so_often_a_minute(kyc: KycApp) -> None:
     grant = await kyc.grant()
     for _ in range(PER_MINUTE):
         assert (await kyc.put(altered(grant["upload_url"], sig="0"))).status_code == 403
     response = await kyc.put(grant["upload_url"])
     assert code(response) == (429, "RATE_LIMIT_EXCEEDED")
-    await kyc.house.work(int(response.headers["Retry-After"]))
+    await kyc.app.work(int(response.headers["Retry-After"]))
     assert (await kyc.put(grant["upload_url"])).status_code == 200
 
 
-async def test_uploads_need_no_key_and_move_no_counter_of_the_api(kyc: KycHouse) -> None:
+async def test_uploads_need_no_key_and_move_no_counter_of_the_api(kyc: KycApp) -> None:
     grant = await kyc.grant()
     response = await kyc.put(grant["upload_url"])
     assert "x-ratelimit-limit" not in response.headers
     assert response.headers["X-Request-Id"]
 
 
-async def test_what_a_client_cuts_short_is_not_kept(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_what_a_client_cuts_short_is_not_kept(kyc: KycApp, tmp_path: Path) -> None:
     grant = await kyc.grant()
     address = urlsplit(grant["upload_url"])
     said: list[Any] = [
@@ -255,15 +255,15 @@ async def test_what_a_client_cuts_short_is_not_kept(kyc: KycHouse, tmp_path: Pat
         "client": ("127.0.0.1", 1),
         "server": ("pay.example", 443),
     }
-    app: Any = create_app(kyc.ports)
-    await app(scope, receive, send)
+    asgi: Any = create_app(kyc.ports)
+    await asgi(scope, receive, send)
     assert sent[0]["status"] == 400
     assert files(tmp_path) == []
     assert (await kyc.put(grant["upload_url"])).status_code == 200
 
 
 async def test_a_folder_that_cannot_be_written_is_told_and_is_no_500(
-    kyc: KycHouse, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kyc: KycApp, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     grant = await kyc.grant()
     (tmp_path / "uploads").write_text("in the way")
@@ -274,50 +274,50 @@ async def test_a_folder_that_cannot_be_written_is_told_and_is_no_500(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_documents_are_deleted_a_day_after_their_grant_or_decision(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_documents_are_deleted_a_day_after_their_grant_or_decision(kyc: KycApp, tmp_path: Path) -> None:
     await kyc.uploaded()
     body = await kyc.documents()
     await kyc.register(body)
-    await kyc.house.work(24 * 3600 - 60)
+    await kyc.app.work(24 * 3600 - 60)
     assert len(files(tmp_path)) == 3
-    await kyc.house.work(120)
+    await kyc.app.work(120)
     assert files(tmp_path) == []
     assert await kyc.upload(body["selfie_key"]) is None
     assert await tidying(kyc) == []
 
 
-async def tidying(kyc: KycHouse) -> list[timedelta]:
+async def tidying(kyc: KycApp) -> list[timedelta]:
     """In what time each document is looked at again."""
-    now = kyc.house.clock.now()
+    now = kyc.app.clock.now()
     return [job.due - now for job in await everything(kyc.ports, Job) if job.kind == TIDY_UPLOAD]
 
 
-async def test_documents_of_a_check_that_is_not_decided_stay(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_documents_of_a_check_that_is_not_decided_stay(kyc: KycApp, tmp_path: Path) -> None:
     await kyc.register()
     assert await tidying(kyc) == [UPLOAD_KEPT] * 2
     await kyc.decide(CheckStatus.PROCESSING)
-    await kyc.house.work(5 * 24 * 3600)
+    await kyc.app.work(5 * 24 * 3600)
     assert await tidying(kyc) == [UPLOAD_KEPT] * 2, "once a day"
     assert len(files(tmp_path)) == 2
     await kyc.decide(CheckStatus.VERIFIED)
-    await kyc.house.work(2 * 24 * 3600)
+    await kyc.app.work(2 * 24 * 3600)
     assert files(tmp_path) == []
 
 
-async def test_documents_of_an_older_check_go_while_a_newer_one_is_under_way(kyc: KycHouse, tmp_path: Path) -> None:
+async def test_documents_of_an_older_check_go_while_a_newer_one_is_under_way(kyc: KycApp, tmp_path: Path) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     await kyc.register()
     await kyc.decide(CheckStatus.PROCESSING)
-    await kyc.house.work(2 * 24 * 3600)
+    await kyc.app.work(2 * 24 * 3600)
     assert len(files(tmp_path)) == 2
 
 
-async def test_a_place_stays_for_as_long_as_its_address_takes_a_file(kyc: KycHouse) -> None:
+async def test_a_place_stays_for_as_long_as_its_address_takes_a_file(kyc: KycApp) -> None:
     grant = await kyc.grant()
-    await kyc.house.work(599)
+    await kyc.app.work(599)
     assert (await kyc.put(grant["upload_url"])).status_code == 200
-    await kyc.house.work(3600)
+    await kyc.app.work(3600)
     assert await kyc.upload(grant["file_key"]) is not None, "for a day"
 
 
@@ -431,17 +431,17 @@ async def test_the_port_s_own_reads(tmp_path: Path) -> None:
         one.grant("x", "image/jpeg", 1, VirtualClock().now())
 
 
-async def test_upload_of_a_known_size_takes_no_larger_file(kyc: KycHouse) -> None:
+async def test_upload_of_a_known_size_takes_no_larger_file(kyc: KycApp) -> None:
     granted = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg", "size": len(JPEG)})
     assert granted.status_code == 200
     url = urlsplit(granted.json()["upload_url"])
     path = f"{url.path}?{url.query}"
     headers = {"Content-Type": "image/jpeg"}
-    assert (await kyc.house.http.put(path, content=JPEG + b"x", headers=headers)).status_code == 413
-    assert (await kyc.house.http.put(path, content=JPEG, headers=headers)).status_code == 200
+    assert (await kyc.app.http.put(path, content=JPEG + b"x", headers=headers)).status_code == 413
+    assert (await kyc.app.http.put(path, content=JPEG, headers=headers)).status_code == 200
 
 
 @table("size", [0, -1, UPLOAD_MAX + 1, "10", 1.5])
-async def test_size_of_no_file_is_refused(kyc: KycHouse, size: Any) -> None:
+async def test_size_of_no_file_is_refused(kyc: KycApp, size: Any) -> None:
     refused = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg", "size": size})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "VALIDATION_ERROR")

@@ -52,11 +52,11 @@ def ask(
     )  # fmt: skip
     cycle.disconnected = gone
 
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+    async def asgi(_scope: Any, _receive: Any, send: Any) -> None:
         for message in messages:
             await send(message)
 
-    answering: Any = partial(answer_whole, app, cycle) if whole else app
+    answering: Any = partial(answer_whole, asgi, cycle) if whole else asgi
     return transport, cycle, cycle.run_asgi(answering)
 
 

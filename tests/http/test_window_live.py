@@ -17,7 +17,7 @@ from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.patience import HANGS
 from tests.planting import beneath
 
@@ -54,78 +54,78 @@ def _face(chunk: bytes) -> str:
 
 
 async def listening(
-    house: TestHouse, payment: dict[str, Any], streams: WindowStreams, ports: Ports | None = None
+    app: TestApp, payment: dict[str, Any], streams: WindowStreams, ports: Ports | None = None
 ) -> Listener:
-    seat, seen = Seat(page=payment["id"], address="192.0.2.1"), await look(house.ports, payment["id"])
+    seat, seen = Seat(page=payment["id"], address="192.0.2.1"), await look(app.ports, payment["id"])
     assert seen is not None
-    at = ports or house.ports
+    at = ports or app.ports
     listener = Listener(follow(at.clock, streams, seat, seen, lambda: look(at, payment["id"])))
-    await house.clock.advance(0)
+    await app.clock.advance(0)
     return listener
 
 
-async def test_a_stream_tells_the_state_at_once_and_each_change_within_a_second(house: TestHouse) -> None:
+async def test_a_stream_tells_the_state_at_once_and_each_change_within_a_second(app: TestApp) -> None:
     streams = WindowStreams()
-    payment = await house.created()
-    listener = await listening(house, payment, streams)
+    payment = await app.created()
+    listener = await listening(app, payment, streams)
     assert listener.said[0].startswith(b"retry: 3000\n\nevent: state\n")
     assert listener.news() == ["waiting"]
     assert streams.open == 1
-    await house.simulate(payment["id"], outcome="processing")
-    await house.clock.advance(1)
+    await app.simulate(payment["id"], outcome="processing")
+    await app.clock.advance(1)
     assert listener.news() == ["processing"]
-    await house.simulate(payment["id"], outcome="paid")
-    await house.clock.advance(1)
+    await app.simulate(payment["id"], outcome="paid")
+    await app.clock.advance(1)
     assert listener.news() == ["paid"]
     assert listener.over, "nothing comes after success"
     assert streams.open == 0
 
 
-async def test_stream_reports_the_passed_deadline_and_waits_for_late_money(house: TestHouse) -> None:
-    payment = await house.created()
-    listener = await listening(house, payment, WindowStreams())
-    await house.clock.advance(15 * 60)
+async def test_stream_reports_the_passed_deadline_and_waits_for_late_money(app: TestApp) -> None:
+    payment = await app.created()
+    listener = await listening(app, payment, WindowStreams())
+    await app.clock.advance(15 * 60)
     assert [news for news in listener.news() if news != "alive"] == ["waiting", "checking"]
-    await house.work(60)
+    await app.work(60)
     assert "expired" in listener.news()
-    await house.simulate(payment["id"], outcome="paid")
-    await house.clock.advance(5)
+    await app.simulate(payment["id"], outcome="paid")
+    await app.clock.advance(5)
     assert listener.news()[-1] == "paid"
 
 
-async def test_a_quiet_stream_says_that_it_is_alive_every_fifteen_seconds(house: TestHouse) -> None:
-    listener = await listening(house, await house.created(), WindowStreams())
+async def test_a_quiet_stream_says_that_it_is_alive_every_fifteen_seconds(app: TestApp) -> None:
+    listener = await listening(app, await app.created(), WindowStreams())
     listener.news()
-    await house.clock.advance(HEARTBEAT - 1)
+    await app.clock.advance(HEARTBEAT - 1)
     assert listener.news() == []
-    await house.clock.advance(1)
+    await app.clock.advance(1)
     assert listener.news() == ["alive"]
-    await house.clock.advance(2 * HEARTBEAT)
+    await app.clock.advance(2 * HEARTBEAT)
     assert listener.news() == ["alive", "alive"]
 
 
-async def test_a_stream_ends_when_the_window_closes_and_after_its_lifetime(house: TestHouse) -> None:
+async def test_a_stream_ends_when_the_window_closes_and_after_its_lifetime(app: TestApp) -> None:
     streams = WindowStreams()
-    payment = await house.created()
-    listener = await listening(house, payment, streams)
-    async with beneath(house.ports).unit() as unit:
+    payment = await app.created()
+    listener = await listening(app, payment, streams)
+    async with beneath(app.ports).unit() as unit:
         stored = await unit[Payment].get(payment["id"])
         assert stored is not None
         unit[Payment].save(msgspec.structs.replace(stored, status=PaymentStatus.REFUNDED))
         await unit.commit()
-    await house.clock.advance(1)
+    await app.clock.advance(1)
     assert (listener.news(), listener.over) == (["waiting", "closed"], True)
-    other = await listening(house, await house.created({"ttl_minutes": 60}), streams)
-    await house.clock.advance(STREAM_LIFETIME - 1)
+    other = await listening(app, await app.created({"ttl_minutes": 60}), streams)
+    await app.clock.advance(STREAM_LIFETIME - 1)
     assert not other.over
-    await house.clock.advance(1)
+    await app.clock.advance(1)
     assert other.over
     assert streams.open == 0
 
 
-async def test_a_stream_reads_once_a_second_and_rarely_when_news_may_take_hours(house: TestHouse) -> None:
+async def test_a_stream_reads_once_a_second_and_rarely_when_news_may_take_hours(app: TestApp) -> None:
     reads = 0
-    storage = house.ports.storage
+    storage = app.ports.storage
 
     class Counting:
         def unit(self) -> Any:
@@ -133,20 +133,20 @@ async def test_a_stream_reads_once_a_second_and_rarely_when_news_may_take_hours(
             reads += 1
             return storage.unit()
 
-    counting = msgspec.structs.replace(house.ports, storage=Counting())
-    payment = await house.created()
-    await listening(house, payment, WindowStreams(), counting)
-    await house.clock.advance(10)
+    counting = msgspec.structs.replace(app.ports, storage=Counting())
+    payment = await app.created()
+    await listening(app, payment, WindowStreams(), counting)
+    await app.clock.advance(10)
     assert reads == 10
-    await house.work(15 * 60)
-    await house.clock.advance(10)
+    await app.work(15 * 60)
+    await app.clock.advance(10)
     reads = 0
-    await house.clock.advance(60)
+    await app.clock.advance(60)
     assert reads == 12
 
 
-async def test_a_stream_keeps_still_while_the_storage_is_away(house: TestHouse) -> None:
-    storage, away = house.ports.storage, False
+async def test_a_stream_keeps_still_while_the_storage_is_away(app: TestApp) -> None:
+    storage, away = app.ports.storage, False
 
     class Shaky:
         def unit(self) -> Any:
@@ -154,41 +154,41 @@ async def test_a_stream_keeps_still_while_the_storage_is_away(house: TestHouse) 
                 raise Unavailable("the database is away")
             return storage.unit()
 
-    payment = await house.created()
-    listener = await listening(house, payment, WindowStreams(), msgspec.structs.replace(house.ports, storage=Shaky()))
+    payment = await app.created()
+    listener = await listening(app, payment, WindowStreams(), msgspec.structs.replace(app.ports, storage=Shaky()))
     away = True
-    await house.clock.advance(14)
+    await app.clock.advance(14)
     assert (listener.news(), listener.over) == (["waiting"], False)
-    await house.simulate(payment["id"], outcome="paid")
+    await app.simulate(payment["id"], outcome="paid")
     away = False
-    await house.clock.advance(1)
+    await app.clock.advance(1)
     assert listener.news() == ["paid"]
 
 
-async def test_streams_end_at_once_when_told_and_none_begins_then(house: TestHouse) -> None:
+async def test_streams_end_at_once_when_told_and_none_begins_then(app: TestApp) -> None:
     streams = WindowStreams()
-    listener = await listening(house, await house.created(), streams)
+    listener = await listening(app, await app.created(), streams)
     assert streams.is_free(NOBODY)
     streams.end()
-    await house.clock.advance(0)
+    await app.clock.advance(0)
     assert (listener.over, streams.open, streams.is_free(NOBODY)) == (True, 0, False)
 
 
-async def test_a_reader_who_leaves_frees_the_stream(house: TestHouse) -> None:
+async def test_a_reader_who_leaves_frees_the_stream(app: TestApp) -> None:
     streams = WindowStreams()
-    listener = await listening(house, await house.created(), streams)
+    listener = await listening(app, await app.created(), streams)
     listener.task.cancel()
     await asyncio.wait([listener.task])
     assert streams.open == 0
-    assert house.clock.next_wake() is None, "nothing of it sleeps on"
+    assert app.clock.next_wake() is None, "nothing of it sleeps on"
 
 
-async def test_above_the_limit_pages_are_told_to_poll(house: TestHouse) -> None:
+async def test_above_the_limit_pages_are_told_to_poll(app: TestApp) -> None:
     streams = WindowStreams(limit=1)
-    payment = await house.created()
-    app = Litestar([window_router(house.ports, streams)], openapi_config=None, logging_config=None)
-    await listening(house, payment, streams)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as client:  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
+    payment = await app.created()
+    asgi = Litestar([window_router(app.ports, streams)], openapi_config=None, logging_config=None)
+    await listening(app, payment, streams)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi), base_url="https://pay.example") as client:  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
         answer = await client.get(f"/p/{payment['id']}/events")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
 
@@ -198,10 +198,10 @@ async def test_an_open_stream_does_not_hold_a_service_that_stops() -> None:
     this would take the minute that the service is given."""
     async with asyncio.timeout(HANGS), httpx.AsyncClient(timeout=HANGS) as client:
         async with running(Settings(database_url="memory://", port=0, shutdown_seconds=60)) as service:
-            account = await accounts.create_account(service.house.ports, "Merchant")
+            account = await accounts.create_account(service.app.ports, "Merchant")
             keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
             made = await client.post(
-                f"{service.house.settings.base_url}/api/v1/payments",
+                f"{service.app.settings.base_url}/api/v1/payments",
                 json={"amount_rub": "100.00"},
                 headers={**keys, "Idempotency-Key": str(uuid4())},
             )

@@ -9,84 +9,84 @@ from litestar import Litestar
 from cambist.frontends.http.payer.window import window_router
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.bank_routes import BankRoutes
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 from tests.windows import with_face
 
 
-async def act(house: TestHouse, payment: dict[str, Any], headers: dict[str, str] | None = None, **form: str) -> Any:
-    return await house.http.post(f"/p/{payment['id']}/simulate", data=form, headers=headers or {})
+async def act(app: TestApp, payment: dict[str, Any], headers: dict[str, str] | None = None, **form: str) -> Any:
+    return await app.http.post(f"/p/{payment['id']}/simulate", data=form, headers=headers or {})
 
 
-async def status(house: TestHouse, payment: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = (await house.get(f"/payments/{payment['id']}")).json()
+async def status(app: TestApp, payment: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = (await app.get(f"/payments/{payment['id']}")).json()
     return found
 
 
-async def test_pay_in_the_panel_pays_and_leads_back_to_the_page(house: TestHouse) -> None:
-    payment = await house.created({"amount_rub": "250.00"})
-    answer = await act(house, payment, act="pay")
+async def test_pay_in_the_panel_pays_and_leads_back_to_the_page(app: TestApp) -> None:
+    payment = await app.created({"amount_rub": "250.00"})
+    answer = await act(app, payment, act="pay")
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/p/{payment['id']}")
-    paid = await status(house, payment)
+    paid = await status(app, payment)
     assert (paid["status"], paid["actual_amount_rub"]) == ("paid", "250.00")
-    assert [event["status"] for event in await house.events(payment["id"])] == ["paid"]
+    assert [event["status"] for event in await app.events(payment["id"])] == ["paid"]
 
 
-async def test_underpay_sends_half_and_the_payment_goes_under_review(house: TestHouse) -> None:
-    payment = await house.created({"amount_rub": "250.01"})
-    await act(house, payment, act="underpay")
-    short = await status(house, payment)
+async def test_underpay_sends_half_and_the_payment_goes_under_review(app: TestApp) -> None:
+    payment = await app.created({"amount_rub": "250.01"})
+    await act(app, payment, act="underpay")
+    short = await status(app, payment)
     assert (short["status"], short["actual_amount_rub"]) == ("amount_mismatch", "125.00")
 
 
-async def test_fail_takes_the_chosen_reason_and_keeps_the_chosen_language(house: TestHouse) -> None:
-    payment = await house.created()
+async def test_fail_takes_the_chosen_reason_and_keeps_the_chosen_language(app: TestApp) -> None:
+    payment = await app.created()
     form = {"act": "fail", "reason": "insufficient_funds"}
-    answer = await house.http.post(f"/p/{payment['id']}/simulate?lang=en", data=form)
+    answer = await app.http.post(f"/p/{payment['id']}/simulate?lang=en", data=form)
     assert answer.headers["Location"] == f"/p/{payment['id']}?lang=en"
-    failed = await status(house, payment)
+    failed = await status(app, payment)
     assert (failed["status"], failed["failure_reason"]) == ("failed", "insufficient_funds")
 
 
-async def test_an_expired_payment_can_be_paid_late_but_not_fail(house: TestHouse) -> None:
-    payment = await house.created()
-    await house.work(15 * 60)
-    html = (await house.http.get(f"/p/{payment['id']}")).text
+async def test_an_expired_payment_can_be_paid_late_but_not_fail(app: TestApp) -> None:
+    payment = await app.created()
+    await app.work(15 * 60)
+    html = (await app.http.get(f"/p/{payment['id']}")).text
     assert ('value="pay"' in html, 'value="fail"' in html) == (True, False)
-    assert (await act(house, payment, act="fail", reason="unknown")).status_code == 303
-    assert (await status(house, payment))["status"] == "expired"
-    await act(house, payment, act="pay")
-    assert (await status(house, payment))["status"] == "paid"
+    assert (await act(app, payment, act="fail", reason="unknown")).status_code == 303
+    assert (await status(app, payment))["status"] == "expired"
+    await act(app, payment, act="pay")
+    assert (await status(app, payment))["status"] == "paid"
 
 
-async def test_an_act_that_comes_too_late_changes_nothing(house: TestHouse) -> None:
+async def test_an_act_that_comes_too_late_changes_nothing(app: TestApp) -> None:
     """Two clicks, or two tabs."""
-    payment = await house.created()
-    await act(house, payment, act="pay")
+    payment = await app.created()
+    await act(app, payment, act="pay")
     for form in ({"act": "pay"}, {"act": "underpay"}, {"act": "fail", "reason": "unknown"}):
-        assert (await act(house, payment, None, **form)).status_code == 303
-    assert (await status(house, payment))["status"] == "paid"
-    assert len(await house.events(payment["id"])) == 1
+        assert (await act(app, payment, None, **form)).status_code == 303
+    assert (await status(app, payment))["status"] == "paid"
+    assert len(await app.events(payment["id"])) == 1
 
 
-async def test_nothing_is_played_while_the_bank_has_not_answered(house: TestHouse) -> None:
+async def test_nothing_is_played_while_the_bank_has_not_answered(app: TestApp) -> None:
     """There is no invoice yet that a payer could pay."""
-    payment = await with_face(house, "preparing")
-    assert "<form" not in (await house.http.get(f"/p/{payment['id']}")).text
-    assert (await act(house, payment, act="pay")).status_code == 303
-    assert (await status(house, payment))["status"] == "pending"
+    payment = await with_face(app, "preparing")
+    assert "<form" not in (await app.http.get(f"/p/{payment['id']}")).text
+    assert (await act(app, payment, act="pay")).status_code == 303
+    assert (await status(app, payment))["status"] == "pending"
 
 
 async def test_panel_is_marked_as_test_and_live_pages_name_the_simulated_bank(
-    house: TestHouse,
+    app: TestApp,
 ) -> None:
     """A fresh installation runs live mode on simulators too."""
     for mode, head in (("test", "Test mode"), ("live", "Simulated bank")):
-        payment = (await house.create(mode=mode)).json()
-        html = (await house.http.get(f"/p/{payment['id']}?lang=en")).text
+        payment = (await app.create(mode=mode)).json()
+        html = (await app.http.get(f"/p/{payment['id']}?lang=en")).text
         assert head in html
         assert 'value="underpay"' in html
-    assert (await act(house, payment, act="pay")).status_code == 303
+    assert (await act(app, payment, act="pay")).status_code == 303
 
 
 class RealBank:
@@ -101,10 +101,10 @@ class RealBank:
         return getattr(self._bank, name)
 
 
-async def test_with_a_real_bank_there_is_no_panel_and_the_post_is_404(house: TestHouse) -> None:
-    payment = (await house.create(mode="live")).json()
-    banks: dict[str, Any] = {name: RealBank(bank) for name, bank in house.ports.banks.banks.items()}
-    real = msgspec.structs.replace(house.ports, banks=BankRoutes(banks=banks, order=house.ports.banks.order))
+async def test_with_a_real_bank_there_is_no_panel_and_the_post_is_404(app: TestApp) -> None:
+    payment = (await app.create(mode="live")).json()
+    banks: dict[str, Any] = {name: RealBank(bank) for name, bank in app.ports.banks.banks.items()}
+    real = msgspec.structs.replace(app.ports, banks=BankRoutes(banks=banks, order=app.ports.banks.order))
     transport = httpx.ASGITransport(Litestar([window_router(real)], openapi_config=None, logging_config=None))  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
     async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
         page = await client.get(f"/p/{payment['id']}?lang=en")
@@ -113,16 +113,16 @@ async def test_with_a_real_bank_there_is_no_panel_and_the_post_is_404(house: Tes
     assert page.status_code == 200
     assert ("<form" in page.text, "Simulated" in page.text) == (False, False)
     assert (answer.status_code, nonsense.status_code) == (404, 404)
-    found = (await house.get(f"/payments/{payment['id']}", mode="live")).json()
+    found = (await app.get(f"/payments/{payment['id']}", mode="live")).json()
     assert found["status"] == "pending"
 
 
-async def test_the_panel_of_an_unknown_or_closed_payment_is_404(house: TestHouse) -> None:
-    payment = await house.created()
-    assert (await house.http.post("/p/pay_x/simulate", data={"act": "pay"})).status_code == 404
-    await act(house, payment, act="pay")
-    await house.clock.advance(60)
-    assert (await act(house, payment, act="pay")).status_code == 404
+async def test_the_panel_of_an_unknown_or_closed_payment_is_404(app: TestApp) -> None:
+    payment = await app.created()
+    assert (await app.http.post("/p/pay_x/simulate", data={"act": "pay"})).status_code == 404
+    await act(app, payment, act="pay")
+    await app.clock.advance(60)
+    assert (await act(app, payment, act="pay")).status_code == 404
 
 
 FORMS: list[tuple[dict[str, str], dict[str, str], int]] = [
@@ -142,10 +142,10 @@ FORMS: list[tuple[dict[str, str], dict[str, str], int]] = [
 
 @table(("headers", "form", "expected"), FORMS)
 async def test_the_panel_takes_forms_of_its_own_page_only(
-    house: TestHouse, headers: dict[str, str], form: dict[str, str], expected: int
+    app: TestApp, headers: dict[str, str], form: dict[str, str], expected: int
 ) -> None:
     """Other sites' forms are told by `Sec-Fetch-Site`, and by `Origin` where that is not sent."""
-    payment = await house.created()
-    answer = await act(house, payment, headers, **form)
+    payment = await app.created()
+    answer = await act(app, payment, headers, **form)
     assert answer.status_code == expected
-    assert ((await status(house, payment))["status"] == "pending") is (expected != 303)
+    assert ((await status(app, payment))["status"] == "pending") is (expected != 303)

@@ -11,8 +11,8 @@ from cambist.frontends.http.payer.pages import HEADERS
 from cambist.frontends.http.payer.window_page import WindowPage
 from cambist.frontends.http.payer.window_texts import EN
 from cambist.ports.faults import Unavailable
-from tests.houses import TestHouse
-from tests.subscription_house import subscribed
+from tests.apps import TestApp
+from tests.subscription_app import subscribed
 from tests.windows import FACES, Page, page_of, with_face
 
 NOBODY = "0190a5f2-7b1c-7def-8abc-0123456789ab"
@@ -33,14 +33,14 @@ UNKNOWN = (
 )
 
 
-async def test_an_unknown_link_is_a_friendly_404_in_the_payer_s_language(house: TestHouse) -> None:
+async def test_an_unknown_link_is_a_friendly_404_in_the_payer_s_language(app: TestApp) -> None:
     for payment_id in UNKNOWN:
-        response = await page_of(house, payment_id, **{"Accept-Language": "en-GB"})
+        response = await page_of(app, payment_id, **{"Accept-Language": "en-GB"})
         assert response.status_code == 404, payment_id
         assert response.headers["content-type"] == "text/html; charset=utf-8", payment_id
         assert EN["closed_head"] in response.text
         assert "<script>alert" not in response.text
-    assert (await page_of(house, "..%2f..%2fetc%2fpasswd")).status_code == 404
+    assert (await page_of(app, "..%2f..%2fetc%2fpasswd")).status_code == 404
 
 
 # Safety
@@ -51,19 +51,19 @@ def assert_safe(response: httpx.Response) -> None:
         assert response.headers[name] == value
 
 
-async def test_every_answer_carries_the_safety_headers(house: TestHouse) -> None:
+async def test_every_answer_carries_the_safety_headers(app: TestApp) -> None:
     """Strict CSP, no-store, nosniff, no referrer, noindex: on pages, states, refusals and redirects alike."""
-    payment = await house.created()
+    payment = await app.created()
     path = f"/p/{payment['id']}"
     answers = [
-        await house.http.get(path),
-        await house.http.head(path),
-        await house.http.get(f"{path}/state"),
-        await house.http.get("/p/nothing"),
-        await house.http.get("/p/nothing/state"),
-        await house.http.post(f"{path}/simulate", data={"act": "dance"}),
-        await house.http.post(f"{path}/simulate", data={"act": "pay"}, headers={"Sec-Fetch-Site": "cross-site"}),
-        await house.http.post(f"{path}/simulate", data={"act": "pay"}),
+        await app.http.get(path),
+        await app.http.head(path),
+        await app.http.get(f"{path}/state"),
+        await app.http.get("/p/nothing"),
+        await app.http.get("/p/nothing/state"),
+        await app.http.post(f"{path}/simulate", data={"act": "dance"}),
+        await app.http.post(f"{path}/simulate", data={"act": "pay"}, headers={"Sec-Fetch-Site": "cross-site"}),
+        await app.http.post(f"{path}/simulate", data={"act": "pay"}),
     ]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 404, 400, 403, 303]
     for answer in answers:
@@ -85,10 +85,10 @@ async def test_the_policy_allows_own_files_only() -> None:
     }
 
 
-async def test_no_page_has_inline_code_or_asks_another_host_for_anything(house: TestHouse) -> None:
-    await accounts.set_settings(house.ports, house.account.account_id, {"return_url": "https://shop.example/back"})
-    pages = [await page_of(house, await with_face(house, face)) for face in FACES]
-    pages.append(await page_of(house, "nothing"))
+async def test_no_page_has_inline_code_or_asks_another_host_for_anything(app: TestApp) -> None:
+    await accounts.set_settings(app.ports, app.account.account_id, {"return_url": "https://shop.example/back"})
+    pages = [await page_of(app, await with_face(app, face)) for face in FACES]
+    pages.append(await page_of(app, "nothing"))
     for response in pages:
         page = Page(response.text)
         for tag, attrs in page.tags:
@@ -102,11 +102,11 @@ async def test_no_page_has_inline_code_or_asks_another_host_for_anything(house: 
                 assert not (attrs.get("href") or "").startswith(("http", "//")), attrs
 
 
-async def test_what_a_merchant_writes_is_text_and_never_markup(house: TestHouse) -> None:
+async def test_what_a_merchant_writes_is_text_and_never_markup(app: TestApp) -> None:
     nasty = "\"'><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7*7 }}"
-    await shops.rename_shop(house.ports, house.account.default_shop_id, nasty)
-    payment = await house.created({"description": nasty})
-    response = await page_of(house, payment)
+    await shops.rename_shop(app.ports, app.account.default_shop_id, nasty)
+    payment = await app.created({"description": nasty})
+    response = await page_of(app, payment)
     page = Page(response.text)
     assert page.text.count(nasty) >= 2
     assert page.all("img") == []
@@ -114,28 +114,28 @@ async def test_what_a_merchant_writes_is_text_and_never_markup(house: TestHouse)
 
 
 @pytest.mark.parametrize("path", ["/p", "/s", "closed"])
-async def test_what_a_merchant_writes_is_isolated_in_its_direction(house: TestHouse, path: str) -> None:
+async def test_what_a_merchant_writes_is_isolated_in_its_direction(app: TestApp, path: str) -> None:
     """A name written from right to left moves nothing beside it (docs/limits.md "Sizes")."""
     hebrew = {name: f"{name} חנות 7 (!)" for name in ("shop", "description", "order")}
-    await shops.rename_shop(house.ports, house.account.default_shop_id, hebrew["shop"])
+    await shops.rename_shop(app.ports, app.account.default_shop_id, hebrew["shop"])
     order = {"description": hebrew["description"], "external_id": hebrew["order"]}
     if path == "/s":
-        page = await house.http.get(f"/s/{(await subscribed(house, **order))['id']}")
+        page = await app.http.get(f"/s/{(await subscribed(app, **order))['id']}")
     else:
-        payment = await house.created(order)
+        payment = await app.created(order)
         if path == "closed":
-            await house.simulate(payment["id"], outcome="paid")
-            await house.clock.advance(61)
-        page = await page_of(house, payment)
+            await app.simulate(payment["id"], outcome="paid")
+            await app.clock.advance(61)
+        page = await page_of(app, payment)
     body = page.text.partition("<body>")[2]
     isolated = re.findall(r"<bdi[^>]*>([^<]*)</bdi>", body)
     assert set(isolated) == ({hebrew["shop"], hebrew["order"]} if path == "closed" else set(hebrew.values()))
     assert re.sub(r"<bdi[^>]*>[^<]*</bdi>", "", body).count("חנות") == 0
 
 
-async def test_nothing_personal_is_on_the_page(house: TestHouse) -> None:
+async def test_nothing_personal_is_on_the_page(app: TestApp) -> None:
     """Payer data, phones and the name that the bank reported stay inside."""
-    payment = await house.created(
+    payment = await app.created(
         {
             "client_phone": "+79991234567",
             "client_email": "payer@example.com",
@@ -144,10 +144,10 @@ async def test_nothing_personal_is_on_the_page(house: TestHouse) -> None:
             "metadata": {"note": "inner-note"},
         }
     )
-    before = (await page_of(house, payment)).text
-    await house.simulate(payment["id"], outcome="paid", payer_name="Anna Sidorova")
-    after = (await page_of(house, payment)).text
-    state = (await house.http.get(f"/p/{payment['id']}/state")).text
+    before = (await page_of(app, payment)).text
+    await app.simulate(payment["id"], outcome="paid", payer_name="Anna Sidorova")
+    after = (await page_of(app, payment)).text
+    state = (await app.http.get(f"/p/{payment['id']}/state")).text
     secrets = ("4567", "payer@", "Petrov", "45091", "203.0.113", "inner-note", "Sidorova")
     for html in (before, after, state):
         # Ids are long numbers in hexadecimal and may hold any four digits.
@@ -158,20 +158,20 @@ async def test_nothing_personal_is_on_the_page(house: TestHouse) -> None:
 # Assets, and what goes wrong
 
 
-async def test_assets_are_kept_by_their_hash_and_checked_by_their_tag(house: TestHouse) -> None:
-    page = Page((await page_of(house, "nothing")).text)
+async def test_assets_are_kept_by_their_hash_and_checked_by_their_tag(app: TestApp) -> None:
+    page = Page((await page_of(app, "nothing")).text)
     links = [tag["src"] or "" for tag in page.all("script")] + [tag["href"] or "" for tag in page.all("link")]
     assert len(links) == 3
     for link in links:
-        fresh = await house.http.get(link)
+        fresh = await app.http.get(link)
         assert fresh.status_code == 200
         assert fresh.headers["Cache-Control"] == "public, max-age=31536000, immutable"
         assert fresh.headers["X-Content-Type-Options"] == "nosniff"
-        known = await house.http.get(link, headers={"If-None-Match": fresh.headers["ETag"]})
+        known = await app.http.get(link, headers={"If-None-Match": fresh.headers["ETag"]})
         assert (known.status_code, known.content) == (304, b"")
-        assert (await house.http.get(link.split("?")[0])).headers["Cache-Control"] == "no-cache"
+        assert (await app.http.get(link.split("?")[0])).headers["Cache-Control"] == "no-cache"
     for name in ("window.html", "..%2fwindow.py", "nothing.css"):
-        assert (await house.http.get(f"/p/assets/{name}")).status_code == 404
+        assert (await app.http.get(f"/p/assets/{name}")).status_code == 404
 
 
 def test_a_qr_is_drawn_once_and_only_so_many_are_kept() -> None:
@@ -183,20 +183,20 @@ def test_a_qr_is_drawn_once_and_only_so_many_are_kept() -> None:
 
 @pytest.mark.parametrize(("fault", "expected"), [(Unavailable("inner words"), 503), (RuntimeError("inner words"), 500)])
 async def test_what_goes_wrong_gives_a_page_that_comes_back_by_itself(
-    house: TestHouse,
+    app: TestApp,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     fault: Exception,
     expected: int,
 ) -> None:
     """The page asks the payer not to pay again; the cause goes to the log."""
-    payment = await house.created()
+    payment = await app.created()
 
     def broken() -> Any:
         raise fault
 
-    monkeypatch.setattr(house.ports.storage, "unit", broken)
-    response = await page_of(house, payment, "?lang=en")
+    monkeypatch.setattr(app.ports.storage, "unit", broken)
+    response = await page_of(app, payment, "?lang=en")
     assert response.status_code == expected
     assert EN["unavailable_text"] in response.text
     assert "inner words" not in response.text

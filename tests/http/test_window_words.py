@@ -9,7 +9,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.payer.window_page import pick_language, print_amount, print_span
 from cambist.frontends.http.payer.window_texts import EN, RU
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 from tests.windows import Page, page_of, with_face
 
@@ -46,9 +46,9 @@ def test_the_language_is_the_wish_or_the_best_that_the_browser_accepts(
     assert pick_language(wish, accept) == language
 
 
-async def test_a_chosen_language_goes_along_with_every_link_of_the_page(house: TestHouse) -> None:
-    payment = await house.created()
-    page = Page((await page_of(house, payment, "?lang=en", **{"Accept-Language": "ru"})).text)
+async def test_a_chosen_language_goes_along_with_every_link_of_the_page(app: TestApp) -> None:
+    payment = await app.created()
+    page = Page((await page_of(app, payment, "?lang=en", **{"Accept-Language": "ru"})).text)
     assert page.main["data-state"] == f"/p/{payment['id']}/state?lang=en"
     assert page.all("form")[0]["action"] == f"/p/{payment['id']}/simulate?lang=en"
     assert {"?lang=ru", "?lang=en"} <= {tag["href"] for tag in page.all("a")}
@@ -72,9 +72,9 @@ def test_spans_are_written_as_clocks_do() -> None:
     assert [print_span(s) for s in (-5, 0, 9, 60, 899, 3600)] == ["0:00", "0:00", "0:09", "1:00", "14:59", "1:00:00"]
 
 
-async def test_the_first_shop_is_shown_by_the_merchant_s_name(house: TestHouse) -> None:
+async def test_the_first_shop_is_shown_by_the_merchant_s_name(app: TestApp) -> None:
     """Every account starts with a shop named Default, which tells a payer nothing."""
-    page = Page((await page_of(house, await house.created())).text)
+    page = Page((await page_of(app, await app.created())).text)
     assert "Merchant" in page.text
     assert "Default" not in page.text
 
@@ -82,21 +82,21 @@ async def test_the_first_shop_is_shown_by_the_merchant_s_name(house: TestHouse) 
 # The return to the shop
 
 
-async def returns(house: TestHouse, payment: dict[str, Any]) -> tuple[str | None, str | None]:
+async def returns(app: TestApp, payment: dict[str, Any]) -> tuple[str | None, str | None]:
     """Where the button leads, and where the page goes by itself."""
-    page = Page((await page_of(house, payment)).text)
+    page = Page((await page_of(app, payment)).text)
     buttons = [tag["href"] for tag in page.all("a") if tag.get("id") == "return"]
     return (buttons[0] if buttons else None), page.main.get("data-return")
 
 
-async def test_return_button_prefers_the_shops_address_over_the_accounts(house: TestHouse) -> None:
+async def test_return_button_prefers_the_shops_address_over_the_accounts(app: TestApp) -> None:
     """The shop's address, else the account's; without one no button (docs/window.md "Back to the shop")."""
-    payment = await with_face(house, "paid")
-    assert await returns(house, payment) == (None, None)
-    await accounts.set_settings(house.ports, house.account.account_id, {"return_url": "https://account.example/a"})
-    assert await returns(house, payment) == ("https://account.example/a",) * 2
-    await shops.set_shop(house.ports, house.account.default_shop_id, {"return_url": "https://shop.example/s?a=1&b=2"})
-    assert await returns(house, payment) == ("https://shop.example/s?a=1&b=2",) * 2
+    payment = await with_face(app, "paid")
+    assert await returns(app, payment) == (None, None)
+    await accounts.set_settings(app.ports, app.account.account_id, {"return_url": "https://account.example/a"})
+    assert await returns(app, payment) == ("https://account.example/a",) * 2
+    await shops.set_shop(app.ports, app.account.default_shop_id, {"return_url": "https://shop.example/s?a=1&b=2"})
+    assert await returns(app, payment) == ("https://shop.example/s?a=1&b=2",) * 2
 
 
 @pytest.mark.parametrize(
@@ -104,24 +104,24 @@ async def test_return_button_prefers_the_shops_address_over_the_accounts(house: 
     [("true", None, True), ("false", None, False), ("true", False, False), ("false", True, True)],
 )
 async def test_auto_return_counts_five_seconds_or_leaves_only_a_button(
-    house: TestHouse, account_setting: str, asked: bool | None, goes_by_itself: bool
+    app: TestApp, account_setting: str, asked: bool | None, goes_by_itself: bool
 ) -> None:
     """5 seconds after success (docs/window.md "Back to the shop")."""
     wish = {"return_url": "https://shop.example/", "auto_return": account_setting}
-    await accounts.set_settings(house.ports, house.account.account_id, wish)
-    payment = await house.created({} if asked is None else {"auto_return": asked})
-    assert await returns(house, payment) == (None, None)
-    await house.simulate(payment["id"], outcome="paid")
-    assert await returns(house, payment) == (
+    await accounts.set_settings(app.ports, app.account.account_id, wish)
+    payment = await app.created({} if asked is None else {"auto_return": asked})
+    assert await returns(app, payment) == (None, None)
+    await app.simulate(payment["id"], outcome="paid")
+    assert await returns(app, payment) == (
         "https://shop.example/",
         "https://shop.example/" if goes_by_itself else None,
     )
-    after = Page((await page_of(house, payment)).text).main.get("data-return-after")
+    after = Page((await page_of(app, payment)).text).main.get("data-return-after")
     assert after == ("5" if goes_by_itself else None)
 
 
 @pytest.mark.parametrize("face", ["failed", "cancelled", "expired", "review"])
-async def test_only_success_returns_the_payer_by_itself(house: TestHouse, face: str) -> None:
+async def test_only_success_returns_the_payer_by_itself(app: TestApp, face: str) -> None:
     """Only after success (docs/window.md "Back to the shop")."""
-    await accounts.set_settings(house.ports, house.account.account_id, {"return_url": "https://shop.example/"})
-    assert await returns(house, await with_face(house, face)) == ("https://shop.example/", None)
+    await accounts.set_settings(app.ports, app.account.account_id, {"return_url": "https://shop.example/"})
+    assert await returns(app, await with_face(app, face)) == ("https://shop.example/", None)

@@ -44,7 +44,7 @@ async def test_a_payout_has_these_fields_and_no_others(payouts: Payouts, documen
     created = iso(payouts)
     made = await payouts.pay_out(settlement_id=settlement_id)
     assert made is not None
-    response = await payouts.house.get(f"/withdrawals/{made.id}")
+    response = await payouts.app.get(f"/withdrawals/{made.id}")
     document.check(response)
     pending = {
         "id": made.id,
@@ -61,29 +61,29 @@ async def test_a_payout_has_these_fields_and_no_others(payouts: Payouts, documen
         "sandbox": True,
     }
     assert response.json() == pending
-    await payouts.house.work(60)
+    await payouts.app.work(60)
     [tx_hash] = payouts.sender.hashes("sign")
     final = (payouts.ports.clock.now() - timedelta(seconds=60) + FINALITY).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     done = {"status": "completed", "tx_hash": tx_hash, "sent_at": created, "completed_at": final}
-    assert (await payouts.house.get(f"/withdrawals/{made.id}")).json() == {**pending, **done}
+    assert (await payouts.app.get(f"/withdrawals/{made.id}")).json() == {**pending, **done}
 
 
 async def test_the_hash_is_not_shown_while_nothing_is_known_to_be_sent(payouts: Payouts) -> None:
     payouts.script.broadcast.extend([Twist(ending=Ending.UNAVAILABLE)] * 100)
     made = await payouts.made()
-    await payouts.house.work(30)
-    shown = (await payouts.house.get(f"/withdrawals/{made.id}")).json()
+    await payouts.app.work(30)
+    shown = (await payouts.app.get(f"/withdrawals/{made.id}")).json()
     assert (shown["status"], shown["tx_hash"]) == ("processing", None)
     assert (await payouts.record(made.id)).tx_hash is not None
-    await payouts.house.work(60)
-    shown = (await payouts.house.get(f"/withdrawals/{made.id}")).json()
+    await payouts.app.work(60)
+    shown = (await payouts.app.get(f"/withdrawals/{made.id}")).json()
     assert (shown["status"], shown["tx_hash"], shown["sent_at"]) == ("failed", None, None)
 
 
 async def test_live_payouts_have_no_sandbox_field(document: Document) -> None:
     async with open_payouts(mode=Mode.LIVE) as payouts:
         made = await payouts.made()
-        response = await payouts.house.get(f"/withdrawals/{made.id}", mode="live")
+        response = await payouts.app.get(f"/withdrawals/{made.id}", mode="live")
         document.check(response)
         assert "sandbox" not in response.json()
 
@@ -92,23 +92,23 @@ async def test_pages_are_newest_first_and_counted(payouts: Payouts, document: Do
     made = []
     for _ in range(3):
         made.append((await payouts.made()).id)
-        await payouts.house.work(60)
-    first = await payouts.house.get("/withdrawals?per_page=2")
+        await payouts.app.work(60)
+    first = await payouts.app.get("/withdrawals?per_page=2")
     document.check(first)
     assert [each["id"] for each in first.json()["data"]] == [made[2], made[1]]
     assert first.json()["pagination"] == {"page": 1, "per_page": 2, "total": 3, "total_pages": 2}
-    second = (await payouts.house.get("/withdrawals?per_page=2&page=2")).json()
+    second = (await payouts.app.get("/withdrawals?per_page=2&page=2")).json()
     assert [each["id"] for each in second["data"]] == [made[0]]
-    one = (await payouts.house.get(f"/withdrawals/{made[0]}")).json()
+    one = (await payouts.app.get(f"/withdrawals/{made[0]}")).json()
     assert second["data"] == [one]
-    refused(await payouts.house.get("/withdrawals?page=0"), 400, "VALIDATION_ERROR")
+    refused(await payouts.app.get("/withdrawals?page=0"), 400, "VALIDATION_ERROR")
 
 
 async def test_modes_cannot_see_each_other(payouts: Payouts) -> None:
     made = await payouts.made()
-    refused(await payouts.house.get(f"/withdrawals/{made.id}", mode="live"), 404, "WITHDRAWAL_NOT_FOUND")
-    assert (await payouts.house.get("/withdrawals", mode="live")).json()["data"] == []
-    assert len((await payouts.house.get("/withdrawals")).json()["data"]) == 1
+    refused(await payouts.app.get(f"/withdrawals/{made.id}", mode="live"), 404, "WITHDRAWAL_NOT_FOUND")
+    assert (await payouts.app.get("/withdrawals", mode="live")).json()["data"] == []
+    assert len((await payouts.app.get("/withdrawals")).json()["data"]) == 1
 
 
 async def test_accounts_cannot_see_each_other(payouts: Payouts) -> None:
@@ -117,13 +117,13 @@ async def test_accounts_cannot_see_each_other(payouts: Payouts) -> None:
     await payouts.credit(account_id=other.account_id)
     theirs = await pay_out(payouts.ports, other.account_id, Mode.TEST)
     assert theirs is not None
-    refused(await payouts.house.get(f"/withdrawals/{theirs.id}"), 404, "WITHDRAWAL_NOT_FOUND")
-    assert (await payouts.house.get("/withdrawals")).json()["data"] == []
+    refused(await payouts.app.get(f"/withdrawals/{theirs.id}"), 404, "WITHDRAWAL_NOT_FOUND")
+    assert (await payouts.app.get("/withdrawals")).json()["data"] == []
 
 
 @pytest.mark.parametrize("withdrawal_id", [NOTHING, "wd_1", "pay_1", "%00", NOTHING.upper()])
 async def test_what_is_not_there_is_not_found(payouts: Payouts, document: Document, withdrawal_id: str) -> None:
-    response = await payouts.house.get(f"/withdrawals/{withdrawal_id}")
+    response = await payouts.app.get(f"/withdrawals/{withdrawal_id}")
     refused(response, 404, "WITHDRAWAL_NOT_FOUND")
     document.check(response)
 
@@ -131,21 +131,21 @@ async def test_what_is_not_there_is_not_found(payouts: Payouts, document: Docume
 @pytest.mark.parametrize("mode", ["test", "live"])
 @pytest.mark.parametrize("body", [None, {"amount_usdt": "10", "wallet_address": WALLET}], ids=["empty", "full"])
 async def test_manual_withdrawals_are_discontinued(payouts: Payouts, mode: str, body: dict[str, str] | None) -> None:
-    headers = payouts.house.headers(mode, Idempotency_Key=str(uuid4()))
-    response = await payouts.house.http.post("/api/v1/withdrawals", json=body, headers=headers)
+    headers = payouts.app.headers(mode, Idempotency_Key=str(uuid4()))
+    response = await payouts.app.http.post("/api/v1/withdrawals", json=body, headers=headers)
     refused(response, 410, "WITHDRAWAL_DISCONTINUED")
     assert await payouts.every() == []
 
 
 async def test_without_a_key_there_is_nothing_to_read(payouts: Payouts) -> None:
     for path in ("/withdrawals", f"/withdrawals/{NOTHING}"):
-        refused(await payouts.house.http.get(f"/api/v1{path}"), 401, "Unauthorized")
+        refused(await payouts.app.http.get(f"/api/v1{path}"), 401, "Unauthorized")
 
 
 async def test_every_move_is_delivered_as_the_payload_of_the_contract(payouts: Payouts) -> None:
     made = await payouts.made()
-    await payouts.house.work(60)
-    webhooks = [body for body in payouts.house.postman.bodies if body.get("withdrawal_id") == made.id]
+    await payouts.app.work(60)
+    webhooks = [body for body in payouts.app.postman.bodies if body.get("withdrawal_id") == made.id]
     assert sorted(each["status"] for each in webhooks) == ["completed", "pending", "processing", "sent"]
     assert {tuple(sorted(each)) for each in webhooks} == {
         (
@@ -160,14 +160,14 @@ async def test_every_move_is_delivered_as_the_payload_of_the_contract(payouts: P
         )
     }
     assert {each["event"] for each in webhooks} == {"withdrawal.status_changed"}
-    headers = [webhook.headers for webhook in payouts.house.postman.webhooks]
+    headers = [webhook.headers for webhook in payouts.app.postman.webhooks]
     assert [each["X-Webhook-Sequence"] for each in headers] == ["1", "2", "3", "4"]
-    payouts.house.check_signatures()
+    payouts.app.check_signatures()
 
 
 async def test_the_balance_follows_the_payout(payouts: Payouts) -> None:
     async def balance() -> tuple[str, ...]:
-        body = (await payouts.house.get("/balance")).json()
+        body = (await payouts.app.get("/balance")).json()
         names = ("available_usdt", "reserved_usdt", "total_withdrawn_usdt", "total_settled_usdt")
         return tuple(body[name] for name in names)
 
@@ -176,5 +176,5 @@ async def test_the_balance_follows_the_payout(payouts: Payouts) -> None:
     assert await balance() == (str(CREDIT), zero, zero, str(CREDIT))
     await payouts.pay_out()
     assert await balance() == (rest, str(PAID), zero, str(CREDIT))
-    await payouts.house.work(60)
+    await payouts.app.work(60)
     assert await balance() == (rest, zero, str(PAID), str(CREDIT))

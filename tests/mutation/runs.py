@@ -13,8 +13,8 @@ import msgspec
 
 from tests.mutated import ROOT
 
+from .apps import UNFIT, App, Word, lives_from_the_start
 from .edits import Edit
-from .houses import UNFIT, House, Word, lives_from_the_start
 from .traces import Chosen
 
 KEPT = ROOT / "build/mutation.jsonl"
@@ -80,11 +80,7 @@ class Run:
         child = os.fork()
         if not child:
             os.close(reading)
-            ended = (
-                House(self._cpu, self._places, lambda house: self._inside(house, inside, writing)).run()
-                if inside
-                else 0
-            )
+            ended = App(self._cpu, self._places, lambda app: self._inside(app, inside, writing)).run() if inside else 0
             os._exit(ended)
         os.close(writing)
         with os.fdopen(reading) as pipe:
@@ -105,22 +101,22 @@ class Run:
             word = lives_from_the_start(task.module, task.edit.text, tests, self._cpu)
             self._keep(task, *((None, []) if word == UNFIT else (word, tests)))
 
-    def _inside(self, house: House, tasks: list[Task], later: int) -> None:
+    def _inside(self, app: App, tasks: list[Task], later: int) -> None:
         for number, task in enumerate(self._timely(tasks)):
             tests = self._tests(task)
             right, wrong = (_compiled(each, task.module) for each in (source_of(task.module), task.edit.text))
-            word = house.lives(right, wrong, tests) if tests else None
-            while word is not None and "::" in word and not self._is_sound(house, word):
+            word = app.lives(right, wrong, tests) if tests else None
+            while word is not None and "::" in word and not self._is_sound(app, word):
                 tests.remove(word)
-                word = house.lives(right, wrong, tests)
+                word = app.lives(right, wrong, tests)
             if word == UNFIT or (word is None and tests and self._chosen.is_loading(task.module, task.lines)):
                 os.write(later, b"%d\n" % number)
             else:
                 self._keep(task, word, tests)
 
-    def _is_sound(self, house: House, test: str) -> bool:
+    def _is_sound(self, app: App, test: str) -> bool:
         if test not in self._sound:
-            self._sound[test] = house.passes(test)
+            self._sound[test] = app.passes(test)
             if not self._sound[test]:
                 print(f"{test} fails where nothing is mutated: it is left out", flush=True)
         return self._sound[test]

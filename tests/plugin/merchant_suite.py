@@ -27,7 +27,7 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("round_", [1, 2])
-def test_every_test_has_a_house_of_its_own(round_: int, cambist_client: Client, cambist_sandbox: Sandbox) -> None:
+def test_every_test_has_a_app_of_its_own(round_: int, cambist_client: Client, cambist_sandbox: Sandbox) -> None:
     assert cambist_client.payments.list().data == []
     assert cambist_sandbox.clock.now() == SandboxOptions().start
     cambist_sandbox.clock.advance(days=round_)

@@ -16,10 +16,10 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.ports.notifier import Answer, DeliveryResult
 from cambist.testing import ProviderFault
+from tests.apps import TestApp
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse
 from tests.invariants import check_books, everything
-from tests.providers.bank_house import Cabinet
+from tests.providers.bank_app import Cabinet
 
 DAY = 86_400.0
 _CREDENTIALS = (ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN)
@@ -32,8 +32,8 @@ class MoneyHistory(ABC):
     least_refund = 1
     """Kopecks."""
 
-    def __init__(self, house: TestHouse, fake: Any, cabinet: Cabinet, random: Random, *, faults: float = 0.05) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, fake: Any, cabinet: Cabinet, random: Random, *, faults: float = 0.05) -> None:
+        self.app = app
         self.fake = fake
         self.cabinet = cabinet
         self.random = random
@@ -68,8 +68,8 @@ class MoneyHistory(ABC):
         if key is None:
             self._keys += 1
             key = str(UUID(int=self.random.getrandbits(64) << 64 | self._keys))
-        answer = await self.house.http.post(
-            f"/api/v1{path}", json=body, headers=self.house.headers("live", Idempotency_Key=key)
+        answer = await self.app.http.post(
+            f"/api/v1{path}", json=body, headers=self.app.headers("live", Idempotency_Key=key)
         )
         assert answer.status_code != 429, "a merchant who is quicker than may be: no test of the bank"
         assert answer.status_code < 500 or answer.status_code in (502, 503), answer.text
@@ -164,19 +164,19 @@ class MoneyHistory(ABC):
     async def work(self, seconds: float) -> None:
         """Time passes; the merchant's receiver fails sometimes."""
         if self.random.random() < self.faults:
-            self.house.postman.answers.append(DeliveryResult(answer=Answer.RESPONDED, status=500))
-        await self.house.work(seconds)
+            self.app.postman.answers.append(DeliveryResult(answer=Answer.RESPONDED, status=500))
+        await self.app.work(seconds)
         self.look()
 
     async def die(self) -> None:
         """A process is killed at some commit on the way, before or after it; the next one goes on."""
-        whole = self.house.ports
-        self.house.ports = fused(whole, CrashPoint(self.random.randint(1, 5), after=self.random.random() < 0.5))
+        whole = self.app.ports
+        self.app.ports = fused(whole, CrashPoint(self.random.randint(1, 5), after=self.random.random() < 0.5))
         try:
             with suppress(Killed):
-                await self.house.work(self.random.choice((0, 30)))
+                await self.app.work(self.random.choice((0, 30)))
         finally:
-            self.house.ports = whole
+            self.app.ports = whole
 
     async def end(self) -> None:
         """Nothing goes wrong any more, and days pass: past the day on which keys are forgotten, too."""
@@ -187,7 +187,7 @@ class MoneyHistory(ABC):
             await self.work(pause)
             self.send_back()
             await self.tell()
-        await self.house.work(DAY)
+        await self.app.work(DAY)
         assert not self.unsure
 
     async def live(self, orders: int) -> None:
@@ -206,10 +206,10 @@ class MoneyHistory(ABC):
 
     async def check(self) -> Mapping[str, int]:
         """Ledger, provider and webhooks agree to the kopeck. Returns what there was, for whoever tells it."""
-        ports = self.house.ports
+        ports = self.app.ports
         await check_books(ports)
         payments = {payment.id: payment for payment in await everything(ports, Payment)}
-        told = _last_told(self.house)
+        told = _last_told(self.app)
         came = self.came()
         for payment_id, payment in payments.items():
             got = payment.actual_amount.kopecks if payment.actual_amount else 0
@@ -245,10 +245,10 @@ class Told(NamedTuple):
     amount: str | None
 
 
-def _last_told(house: TestHouse) -> dict[str, Told]:
+def _last_told(app: TestApp) -> dict[str, Told]:
     """The last word of each object, however often and in whatever order its events came."""
     last: dict[str, Told] = {}
-    for webhook in house.postman.webhooks:
+    for webhook in app.postman.webhooks:
         body = msgspec.json.decode(webhook.body)
         whose = body.get("refund_id") or body.get("payment_id")
         if whose is None:

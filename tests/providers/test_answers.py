@@ -45,7 +45,7 @@ from cambist.ports.rates import RateQuote
 from cambist.ports.receipts import ReceiptState, ReceiptStatus
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.providers_kit import inside
 from tests.tables import table
 
@@ -444,12 +444,12 @@ class TestDrawing:
 
     @pytest.mark.parametrize("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])
     async def test_the_bank_is_asked_instead(self, drawn: Any) -> None:
-        async with open_test_house() as house:
-            bank = inside(house.ports.banks.named("simulator-test"))
+        async with open_test_app() as app:
+            bank = inside(app.ports.banks.named("simulator-test"))
             bank.draw_invoice = lambda _: drawn
-            payment = await house.created()
+            payment = await app.created()
             assert payment["status"] == "pending"
-            assert (await house.payment(payment["id"])).bank_reference not in (None, "", drawn)
+            assert (await app.payment(payment["id"])).bank_reference not in (None, "", drawn)
 
 
 class TestPayment:
@@ -463,9 +463,9 @@ class TestPayment:
 
     @table("transfers", [*([one] for one in SAID[0]), *SAID[1:]])
     async def test_money_that_cannot_be_is_none(self, transfers: list[Transfer]) -> None:
-        async with open_test_house() as house:
-            payment = await house.created()
-            bank = inside(house.ports.banks.named("simulator-test"))
+        async with open_test_app() as app:
+            payment = await app.created()
+            bank = inside(app.ports.banks.named("simulator-test"))
             usual = bank.invoice_state
 
             async def nonsense(reference: str) -> InvoiceState:
@@ -473,33 +473,33 @@ class TestPayment:
 
             bank.invoice_state = nonsense
             with pytest.raises(Unavailable):
-                await house.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
-            assert await self.seen(house, payment["id"]) == (PaymentStatus.PENDING, 0)
+                await app.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+            assert await self.seen(app, payment["id"]) == (PaymentStatus.PENDING, 0)
             bank.invoice_state = usual
-            await house.work(15 * 60)
-            assert await self.seen(house, payment["id"]) == (PaymentStatus.PAID, 1)
+            await app.work(15 * 60)
+            assert await self.seen(app, payment["id"]) == (PaymentStatus.PAID, 1)
 
     async def test_odd_name_of_the_payer_delays_no_payment(self, caplog: pytest.LogCaptureFixture) -> None:
-        async with open_test_house() as house:
-            payment = await house.created()
-            money = changed(MONEY, at=house.clock.now(), payer_name="\x1bIvan\nPetrov\u202e")
+        async with open_test_app() as app:
+            payment = await app.created()
+            money = changed(MONEY, at=app.clock.now(), payer_name="\x1bIvan\nPetrov\u202e")
 
             async def says(reference: str) -> InvoiceState:
                 return InvoiceState(reference=reference, status=InvoiceStatus.PAID, transfers=(money,))
 
-            inside(house.ports.banks.named("simulator-test")).invoice_state = says
+            inside(app.ports.banks.named("simulator-test")).invoice_state = says
             caplog.clear()
             for _ in range(3):
-                await house.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
-            assert await self.seen(house, payment["id"]) == (PaymentStatus.PAID, 1)
-            assert (await house.get(f"/payments/{payment['id']}")).json()["payer_name"] == "IvanPetrov"
+                await app.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+            assert await self.seen(app, payment["id"]) == (PaymentStatus.PAID, 1)
+            assert (await app.get(f"/payments/{payment['id']}")).json()["payer_name"] == "IvanPetrov"
             [line] = [each.getMessage() for each in caplog.records if "odd text" in each.getMessage()]
             assert line.endswith("invoice_state: odd text: cleaned, the rest of the answer counts: payer_name")
 
     async def test_impossible_invoice_is_an_unknown_outcome_and_is_polled(self) -> None:
-        async with open_test_house(test_banks=("simulator-asked",)) as house:
-            [name] = house.ports.banks.order["test"]
-            bank = inside(house.ports.banks.named(name))
+        async with open_test_app(test_banks=("simulator-asked",)) as app:
+            [name] = app.ports.banks.order["test"]
+            bank = inside(app.ports.banks.named(name))
             usual, asked = bank.create_invoice, []
 
             async def nonsense(request: Any) -> Any:
@@ -509,12 +509,12 @@ class TestPayment:
             bank.create_invoice = nonsense
             key = "0b3c2f9e-56a7-4f0e-9d0a-6f1f6b1b7c11"
             for _ in range(2):
-                assert (await house.create(key=key)).status_code == 502
-            await house.work(60)
-            stored = await house.payment(asked[0])
+                assert (await app.create(key=key)).status_code == 502
+            await app.work(60)
+            stored = await app.payment(asked[0])
             assert (len(asked), stored.status, stored.bank_reference is not None) == (1, PaymentStatus.PENDING, True)
 
     @staticmethod
-    async def seen(house: TestHouse, payment_id: str) -> tuple[PaymentStatus, int]:
-        events = await house.events(payment_id)
-        return (await house.payment(payment_id)).status, len(events)
+    async def seen(app: TestApp, payment_id: str) -> tuple[PaymentStatus, int]:
+        events = await app.events(payment_id)
+        return (await app.payment(payment_id)).status, len(events)

@@ -8,12 +8,12 @@ from uuid import uuid4
 import pytest
 
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds
+from tests.providers.raiffeisen.app import open_raiffeisen_app
 from tests.providers.raiffeisen.fake import Raiffeisen
-from tests.providers.raiffeisen.house import open_raiffeisen_house
+from tests.providers.tbank.app import open_tbank_app
 from tests.providers.tbank.fake import TBankFake
-from tests.providers.tbank.house import open_tbank_house
+from tests.providers.yookassa.app import open_yookassa_app
 from tests.providers.yookassa.fake import YooKassaFake
-from tests.providers.yookassa.house import open_yookassa_house
 
 Posted = tuple[bytes | Mapping[str, Any], Mapping[str, str]]
 
@@ -50,14 +50,12 @@ def _qr(bank: Raiffeisen, payment: str) -> dict[str, Any]:
 
 BANKS = {
     "yookassa": Posting(
-        open_yookassa_house, lambda fake, each: fake.books.pay(fake.books.of_operation(each)["id"]), _yookassa_says
+        open_yookassa_app, lambda fake, each: fake.books.pay(fake.books.of_operation(each)["id"]), _yookassa_says
     ),
     "tbank": Posting(
-        open_tbank_house, lambda fake, each: fake.books.pay(fake.payment(each.removeprefix("pay_"))), _tbank_says
+        open_tbank_app, lambda fake, each: fake.books.pay(fake.payment(each.removeprefix("pay_"))), _tbank_says
     ),
-    "raiffeisen": Posting(
-        open_raiffeisen_house, lambda bank, each: bank.pay(_qr(bank, each)["qrId"]), _raiffeisen_says
-    ),
+    "raiffeisen": Posting(open_raiffeisen_app, lambda bank, each: bank.pay(_qr(bank, each)["qrId"]), _raiffeisen_says),
 }
 
 
@@ -65,20 +63,20 @@ BANKS = {
 async def test_a_notice_is_a_hint_and_moves_money_once(name: str) -> None:
     """Early, of another amount, doubled, and after all is over."""
     bank = BANKS[name]
-    async with bank.opened() as (house, fake, cabinet):
+    async with bank.opened() as (app, fake, cabinet):
 
         async def shown() -> tuple[str, str | None]:
-            answer = await house.http.get(f"/api/v1/payments/{payment}", headers=house.headers("live"))
+            answer = await app.http.get(f"/api/v1/payments/{payment}", headers=app.headers("live"))
             return answer.json()["status"], answer.json()["actual_amount_rub"]
 
         async def told(kopecks: int) -> None:
             assert (await cabinet.post(*bank.says_paid(fake, payment, kopecks))).status_code == 200
-            await house.work()
+            await app.work()
 
-        made = await house.http.post(
+        made = await app.http.post(
             "/api/v1/payments",
             json={"amount_rub": "490.00"},
-            headers=house.headers("live", Idempotency_Key=str(uuid4())),
+            headers=app.headers("live", Idempotency_Key=str(uuid4())),
         )
         payment = made.json()["id"]
         await told(490_00)
@@ -87,9 +85,9 @@ async def test_a_notice_is_a_hint_and_moves_money_once(name: str) -> None:
         for kopecks in (1_00, 490_00, 490_00, 1_000_00):
             await told(kopecks)
             assert await shown() == ("paid", "490.00")
-        balance = await house.http.get("/api/v1/balance", headers=house.headers("live"))
+        balance = await app.http.get("/api/v1/balance", headers=app.headers("live"))
         assert balance.json()["pending_rub"] == "490.00"
-        assert [each["status"] for each in house.postman.bodies if each.get("payment_id") == payment] == ["paid"]
+        assert [each["status"] for each in app.postman.bodies if each.get("payment_id") == payment] == ["paid"]
 
 
 def _yookassa_fails(fake: YooKassaFake) -> None:
@@ -119,22 +117,22 @@ async def test_a_refund_that_fails_after_it_was_done_is_an_operators(
 ) -> None:
     """T-Bank has no status for this: only the payment's sums show the refunded money."""
     bank = BANKS[name]
-    async with bank.opened() as (house, fake, cabinet):
+    async with bank.opened() as (app, fake, cabinet):
 
         async def ask(path: str, **body: Any) -> Any:
-            headers = house.headers("live", Idempotency_Key=str(uuid4()))
-            return (await house.http.post(f"/api/v1{path}", json=body, headers=headers)).json()
+            headers = app.headers("live", Idempotency_Key=str(uuid4()))
+            return (await app.http.post(f"/api/v1{path}", json=body, headers=headers)).json()
 
         payment = (await ask("/payments", amount_rub="490.00"))["id"]
         bank.pays(fake, payment)
         await cabinet.post(*bank.says_paid(fake, payment, 490_00))
-        await house.work()
+        await app.work()
         refund = (await ask("/refunds", payment_id=payment, amount_rub="90.00"))["id"]
-        await house.work(60)
+        await app.work(60)
         sends(fake)
-        await house.work(3600)
-        assert await contradicted_refunds(house.ports) == []
+        await app.work(3600)
+        assert await contradicted_refunds(app.ports) == []
         fails(fake)
-        await house.work(2 * 86_400)
-        assert [each.id for each in await contradicted_refunds(house.ports)] == [refund]
-        assert [each["status"] for each in house.postman.bodies if each.get("refund_id") == refund] == ["completed"]
+        await app.work(2 * 86_400)
+        assert [each.id for each in await contradicted_refunds(app.ports)] == [refund]
+        assert [each["status"] for each in app.postman.bodies if each.get("refund_id") == refund] == ["completed"]

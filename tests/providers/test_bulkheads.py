@@ -18,7 +18,7 @@ from cambist.frontends.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import BulkheadFull, OutcomeUnknown, Refused, Unavailable
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.providers_kit import inside
 from tests.quiesce import at_rest
 
@@ -267,11 +267,11 @@ class TestRequest:
     async def test_a_creation_over_two_banks_is_answered_within_25_seconds(self) -> None:
         """The first bank's adapter gives up after 19 s, certain that nothing happened; the second hangs."""
         banks = ("simulator-asked", "simulator")
-        async with open_test_house(test_banks=banks) as house:
-            first, second = (house.ports.banks.named(name) for name in house.ports.banks.order["test"])
+        async with open_test_app(test_banks=banks) as app:
+            first, second = (app.ports.banks.named(name) for name in app.ports.banks.order["test"])
 
             async def away(_: Any) -> None:
-                await house.clock.sleep(19)
+                await app.clock.sleep(19)
                 raise Unavailable("away")
 
             async def lost(_: Any) -> None:
@@ -279,9 +279,9 @@ class TestRequest:
 
             inside(first).create_invoice = away
             inside(second).create_invoice = lost
-            creating = asyncio.create_task(house.create())
+            creating = asyncio.create_task(app.create())
             for _ in range(25):
-                await house.clock.advance(1)
+                await app.clock.advance(1)
             assert creating.done()
             response = await creating
             assert (response.status_code, response.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
@@ -291,63 +291,63 @@ class TestWorker:
     """A live bank that hangs delays no job but its own payments', and those by no more than a call may take."""
 
     @staticmethod
-    async def advance(house: TestHouse, seconds: float) -> None:
+    async def advance(app: TestApp, seconds: float) -> None:
         for _ in range(round(seconds)):
-            await house.clock.advance(1)
+            await app.clock.advance(1)
 
     async def test_80_payments_at_a_bank_that_hangs_delay_nobody_else(self) -> None:
-        async with open_test_house() as house:
-            [live] = house.ports.banks.order["live"]
-            ours = [(await house.create(mode="live")).json()["id"] for _ in range(CALLS + 16)]
-            theirs = [(await house.created())["id"] for _ in range(30)]
-            bank = inside(house.ports.banks.named(live))
+        async with open_test_app() as app:
+            [live] = app.ports.banks.order["live"]
+            ours = [(await app.create(mode="live")).json()["id"] for _ in range(CALLS + 16)]
+            theirs = [(await app.created())["id"] for _ in range(30)]
+            bank = inside(app.ports.banks.named(live))
             usual = bank.invoice_state
             bank.invoice_state = lambda _: asyncio.Event().wait()
-            worker = Worker(house.ports)
+            worker = Worker(app.ports)
             working = asyncio.create_task(worker.work())
-            await house.clock.advance(15 * 60)
-            assert await statuses(house, theirs) == {"expired": 0, "pending": 30}, "all wait behind the hanging ones"
-            await self.advance(house, SLOW + 1)
-            assert await statuses(house, theirs) == {"expired": 30, "pending": 0}
-            await self.advance(house, 2 * LIMIT)
-            assert await statuses(house, ours) == {"expired": len(ours), "pending": 0}, "a bank that is away keeps none"
+            await app.clock.advance(15 * 60)
+            assert await statuses(app, theirs) == {"expired": 0, "pending": 30}, "all wait behind the hanging ones"
+            await self.advance(app, SLOW + 1)
+            assert await statuses(app, theirs) == {"expired": 30, "pending": 0}
+            await self.advance(app, 2 * LIMIT)
+            assert await statuses(app, ours) == {"expired": len(ours), "pending": 0}, "a bank that is away keeps none"
             bank.invoice_state = usual
             worker.stop()
-            await self.advance(house, LIMIT)
+            await self.advance(app, LIMIT)
             await working
 
     async def test_gateway_is_down_as_not_answering_after_abandoned_calls(self) -> None:
-        async with open_test_house() as house:
-            [live] = house.ports.banks.order["live"]
+        async with open_test_app() as app:
+            [live] = app.ports.banks.order["live"]
             for _ in range(20):
-                await house.create(mode="live")
-            inside(house.ports.banks.named(live)).invoice_state = lambda _: asyncio.Event().wait()
-            worker = Worker(house.ports)
+                await app.create(mode="live")
+            inside(app.ports.banks.named(live)).invoice_state = lambda _: asyncio.Event().wait()
+            worker = Worker(app.ports)
             working = asyncio.create_task(worker.work())
-            await house.clock.advance(15 * 60)
-            await self.advance(house, LIMIT)
-            [gateway] = (await house.get("/gateways", mode="live")).json()
+            await app.clock.advance(15 * 60)
+            await self.advance(app, LIMIT)
+            [gateway] = (await app.get("/gateways", mode="live")).json()
             assert (gateway["status"], gateway["reason"]) == ("down", "provider_timeout")
             worker.stop()
-            await self.advance(house, LIMIT)
+            await self.advance(app, LIMIT)
             await working
 
     async def test_what_found_no_place_says_nothing_of_a_gateway(self) -> None:
-        async with open_test_house() as house:
-            [live] = house.ports.banks.order["live"]
-            payment = await house.payment((await house.create(mode="live")).json()["id"])
+        async with open_test_app() as app:
+            [live] = app.ports.banks.order["live"]
+            payment = await app.payment((await app.create(mode="live")).json()["id"])
 
             async def full(_: Any) -> None:
                 raise BulkheadFull("full")
 
-            inside(house.ports.banks.named(live)).invoice_state = full
+            inside(app.ports.banks.named(live)).invoice_state = full
             for _ in range(20):
                 with pytest.raises(BulkheadFull):
-                    await look(house.ports, payment)
-            [gateway] = (await house.get("/gateways", mode="live")).json()
+                    await look(app.ports, payment)
+            [gateway] = (await app.get("/gateways", mode="live")).json()
             assert gateway["status"] == "operational"
 
 
-async def statuses(house: TestHouse, payment_ids: list[str]) -> dict[str, int]:
-    found = Counter([(await house.payment(payment_id)).status.value for payment_id in payment_ids])
+async def statuses(app: TestApp, payment_ids: list[str]) -> dict[str, int]:
+    found = Counter([(await app.payment(payment_id)).status.value for payment_id in payment_ids])
     return {"expired": found["expired"], "pending": found["pending"]}

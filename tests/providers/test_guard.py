@@ -16,7 +16,7 @@ from cambist.frontends.wrapping import OPERATIONS, Does
 from cambist.ports.bank import Invoice, InvoiceRequest, RefundState, RefundStatus
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import NoAnswer
-from tests.houses import open_test_house
+from tests.apps import open_test_app
 from tests.quiesce import at_rest
 from tests.tables import table
 
@@ -209,13 +209,13 @@ async def test_closing_ends_what_is_under_way(clock: VirtualClock) -> None:
         await asked
 
 
-class TestInTheHouse:
+class TestInTheApp:
     """The effect of a hanging bank on a merchant's payment."""
 
     async def test_a_creation_is_answered_502_at_the_limit_and_goes_on_as_unknown(self) -> None:
-        async with open_test_house(test_banks=("simulator-asked",)) as house:
-            [name] = house.ports.banks.order["test"]
-            bank: Any = house.ports.banks.named(name)
+        async with open_test_app(test_banks=("simulator-asked",)) as app:
+            [name] = app.ports.banks.order["test"]
+            bank: Any = app.ports.banks.named(name)
             asked: list[InvoiceRequest] = []
 
             async def lost(request: InvoiceRequest) -> Invoice:
@@ -224,18 +224,18 @@ class TestInTheHouse:
                 raise AssertionError
 
             bank._adapter.create_invoice = lost
-            creating = asyncio.create_task(house.create())
-            await house.clock.advance(LIMIT - 1)
+            creating = asyncio.create_task(app.create())
+            await app.clock.advance(LIMIT - 1)
             assert not creating.done()
-            await house.clock.advance(1)
+            await app.clock.advance(1)
             response = await creating
             assert (response.status_code, response.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
-            payment = await house.payment(asked[0].operation)
+            payment = await app.payment(asked[0].operation)
             assert (payment.status, payment.opening) == (PaymentStatus.PENDING, Opening.UNKNOWN)
 
     async def test_a_day_that_passes_in_one_step_ends_no_call_that_gets_its_answers(self) -> None:
-        async with open_test_house() as house:
-            payment = await house.created()
-            await house.clock.advance(86_400)
-            await house.work()
-            assert (await house.payment(payment["id"])).status is PaymentStatus.EXPIRED
+        async with open_test_app() as app:
+            payment = await app.created()
+            await app.clock.advance(86_400)
+            await app.work()
+            assert (await app.payment(payment["id"])).status is PaymentStatus.EXPIRED

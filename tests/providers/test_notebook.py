@@ -11,7 +11,7 @@ import cambist
 from cambist.ports import ProviderNote, Unavailable
 from cambist.ports.notebook import Notebook, NumberedOperations
 from cambist.ports.storage import Storage
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -22,17 +22,17 @@ class Page(msgspec.Struct, frozen=True):
 
 
 @pytest.fixture
-async def house(url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
-    async with open_test_house(receiver=False, database_url=url, data_dir=tmp_path) as opened:
+async def app(url: str, tmp_path: Path) -> AsyncIterator[TestApp]:
+    async with open_test_app(receiver=False, database_url=url, data_dir=tmp_path) as opened:
         yield opened
 
 
-def notebook(house: TestHouse) -> Notebook[Page]:
-    return Notebook("desk", Page, house.ports.storage, house.clock)
+def notebook(app: TestApp) -> Notebook[Page]:
+    return Notebook("desk", Page, app.ports.storage, app.clock)
 
 
-async def test_what_was_remembered_is_recalled_by_operation_and_reference(house: TestHouse) -> None:
-    notes = notebook(house)
+async def test_what_was_remembered_is_recalled_by_operation_and_reference(app: TestApp) -> None:
+    notes = notebook(app)
     assert (await notes.read("pay_1"), await notes.operation_of("inv-1")) == (None, None)
     for looks in (0, 1):
         await notes.remember("pay_1", Page(qr="a", looks=looks), reference="inv-1")
@@ -41,16 +41,16 @@ async def test_what_was_remembered_is_recalled_by_operation_and_reference(house:
     assert await notes.read("inv-1") is None
 
 
-async def test_a_reference_is_of_one_operation(house: TestHouse) -> None:
-    notes = notebook(house)
+async def test_a_reference_is_of_one_operation(app: TestApp) -> None:
+    notes = notebook(app)
     await notes.remember("pay_1", Page(qr="a"), reference="inv-1")
     with pytest.raises(ValueError, match="another"):
         await notes.remember("pay_2", Page(qr="b"), reference="inv-1")
     assert await notes.read("pay_2") is None
 
 
-async def test_of_many_that_remember_at_once_none_fails_and_changes_all_count(house: TestHouse) -> None:
-    notes = notebook(house)
+async def test_of_many_that_remember_at_once_none_fails_and_changes_all_count(app: TestApp) -> None:
+    notes = notebook(app)
     await asyncio.gather(*(notes.remember("pay_1", Page(qr="a"), reference="inv-1") for _ in range(8)))
 
     def turn(page: Page) -> Page:
@@ -60,34 +60,34 @@ async def test_of_many_that_remember_at_once_none_fails_and_changes_all_count(ho
     assert await notes.read("pay_1") == Page(qr="a", looks=8)
 
 
-async def test_a_page_is_bounded(house: TestHouse) -> None:
+async def test_a_page_is_bounded(app: TestApp) -> None:
     with pytest.raises(ValueError, match="64 KB"):
-        await notebook(house).remember("pay_1", Page(qr="a" * 65_536))
-    assert await notebook(house).read("pay_1") is None
+        await notebook(app).remember("pay_1", Page(qr="a" * 65_536))
+    assert await notebook(app).read("pay_1") is None
 
 
-async def test_pages_may_be_dicts(house: TestHouse) -> None:
-    notes = Notebook("desk", dict[str, int], house.ports.storage, house.clock)
+async def test_pages_may_be_dicts(app: TestApp) -> None:
+    notes = Notebook("desk", dict[str, int], app.ports.storage, app.clock)
     await notes.remember("pay_1", {"looks": 1})
     assert await notes.read("pay_1") == {"looks": 1}
 
 
-def counter(house: TestHouse, what: str = "addresses") -> NumberedOperations:
-    return NumberedOperations("desk", what, house.ports.storage, house.clock)
+def counter(app: TestApp, what: str = "addresses") -> NumberedOperations:
+    return NumberedOperations("desk", what, app.ports.storage, app.clock)
 
 
-async def test_each_operation_has_a_number_of_its_own_without_gaps(house: TestHouse) -> None:
+async def test_each_operation_has_a_number_of_its_own_without_gaps(app: TestApp) -> None:
     """Two processes count at once, and ask for the same ones."""
     asked = [f"exch_{number}" for number in range(12)]
-    numbers = await asyncio.gather(*(each.number(op) for each in (counter(house), counter(house)) for op in asked))
+    numbers = await asyncio.gather(*(each.number(op) for each in (counter(app), counter(app)) for op in asked))
     assert numbers[:12] == numbers[12:]
     assert sorted(numbers[:12]) == list(range(12))
-    assert [await counter(house).number(operation) for operation in asked] == numbers[:12]
-    assert await counter(house, "others").number("exch_0") == 0
+    assert [await counter(app).number(operation) for operation in asked] == numbers[:12]
+    assert await counter(app, "others").number("exch_0") == 0
 
 
-async def test_a_counter_that_too_many_use_says_so(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = counter(house)
+async def test_a_counter_that_too_many_use_says_so(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = counter(app)
 
     async def never(mine: str, last: str) -> None: ...
 

@@ -15,7 +15,7 @@ from botocore.config import Config
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.files.s3 import MOST, S3Files
 from cambist.adapters.files.sigv4 import Credentials, presigned_query, signed_headers
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.conformance.uploads import put
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings import SettingsError
@@ -317,12 +317,12 @@ ENV = {
 
 
 class TestSettings:
-    async def test_a_house_has_the_bucket_that_they_name(self, tmp_path: Path) -> None:
+    async def test_a_app_has_the_bucket_that_they_name(self, tmp_path: Path) -> None:
         more = {"CAMBIST_S3_REGION": REGION, "CAMBIST_S3_PREFIX": "kyc/", "CAMBIST_S3_SINGLE_USE": "true"}
         loaded = load({**ENV, **more}, {}, tmp_path)
         assert SECRET not in f"{loaded!r} {loaded.settings!r}"
-        async with open_house(loaded.settings) as house:
-            place = house.ports.files.grant(KEY, JPEG, 10, house.ports.clock.now() + timedelta(minutes=10))
+        async with open_app(loaded.settings) as app:
+            place = app.ports.files.grant(KEY, JPEG, 10, app.ports.clock.now() + timedelta(minutes=10))
         told = urlsplit(place)
         assert (told.netloc, told.path) == ("documents.s3.eu-central-1.amazonaws.com", f"/kyc/{KEY}")
         assert "if-none-match" in told.query
@@ -330,7 +330,7 @@ class TestSettings:
     async def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
         env = {name: value for name, value in ENV.items() if name != "CAMBIST_S3_SECRET_KEY"}
         with pytest.raises(PluginError, match="set CAMBIST_S3_SECRET_KEY"):
-            async with open_house(load(env, {}, tmp_path).settings):
+            async with open_app(load(env, {}, tmp_path).settings):
                 pass
 
     @table(

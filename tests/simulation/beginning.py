@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 async def keep_office(world: "World", opened: Any) -> None:
-    """A house of the operators, which nothing befalls: it makes the merchants, and reads the books at the end."""
+    """An app of the operators, which nothing befalls: it makes the merchants, and reads the books at the end."""
     fine = Network(world.loop, msgspec.structs.replace(world.plan, weather=FINE), Chance("fine"), world.trace)
     way = ProviderWay(fine, "office", world.deliver, world.post_to)
     clock = ProcessClock(world.loop, 0.0)
@@ -38,12 +38,12 @@ async def keep_office(world: "World", opened: Any) -> None:
     async def storage(_: Any) -> Storage:
         return world.database
 
-    async with world.house(clock, ids, way, storage) as house:
-        await begin_hearing(house.settings, house.ports)
-        for shown in await list_addresses(house.ports):
+    async with world.app(clock, ids, way, storage) as app:
+        await begin_hearing(app.settings, app.ports)
+        for shown in await list_addresses(app.ports):
             assert shown.address is not None
             world.post.addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")
-        opened.set_result(house.ports)
+        opened.set_result(app.ports)
         await world.loop.create_future()
 
 

@@ -1,9 +1,9 @@
-"""The processes of the service in a world: each opens a house of its own over the one database, serves or works, is
+"""The processes of the service in a world: each opens an app of its own over the one database, serves or works, is
 killed between any two steps, and is started again by its supervisor."""
 
 from typing import TYPE_CHECKING, Any
 
-from cambist.frontends.compose import House
+from cambist.frontends.compose import App
 from cambist.frontends.notices import begin_hearing
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Fault
@@ -35,8 +35,8 @@ class Process:
         self.serves = name.startswith("api")
         self.lives = 0
         self.strand: Strand | None = None
-        self.house: House | None = None
-        self.app: LentApp | None = None
+        self.app: App | None = None
+        self.asgi: LentApp | None = None
         self.kick: Any = None
         self.worker: Worker | None = None
         self.clock: ProcessClock | None = None
@@ -46,7 +46,7 @@ class Process:
     @property
     def is_up(self) -> bool:
         """Whether a balancer would send requests here. It does not know yet that one stands still."""
-        return self.app is not None
+        return self.asgi is not None
 
     def start(self) -> None:
         """Begin a new life."""
@@ -65,14 +65,14 @@ class Process:
         way = ProviderWay(network, self.name, world.deliver, world.post_to)
         ids = ProcessIds(clock, world.chance.of(f"ids/{self.name}/{self.lives}"))
         line = StorageLine(network, self.name)
-        async with world.house(clock, ids, way, lambda kick: self._opened(kick, line)) as house:
-            await begin_hearing(house.settings, house.ports)
-            self.house = house
+        async with world.app(clock, ids, way, lambda kick: self._opened(kick, line)) as app:
+            await begin_hearing(app.settings, app.ports)
+            self.app = app
             if self.serves:
-                self.app = world.lend(house.ports)
+                self.asgi = world.lend(app.ports)
                 await world.loop.create_future()
             else:
-                self.worker = Worker(house.ports, at_once=world.plan.slots, webhooks=world.plan.permits)
+                self.worker = Worker(app.ports, at_once=world.plan.slots, webhooks=world.plan.permits)
                 await self.worker.work()
 
     async def _opened(self, kick: Any, line: StorageLine) -> Storage:
@@ -101,7 +101,7 @@ class Process:
     restarts_after = 1.0
 
     def _gone(self) -> None:
-        self.strand, self.house, self.app, self.kick, self.worker = None, None, None, None, None
+        self.strand, self.app, self.asgi, self.kick, self.worker = None, None, None, None, None
         self._world.vigil.troubled()
         for pending in list(self.pending.values()):
             if not pending.done():
@@ -110,15 +110,15 @@ class Process:
 
     async def answer(self, method: str, path: str, headers: Any, body: bytes) -> HttpAnswer:
         """Have it answer a request. Raises: NoAnswer when it dies meanwhile."""
-        loop, app, strand = self._world.loop, self.app, self.strand
-        if app is None or strand is None:
+        loop, asgi, strand = self._world.loop, self.asgi, self.strand
+        if asgi is None or strand is None:
             raise NoAnswer
         answered = loop.create_future()
         number = loop.next_serial()
         self.pending[number] = answered
 
         async def work() -> None:
-            answer = await through_asgi(app, method, path, headers, body)
+            answer = await through_asgi(asgi, method, path, headers, body)
             if not answered.done():
                 answered.set_result(answer)
 

@@ -102,7 +102,7 @@ def test_what_is_dismissed_ends_in_this_loop_through_every_await_of_its_end() ->
         await asyncio.wait(begun[-1:])
 
     @asynccontextmanager
-    async def house() -> AsyncIterator[None]:
+    async def app() -> AsyncIterator[None]:
         async with AsyncExitStack() as closing:
             closing.callback(left.append, "the last")
             closing.push_async_callback(closed_soon)
@@ -110,7 +110,7 @@ def test_what_is_dismissed_ends_in_this_loop_through_every_await_of_its_end() ->
             yield
 
     async def victim() -> None:
-        async with house():
+        async with app():
             await loop.create_future()
 
     async def main() -> None:

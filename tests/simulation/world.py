@@ -16,7 +16,7 @@ import msgspec
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
-from cambist.frontends.compose import Adapters, House, open_house
+from cambist.frontends.compose import Adapters, App, open_app
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
 from cambist.ports.clock import Clock
@@ -186,8 +186,8 @@ class World:
         return app
 
     @asynccontextmanager
-    async def house(self, clock: Any, ids: Any, way: ProviderWay, opened: Any) -> AsyncIterator[House]:
-        """A house of one process."""
+    async def app(self, clock: Any, ids: Any, way: ProviderWay, opened: Any) -> AsyncIterator[App]:
+        """An app of one process."""
         adapters = Adapters(
             banks={Mode.LIVE: [BankLink(bank, way) for bank in self.banks.values()]},
             rates=[MarketLink(self.market, way)],
@@ -198,8 +198,8 @@ class World:
             files=FilesLink(self.files, way),
             storage=opened,
         )
-        async with open_house(_SETTINGS, clock=clock, ids=ids, notifier=PostLink(way), adapters=adapters) as house:
-            yield house
+        async with open_app(_SETTINGS, clock=clock, ids=ids, notifier=PostLink(way), adapters=adapters) as app:
+            yield app
 
     # --- what passes between the parts -----------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class OnChains:
 
     async def pays(self, operation: str, kopecks: int | None = None, *, again: bool = False) -> None:
         """Somebody pays an invoice, in part where `kopecks` says so, and the bank tells."""
-        async with self.place.house() as ports:
+        async with self.place.app() as ports:
             [bank] = ports.banks.of_mode("live")
             pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=again)
             for notice in await simulated(bank).pretend(operation, pretence):

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
-from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.settings_sources import load
 from cambist.ports.bundle import Ports
@@ -203,14 +203,14 @@ class Installation:
         await migrate(self.settings)
 
     @asynccontextmanager
-    async def house(self) -> AsyncIterator[Ports]:
-        """The ports of a house on the same data, in this process, beside the service or without it."""
-        async with open_house(self.settings) as house:
-            yield house.ports
+    async def app(self) -> AsyncIterator[Ports]:
+        """The ports of an app on the same data, in this process, beside the service or without it."""
+        async with open_app(self.settings) as app:
+            yield app.ports
 
     async def accounts(self, count: int, webhook_url: str | None = None) -> list[NewAccount]:
         """New accounts, as `cambist account create` and `account set` make them."""
-        async with self.house() as ports:
+        async with self.app() as ports:
             made = [await create_account(ports, f"Merchant {number}") for number in range(count)]
             if webhook_url is not None:
                 wish = {"webhook_url": webhook_url, "webhook_secret": WEBHOOK_SECRET}

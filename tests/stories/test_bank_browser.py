@@ -23,10 +23,10 @@ from cambist.frontends.settings import Settings
 from tests.patience import HANGS
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET
+from tests.providers.tbank.app import settings_of as tbank_settings
 from tests.providers.tbank.fake import TBankFake
-from tests.providers.tbank.house import settings_of as tbank_settings
+from tests.providers.yookassa.app import settings_of as yookassa_settings
 from tests.providers.yookassa.fake import YooKassaFake
-from tests.providers.yookassa.house import settings_of as yookassa_settings
 from tests.receivers import Receiver
 from tests.stories.browsers import WatchedTab
 from tests.stories.merchant import merchant
@@ -110,13 +110,13 @@ async def opened(stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitab
         notice_networks={name: (ip_network("127.0.0.0/8"),)},
         allow_loopback_webhooks=True,
     )
-    ports = (service := await stack.enter_async_context(running(settings))).house.ports
+    ports = (service := await stack.enter_async_context(running(settings))).app.ports
     account = await accounts.create_account(ports, "Coffee House")
     wish = {"webhook_url": receiver.url, "webhook_secret": WEBHOOK_SECRET}
     await accounts.set_settings(ports, account.account_id, wish)
     [address] = [each.address for each in await list_addresses(ports) if each.adapter == name]
     http = await stack.enter_async_context(aiohttp.ClientSession())
-    door = await stack.enter_async_context(merchant(service.house.settings.base_url, account.test))
+    door = await stack.enter_async_context(merchant(service.app.settings.base_url, account.test))
 
     async def post(body: Any, headers: dict[str, str]) -> None:
         told: dict[str, Any] = {"data": body} if isinstance(body, (bytes, str)) else {"json": body}

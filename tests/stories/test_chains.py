@@ -72,7 +72,7 @@ async def exchanging(tmp_path: Path) -> AsyncIterator[Exchanging]:
         )
         await place.migrate()
         account = await place.account()
-        async with place.house() as ports:
+        async with place.app() as ports:
             wish = {"exchange": "true", "terminals": "true", "payout_wallet": CLIENT}
             await set_settings(ports, account.account_id, wish)
             await add_client(ports, account.account_id)
@@ -155,7 +155,7 @@ async def rub_to_usdt(at: Exchanging) -> dict[str, Any]:
 
 async def proofs(at: Exchanging) -> None:
     """A payment by an exchange terminal is settled, and its delivery proven, on each network."""
-    async with at.place.house() as ports:
+    async with at.place.app() as ports:
         terminal = await create_terminal(ports, at.account.account_id, TerminalWish(label="exchange", kind="exchange"))
     made = {}
     for named in PROOFS:

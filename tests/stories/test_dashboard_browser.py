@@ -36,11 +36,11 @@ class Company:
     def __init__(self, service: Running, account: accounts.NewAccount) -> None:
         self.service = service
         self.account = account
-        self.app = service.house.settings.app_url
+        self.app = service.app.settings.app_url
 
     async def invited(self, role: Role) -> str:
         """The link of a new invitation, in test mode."""
-        ports = self.service.house.ports
+        ports = self.service.app.ports
         email = f"{role}-{uuid4().hex[:8]}@shop.example"
         made = await invite(ports, self.account.account_id, email, role, live=False, language="en")
         return made.link
@@ -48,7 +48,7 @@ class Company:
     async def pays(self) -> str:
         """The id of a new paid payment."""
         keys = {"X-Api-Key": self.account.test.api_key, "X-Api-Secret": self.account.test.api_secret}
-        async with httpx.AsyncClient(base_url=self.service.house.settings.base_url, headers=keys) as client:
+        async with httpx.AsyncClient(base_url=self.service.app.settings.base_url, headers=keys) as client:
             body = {"amount_rub": "1490.00", "external_id": "order-1", "client_phone": "+79001234567"}
             headers = {"Idempotency-Key": str(uuid4())}
             payment = (await client.post("/api/v1/payments", json=body, headers=headers)).json()["id"]
@@ -62,8 +62,8 @@ async def company() -> AsyncIterator[Company]:
     port = listener.getsockname()[1]
     settings = Settings(database_url="memory://", port=port, app_url=f"http://localhost:{port}")
     async with running(settings, listener) as service:
-        account = await accounts.create_account(service.house.ports, "Coffee House")
-        await accounts.set_settings(service.house.ports, account.account_id, {"refunds": "true"})
+        account = await accounts.create_account(service.app.ports, "Coffee House")
+        await accounts.set_settings(service.app.ports, account.account_id, {"refunds": "true"})
         yield Company(service, account)
 
 
@@ -215,7 +215,7 @@ async def test_live_updates_end_when_the_person_is_disabled(browser: Browser, co
             while not (line := await anext(lines)).startswith("data:"):
                 pass
             assert "news" in line
-            ports = company.service.house.ports
+            ports = company.service.app.ports
             actor = await find_actor(ports, session["value"])
             assert actor is not None
             await switch_user(ports, actor.user.id, enabled=False)

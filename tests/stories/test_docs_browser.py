@@ -25,7 +25,7 @@ async def opened(browser: Browser, **context: Any) -> Page:
 
 async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        base = service.house.settings.base_url
+        base = service.app.settings.base_url
         page = await opened(browser, viewport={"width": 360, "height": 740}, color_scheme="light")
         asked: list[str] = []
         said: list[str] = []
@@ -66,7 +66,7 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
 
 async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        base = service.house.settings.base_url
+        base = service.app.settings.base_url
         page = await opened(browser, permissions=["clipboard-read", "clipboard-write"])
         await page.goto(f"{base}/docs")
         article = page.locator("#create_payment")
@@ -91,7 +91,7 @@ async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: B
 async def test_what_is_searched_for_comes_first(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         page = await opened(browser)
-        await page.goto(f"{service.house.settings.base_url}/docs")
+        await page.goto(f"{service.app.settings.base_url}/docs")
         for asked, first in FIRST.items():
             await page.keyboard.press("/")
             await page.locator("#search").fill("")
@@ -106,8 +106,8 @@ async def test_what_is_searched_for_comes_first(browser: Browser) -> None:
 
 async def test_an_operation_is_tried_with_test_keys_which_stay_in_the_page(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        base = service.house.settings.base_url
-        made = await create_account(service.house.ports, "Merchant")
+        base = service.app.settings.base_url
+        made = await create_account(service.app.ports, "Merchant")
         page = await opened(browser, viewport={"width": 360, "height": 740})
         await page.goto(f"{base}/docs")
         form = page.locator("#create_payment form.try")
@@ -140,7 +140,7 @@ async def test_the_first_page_fits_a_phone_and_leads_to_the_reference(
 ) -> None:
     """docs/operations.md "The first page"."""
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        base = service.house.settings.base_url
+        base = service.app.settings.base_url
         page = await opened(browser, viewport={"width": 360, "height": 740}, color_scheme=scheme)
         asked: list[str] = []
         said: list[str] = []

@@ -62,7 +62,7 @@ async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tm
         await all_end_well(fleet)
         check_letters(fleet, load.orders)
         await fleet.client.close()
-        async with fleet.place.house() as ports:
+        async with fleet.place.app() as ports:
             await check_database(ports, load.orders)
         print(summary(load.orders))
 

@@ -71,7 +71,7 @@ async def paying(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         place = stack.enter_context(installation(tmp_path, payouts=name, rate_sources="simulator", **settings))
         await place.migrate()
         account = await place.account()
-        async with place.house() as ports:
+        async with place.app() as ports:
             await set_settings(ports, account.account_id, {"payout_wallet": EVM.write(MERCHANT), "exchange": "true"})
             await add_client(ports, account.account_id)
         let_it_go_by(place, tmp_path / "offset")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, FINAL, Direction, ExchangeStatus
-from tests.exchange_house import PHONE, ExchangeHouse, open_exchange_house
+from tests.exchange_app import PHONE, ExchangeApp, open_exchange_app
 
 S, D = ExchangeStatus, Direction
 OVER = 16 * 60
@@ -20,41 +20,41 @@ OVER = 16 * 60
 class Client:
     """A watcher of one exchange, with the statuses that the interface showed, in order."""
 
-    def __init__(self, house: ExchangeHouse) -> None:
-        self.house = house
+    def __init__(self, app: ExchangeApp) -> None:
+        self.app = app
         self.id = ""
         self.seen: list[str] = []
 
     async def look(self) -> None:
-        status = (await self.house.shown(self.id))["status"]
+        status = (await self.app.shown(self.id))["status"]
         if self.seen[-1:] != [status]:
             self.seen.append(status)
 
     async def sells(self) -> None:
         """POST /exchanges."""
-        self.id = (await self.house.created())["id"]
+        self.id = (await self.app.created())["id"]
         self.seen.append("pending")
         await self.look()
 
     async def begins(self, **amount: Any) -> None:
         """POST /sandbox/exchanges."""
-        response = await self.house.act("/sandbox/exchanges", {"client_phone": PHONE, **amount})
+        response = await self.app.act("/sandbox/exchanges", {"client_phone": PHONE, **amount})
         assert response.status_code == 201, response.text
         self.id = response.json()["id"]
         self.seen.append("pending")
         await self.look()
 
     async def play(self, outcome: str, **more: str) -> None:
-        response = await self.house.simulate(self.id, outcome, **more)
+        response = await self.app.simulate(self.id, outcome, **more)
         assert response.status_code == 200, response.text
         await self.look()
 
     async def cancel(self) -> None:
-        assert (await self.house.cancel(self.id)).status_code == 200
+        assert (await self.app.cancel(self.id)).status_code == 200
         await self.look()
 
     async def wait(self, seconds: int) -> None:
-        moved = await self.house.act("/sandbox/clock/advance", {"seconds": seconds})
+        moved = await self.app.act("/sandbox/clock/advance", {"seconds": seconds})
         assert moved.json()["advancing"] is False, moved.text
         await self.look()
 
@@ -139,8 +139,8 @@ ROWS = [(direction, row.before, row.after) for direction, moves in EXCHANGE_MOVE
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    async with open_exchange_house() as house:
-        yield Client(house)
+    async with open_exchange_app() as app:
+        yield Client(app)
 
 
 @pytest.mark.parametrize("row", ROWS, ids="-".join)
@@ -149,12 +149,12 @@ async def test_an_exchange(client: Client, row: tuple[Direction, ExchangeStatus,
     direction, before, after = row
     await STORIES[row](client)
     assert client.seen[-2:] == [before, after]
-    shown = await client.house.shown(client.id)
+    shown = await client.app.shown(client.id)
     assert shown["direction"] == direction
     is_over = after in FINAL
     assert (shown["completed_at"] is not None, shown["amount_usdt_received"] is not None) == (is_over, is_over)
     # At final statuses only (docs/exchanges.md "How it ends").
-    events = await client.house.house.events(client.id)
+    events = await client.app.app.events(client.id)
     assert [(each["previous_status"], each["status"]) for each in events] == ([(before, after)] if is_over else [])
     for event in events:
         for name in ("amount_usdt", "amount_usdt_received", "amount_rub", "rate", "crypto_deposit_address", "network"):
@@ -189,9 +189,9 @@ async def test_one_that_stays_pending_goes_on_by_itself(client: Client, amount: 
 async def test_what_cannot_be_begun_is_refused_as_ever(
     client: Client, body: dict[str, str], refusal: tuple[int, str]
 ) -> None:
-    response = await client.house.act("/sandbox/exchanges", {"client_phone": PHONE, **body})
+    response = await client.app.act("/sandbox/exchanges", {"client_phone": PHONE, **body})
     assert (response.status_code, response.json()["error"]["code"]) == refusal
-    assert (await client.house.house.get("/exchanges")).json()["data"] == []
+    assert (await client.app.app.get("/exchanges")).json()["data"] == []
 
 
 def test_no_story_tells_of_a_row_that_is_gone() -> None:

@@ -148,7 +148,7 @@ async def attempt(request: Callable[[], Awaitable[Answer]]) -> Answer | None:
 
 async def end_leases(place: Installation) -> None:
     """Free the jobs of dead workers instead of waiting a minute for their leases. The service is down."""
-    async with place.house() as ports:
+    async with place.app() as ports:
         now = await ports.storage.now()
         async for batch in ports.storage.scan(Job):
             async with ports.storage.unit() as unit:
@@ -216,7 +216,7 @@ async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, ban
             await eventually(lambda: announced(receiver, wanted))
         await drill.stop()
         check_letters(receiver.requests, wanted)
-    async with place.house() as ports:
+    async with place.app() as ports:
         await check_books(ports, wanted)
 
 

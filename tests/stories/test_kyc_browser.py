@@ -32,7 +32,7 @@ class Merchant:
     def __init__(self, service: Running, account: NewAccount) -> None:
         self.service = service
         self.account = account
-        self.base = service.house.settings.base_url
+        self.base = service.app.settings.base_url
 
     async def link(self, phone: str) -> str:
         """The hosted page for a client, as POST /kyc/check gives it."""
@@ -43,11 +43,11 @@ class Merchant:
         return str(answer.json()["kyc_url"])
 
     async def set(self, **settings: str) -> None:
-        await set_settings(self.service.house.ports, self.account.account_id, settings)
+        await set_settings(self.service.app.ports, self.account.account_id, settings)
 
     @property
     def verifier(self) -> SimulatedVerifier:
-        verifier = self.service.house.ports.kyc
+        verifier = self.service.app.ports.kyc
         assert isinstance(verifier, SimulatedVerifier)
         return verifier
 
@@ -56,7 +56,7 @@ class Merchant:
 async def merchant(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Merchant]:
     folder = tmp_path_factory.mktemp("kyc")
     async with running(Settings(database_url="memory://", data_dir=folder, port=0)) as service:
-        account = await create_account(service.house.ports, "Coffee House")
+        account = await create_account(service.app.ports, "Coffee House")
         merchant = Merchant(service, account)
         await merchant.set(kyc="required", return_url="https://shop.example/cabinet")
         yield merchant
@@ -98,7 +98,7 @@ async def test_a_refused_client_sees_why_and_tries_again(tab: Tab, merchant: Mer
     await give(tab, "document", picture(JPEG))
     await tab.page.click("#kyc-send")
     await tab.shows("processing")
-    ports = merchant.service.house.ports
+    ports = merchant.service.app.ports
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, merchant.account.account_id, Mode.LIVE, phone)
     assert client is not None

@@ -48,7 +48,7 @@ async def test_documents_reach_bucket_and_verifier_by_single_use_addresses(brows
         httpx.AsyncClient() as http,
         running(settings(sumsub, bucket)) as service,
     ):
-        ports, base = service.house.ports, service.house.settings.base_url
+        ports, base = service.app.ports, service.app.settings.base_url
         bucket.origin = base
         account = await create_account(ports, "Coffee House")
         await set_settings(ports, account.account_id, {"kyc": "required"})

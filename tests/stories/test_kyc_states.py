@@ -13,36 +13,36 @@ import pytest
 from cambist.adapters.script import Ending
 from cambist.core.domain.kyc.clients import KYC_MOVES, Client, ClientStatus, KycStatus
 from cambist.ports.kyc import CheckStatus
-from tests.kyc_kit import FORM, PHONE, KycHouse, open_kyc_house
+from tests.kyc_kit import FORM, PHONE, KycApp, open_kyc_app
 from tests.moves import pairs
 
 K, C = KycStatus, CheckStatus
-Story = Callable[[KycHouse], Awaitable[None]]
+Story = Callable[[KycApp], Awaitable[None]]
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path) as opened:
         yield opened
 
 
-async def registers(kyc: KycHouse) -> None:
+async def registers(kyc: KycApp) -> None:
     await kyc.register()
 
 
-async def goes_to_a_form(kyc: KycHouse) -> None:
+async def goes_to_a_form(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     assert (await kyc.register({"phone": PHONE, **FORM})).json()["status"] == "required"
 
 
-async def gives_too_little(kyc: KycHouse) -> None:
+async def gives_too_little(kyc: KycApp) -> None:
     assert (await kyc.register({"phone": PHONE})).status_code == 502
 
 
 def silently(ending: Ending) -> Story:
     """The verifier's answer is lost, so the check stands between its intent and its beginning."""
 
-    async def story(kyc: KycHouse) -> None:
+    async def story(kyc: KycApp) -> None:
         kyc.twist("register", ending)
         assert (await kyc.register()).status_code == 502
 
@@ -50,13 +50,13 @@ def silently(ending: Ending) -> Story:
 
 
 def decides(status: CheckStatus) -> Story:
-    async def story(kyc: KycHouse) -> None:
+    async def story(kyc: KycApp) -> None:
         await kyc.decide(status)
 
     return story
 
 
-async def loses_its_verifier(kyc: KycHouse) -> None:
+async def loses_its_verifier(kyc: KycApp) -> None:
     """It is not set any more: no endpoint tells of that."""
     client = await kyc.client()
     async with kyc.ports.storage.unit() as unit:
@@ -109,7 +109,7 @@ LISTED: Mapping[KycStatus, ClientStatus] = {
 
 
 @pytest.mark.parametrize("row", pairs(KYC_MOVES), ids="-".join)
-async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -> None:
+async def test_a_verification(kyc: KycApp, row: tuple[KycStatus, KycStatus]) -> None:
     assert row in STORIES, "tell in STORIES how this move happens"
     before, after = row
     for step in STORIES[row]:
@@ -117,7 +117,7 @@ async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -
     assert (await kyc.client()).kyc is after
     decided = [status for status, _ in await kyc.events()]
     assert decided[-1:] == ([after.value] if after in LISTED else ["failed"] if before is K.FAILED else [])
-    [listed] = (await kyc.house.get("/exchange-clients", mode="live")).json()["data"]
+    [listed] = (await kyc.app.get("/exchange-clients", mode="live")).json()["data"]
     assert listed["kyc_status"] == LISTED.get(after, ClientStatus.PENDING)
     assert (listed["kyc_verified_at"] is not None) is (after is K.VERIFIED)
     if after in CHECKED:
@@ -127,16 +127,16 @@ async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -
 
 
 @pytest.mark.parametrize("row", PLAYED, ids="-".join)
-async def test_a_verification_in_the_sandbox(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -> None:
+async def test_a_verification_in_the_sandbox(kyc: KycApp, row: tuple[KycStatus, KycStatus]) -> None:
     for status in PLAYED[row]:
         simulated = await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": status}, "test")
         assert (simulated.status_code, simulated.json()["kyc_status"]) == (200, status)
-    [client] = (await kyc.house.get("/exchange-clients")).json()["data"]
-    events = (await kyc.house.get(f"/events?object_id={client['id']}")).json()["data"]
-    last = (await kyc.house.get(f"/events/{events[0]['id']}")).json()["payload"]
+    [client] = (await kyc.app.get("/exchange-clients")).json()["data"]
+    events = (await kyc.app.get(f"/events?object_id={client['id']}")).json()["data"]
+    last = (await kyc.app.get(f"/events/{events[0]['id']}")).json()["payload"]
     before = "failed" if row[0] is K.FAILED else "pending"
     assert (last["event"], last["previous_status"], last["status"]) == ("kyc.status_changed", before, row[1].value)
-    assert (await kyc.house.get("/events", mode="live")).json()["data"] == []
+    assert (await kyc.app.get("/events", mode="live")).json()["data"] == []
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,7 @@ async def test_a_verification_in_the_sandbox(kyc: KycHouse, row: tuple[KycStatus
         ("/kyc/register", {"phone": PHONE}),
     ],
 )
-async def test_what_leads_to_the_other_rows_is_not_in_the_sandbox(
-    kyc: KycHouse, path: str, body: dict[str, str]
-) -> None:
+async def test_what_leads_to_the_other_rows_is_not_in_the_sandbox(kyc: KycApp, path: str, body: dict[str, str]) -> None:
     refused = await kyc.post(path, body, "test")
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "SANDBOX_NOT_SUPPORTED")
 

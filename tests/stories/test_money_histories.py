@@ -22,8 +22,8 @@ from cambist.core.usecases.ledger.balance import read_balance
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.rates import RatePretence, RateSimulator
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
 from tests.usecases.test_settlement import caller
 
@@ -65,25 +65,25 @@ steps = st.one_of(
 class History:
     """One merchant's story. Every step may be refused, and none may leave the books in disorder."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
         self.payments: list[str] = []
         self.refunds: list[str] = []
         self.keys = 0
         self.shops: list[str] = []
 
     async def begin(self) -> None:
-        await set_settings(self.house.ports, self.house.account.account_id, {"refunds": "true"})
-        further = await shops.create_shop(self.house.ports, self.house.account.account_id, "Further", "0.0175")
-        self.shops = [self.house.account.default_shop_id, further.id]
-        await start_standing(self.house.ports)
+        await set_settings(self.app.ports, self.app.account.account_id, {"refunds": "true"})
+        further = await shops.create_shop(self.app.ports, self.app.account.account_id, "Further", "0.0175")
+        self.shops = [self.app.account.default_shop_id, further.id]
+        await start_standing(self.app.ports)
         for kopecks in (100_00, 333_33, 7_777_77):
             await self.pay(kopecks, kopecks == 333_33)
 
     async def post(self, path: str, body: Any = None) -> Any:
         self.keys += 1
-        headers = self.house.headers(Idempotency_Key=str(UUID(int=self.keys)))
-        answered = await self.house.http.post(f"/api/v1{path}", json=body or {}, headers=headers)
+        headers = self.app.headers(Idempotency_Key=str(UUID(int=self.keys)))
+        answered = await self.app.http.post(f"/api/v1{path}", json=body or {}, headers=headers)
         assert answered.status_code < 500 or answered.status_code == 503, answered.text
         return answered.json()
 
@@ -102,7 +102,7 @@ class History:
     async def refund(self, which: int, how: tuple[int, int]) -> None:
         percent, pause = how
         payment_id = self.payments[which % len(self.payments)]
-        paid = (await self.house.get(f"/payments/{payment_id}")).json()
+        paid = (await self.app.get(f"/payments/{payment_id}")).json()
         body: dict[str, Any] = {"payment_id": payment_id}
         if percent < 100:
             part = Decimal(paid["actual_amount_rub"] or "0") * percent / 100
@@ -110,7 +110,7 @@ class History:
         made = await self.post("/refunds", body)
         if "refund_id" in made:
             self.refunds.append(made["refund_id"])
-        await self.house.work(pause)
+        await self.app.work(pause)
 
     async def play(self, which: int, outcome: str) -> None:
         if self.refunds:
@@ -133,29 +133,29 @@ class History:
 
     async def settle(self, at: int, after: bool) -> None:
         """Settle, killed at some commit on the way; the next process goes on."""
-        who = await caller(self.house)
+        who = await caller(self.app)
         with suppress(Killed):
-            await settle_own(fused(self.house.ports, CrashPoint(at, after=after)), who)
+            await settle_own(fused(self.app.ports, CrashPoint(at, after=after)), who)
 
     async def rate(self, thousandths: int, _: int) -> None:
-        [source] = self.house.ports.rates.of_mode("test")
+        [source] = self.app.ports.rates.of_mode("test")
         assert isinstance(source, RateSimulator)
         await source.pretend(RatePretence(rate=Decimal(thousandths) / 1000))
         # Past the jump guard's patience, so that the level is believed.
-        await self.house.work(4000)
+        await self.app.work(4000)
 
     async def wallet(self, on: bool, _: int) -> None:
-        await set_settings(self.house.ports, self.house.account.account_id, {"payout_wallet": WALLET if on else ""})
+        await set_settings(self.app.ports, self.app.account.account_id, {"payout_wallet": WALLET if on else ""})
 
     async def overdraft(self, usdt: int, _: int) -> None:
-        await set_settings(self.house.ports, self.house.account.account_id, {"refund_overdraft_usdt": str(usdt)})
+        await set_settings(self.app.ports, self.app.account.account_id, {"refund_overdraft_usdt": str(usdt)})
 
     async def fault(self, what: str, which: int) -> None:
-        sender = self.house.ports.senders.of_mode("test")
+        sender = self.app.ports.senders.of_mode("test")
         assert isinstance(sender, SimulatedSender)
         if what == "refund":
             endings = [ending for ending in Ending if ending is not Ending.NORMAL]
-            self.house.script.refund.append(Twist(ending=endings[which % len(endings)]))
+            self.app.script.refund.append(Twist(ending=endings[which % len(endings)]))
         else:
             endings_of_sender = [ending for ending in Ending if ending is not Ending.NORMAL]
             twists = sender.script.sign if what == "sign" else sender.script.broadcast
@@ -165,30 +165,30 @@ class History:
             twists.append(Twist(ending=ending))
 
     async def wait(self, seconds: int, _: int) -> None:
-        await self.house.work(seconds)
+        await self.app.work(seconds)
 
 
 async def live_through(history: list[tuple[Any, ...]]) -> None:
-    async with open_test_house() as house:
-        story = History(house)
+    async with open_test_app() as app:
+        story = History(app)
         await story.begin()
         for name, first, second in history:
             step: Callable[[Any, Any], Awaitable[None]] = getattr(story, name)
             await step(first, second)
-            await check_books(house.ports)
+            await check_books(app.ports)
         # Faults have ended and time passes: everything comes to an end.
-        house.script.refund.clear()
-        await house.work(3 * 86_400)
-        await check_books(house.ports)
-        balance = await read_balance(house.ports, await caller(house))
+        app.script.refund.clear()
+        await app.work(3 * 86_400)
+        await check_books(app.ports)
+        balance = await read_balance(app.ports, await caller(app))
         assert balance.reserved.units == 0
-        refunds = [refund for refund in await everything(house.ports, Refund) if holds_money(refund)]
+        refunds = [refund for refund in await everything(app.ports, Refund) if holds_money(refund)]
         refunded = sum(refund.taken_usdt.units for refund in refunds if refund.taken_usdt is not None)
         assert (balance.available + balance.withdrawn).units + refunded == balance.settled.units
-        ends = {withdrawal.status for withdrawal in await everything(house.ports, Withdrawal)}
+        ends = {withdrawal.status for withdrawal in await everything(app.ports, Withdrawal)}
         assert ends <= {WithdrawalStatus.COMPLETED, WithdrawalStatus.FAILED, WithdrawalStatus.CANCELLED}
         for payment_id in story.payments:
-            payment = (await house.get(f"/payments/{payment_id}")).json()
+            payment = (await app.get(f"/payments/{payment_id}")).json()
             assert payment["status"] in ("settled", "refunded", "failed"), payment
 
 
@@ -198,27 +198,27 @@ def test_whatever_happens_the_books_agree(history: list[tuple[Any, ...]]) -> Non
     asyncio.run(live_through(history))
 
 
-async def test_refund_before_settlement_lowers_the_pending_sum_without_a_fee(house: TestHouse) -> None:
+async def test_refund_before_settlement_lowers_the_pending_sum_without_a_fee(app: TestApp) -> None:
     """Before settlement a refund lowers `pending_rub` (docs/refunds.md "The money")."""
-    story = History(house)
+    story = History(app)
     await story.begin()
     await story.refund(0, (100, 0))
     await story.play(0, "completed")
-    balance = await read_balance(house.ports, await caller(house))
+    balance = await read_balance(app.ports, await caller(app))
     assert (str(balance.pending), str(balance.available)) == ("8111.10", "0.00000000")
     await story.settle(0, False)
-    balance = await read_balance(house.ports, await caller(house))
+    balance = await read_balance(app.ports, await caller(app))
     assert str(balance.pending) == "0.00"
 
 
-async def test_the_fee_stays_when_a_payment_is_refunded_after_its_settlement(house: TestHouse) -> None:
+async def test_the_fee_stays_when_a_payment_is_refunded_after_its_settlement(app: TestApp) -> None:
     """The fee is not given back (docs/refunds.md "The money"). 100 RUB were credited as 1.04864864 USDT and leave as
     1.08108108."""
-    story = History(house)
+    story = History(app)
     await story.begin()
     await story.settle(0, False)
-    before = await read_balance(house.ports, await caller(house))
+    before = await read_balance(app.ports, await caller(app))
     await story.refund(0, (100, 8))
-    after = await read_balance(house.ports, await caller(house))
+    after = await read_balance(app.ports, await caller(app))
     assert str(before.available - after.available) == "1.08108108"
-    assert (await house.get(f"/payments/{story.payments[0]}")).json()["status"] == "refunded"
+    assert (await app.get(f"/payments/{story.payments[0]}")).json()["status"] == "refunded"

@@ -157,7 +157,7 @@ async def status(door: Merchant, payment: dict[str, Any]) -> str:
 
 async def all_asked(installed: Installation) -> bool:
     """Whether no operation of a notice waits to be asked about."""
-    async with installed.house() as ports, ports.storage.unit() as unit:
+    async with installed.app() as ports, ports.storage.unit() as unit:
         return not [job for job in await unit[Job].find(limit=1000) if job.kind == HEAR.kind]
 
 
@@ -289,7 +289,7 @@ async def test_what_one_process_has_in_hand_is_told_to_another(place: tuple[Inst
         assert (again.json["id"], again.json["status"]) == (third, "paid"), again.text
 
     assert list(provider.invoices) == [first, second, third], "one invoice a payment"
-    async with installed.house() as ports:
+    async with installed.app() as ports:
         events = Counter((each.object_id, each.type) for each in await everything(ports, Event))
         assert events == {(each, "payment.status_changed"): 1 for each in (first, second, third)}
         booked = Counter(

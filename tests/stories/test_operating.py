@@ -202,7 +202,7 @@ async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fl
     await fleet.told(paid)
     webhooks = Counter(webhook.headers["x-webhook-id"] for webhook in fleet.receiver.requests)
     assert set(webhooks.values()) == {1}, "what drains enters what it sent"
-    async with fleet.place.house() as ports, ports.storage.unit() as unit:
+    async with fleet.place.app() as ports, ports.storage.unit() as unit:
         assert {payment.id for payment in await unit[Payment].find()} == paid, "none was made twice"
     assert len(paid) >= len(customers)
 
@@ -219,6 +219,6 @@ async def test_a_worker_told_to_stop_finishes_the_delivery_in_hand(fleet: Fleet)
     assert not worker.ended
     release.set()
     assert await asyncio.to_thread(worker.wait) == 0, worker.err
-    async with fleet.place.house() as ports, ports.storage.unit() as unit:
+    async with fleet.place.app() as ports, ports.storage.unit() as unit:
         [delivery] = await unit[Delivery].find(account_id=fleet.account.account_id)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, 1)

@@ -1,5 +1,5 @@
 """Raiffeisenbank in live mode, from `cambist serve` on, over real HTTP: a payment by QR that a notice tells of, a
-refund, and a mandate (docs/providers/raiffeisen.md). Webhooks and charges: tests/providers/raiffeisen/test_house.py,
+refund, and a mandate (docs/providers/raiffeisen.md). Webhooks and charges: tests/providers/raiffeisen/test_app.py,
 since live webhooks do not go to this machine, and a charge takes a month."""
 
 from collections.abc import AsyncIterator

@@ -22,7 +22,7 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.standing import start_standing
 from tests.payout_kit import WALLET
-from tests.restored import House, World
+from tests.restored import App, World
 
 DAY = 24 * 3600
 HELD = 10 * 3600
@@ -59,40 +59,40 @@ async def test_a_restored_backup_pays_nobody_twice(worlds: tuple[World, World], 
 
 async def uninterrupted(world: World) -> Paid:
     """Return the result without a restore."""
-    async with world.opened() as house:
-        merchants, payments = await begun(house)
-        await refunded(house, merchants[0], payments[0], house.ports.ids.uuid())
-        await house.work(2 * DAY)
-        return await ended(house, merchants)
+    async with world.opened() as app:
+        merchants, payments = await begun(app)
+        await refunded(app, merchants[0], payments[0], app.ports.ids.uuid())
+        await app.work(2 * DAY)
+        return await ended(app, merchants)
 
 
 async def restored(world: World, *, is_repeated: bool) -> Paid:
     """The same, with a backup of before the refund that is put in place after the payouts."""
-    async with world.opened() as house:
-        merchants, payments = await begun(house)
-        backup, key = await asyncio.to_thread(world.copy), house.ports.ids.uuid()
-        refund_id = await refunded(house, merchants[0], payments[0], key)
-        await house.work(2 * DAY)
+    async with world.opened() as app:
+        merchants, payments = await begun(app)
+        backup, key = await asyncio.to_thread(world.copy), app.ports.ids.uuid()
+        refund_id = await refunded(app, merchants[0], payments[0], key)
+        await app.work(2 * DAY)
     paid = await world.paid_out()
     assert len(paid) == 2
-    async with world.opened(backup, held=True) as house:
-        hold = await read_hold(house.ports)
+    async with world.opened(backup, held=True) as app:
+        hold = await read_hold(app.ports)
         assert hold is not None
         if is_repeated:
-            assert await refunded(house, merchants[0], payments[0], key) == refund_id
-        await house.work(HELD)
-        assert await house.statements() == [], "a held copy settles nothing"
-        found = await compare(house.ports, hold.as_of)
+            assert await refunded(app, merchants[0], payments[0], key) == refund_id
+        await app.work(HELD)
+        assert await app.statements() == [], "a held copy settles nothing"
+        found = await compare(app.ports, hold.as_of)
         assert found.open == []
         # The second merchant was paid twice as much.
         owners = dict(zip((operation for operation, _, _ in sorted(paid, key=units_of)), merchants, strict=True))
         attributed = {each.operation: each.account_id for each in found.lacking if each.kind == "transfer"}
         assert attributed == {operation: each.account_id for operation, each in owners.items()}
-        await resume_compared(house.ports, found)
-        refund = await house.ports.storage.get(Refund, refund_id)
+        await resume_compared(app.ports, found)
+        refund = await app.ports.storage.get(Refund, refund_id)
         assert refund is not None
         assert refund.status is RefundStatus.COMPLETED
-        done = await ended(house, merchants)
+        done = await ended(app, merchants)
         assert (await world.paid_out())[:2] == paid
         return done
 
@@ -101,47 +101,47 @@ def units_of(paid: tuple[str, str, int]) -> int:
     return paid[2]
 
 
-async def begun(house: House) -> tuple[list[Caller], list[Payment]]:
+async def begun(app: App) -> tuple[list[Caller], list[Payment]]:
     """Two merchants with one wallet; the first was paid 1000 RUB, the second 2000."""
-    await start_standing(house.ports)
-    other = await create_account(house.ports, "Other")
-    await set_settings(house.ports, other.account_id, {"payout_wallet": WALLET})
-    merchants = [await caller(house, account_id) for account_id in (house.world.account_id, other.account_id)]
-    return merchants, [await paid_by(house, merchants[0], "1000.00"), await paid_by(house, merchants[1], "2000.00")]
+    await start_standing(app.ports)
+    other = await create_account(app.ports, "Other")
+    await set_settings(app.ports, other.account_id, {"payout_wallet": WALLET})
+    merchants = [await caller(app, account_id) for account_id in (app.world.account_id, other.account_id)]
+    return merchants, [await paid_by(app, merchants[0], "1000.00"), await paid_by(app, merchants[1], "2000.00")]
 
 
-async def caller(house: House, account_id: str) -> Caller:
-    account = await house.ports.storage.get(Account, account_id)
+async def caller(app: App, account_id: str) -> Caller:
+    account = await app.ports.storage.get(Account, account_id)
     assert account is not None
     return Caller(account=account, mode=Mode.LIVE, key_id="a-key")
 
 
-async def paid_by(house: House, merchant: Caller, amount: str) -> Payment:
+async def paid_by(app: App, merchant: Caller, amount: str) -> Payment:
     order = PaymentOrder(amount_rub=amount)
-    made = await create_payment(house.ports, merchant, house.ports.ids.uuid(), lambda: order)
-    await house.pay(made.resource)
-    await house.work(1)
+    made = await create_payment(app.ports, merchant, app.ports.ids.uuid(), lambda: order)
+    await app.pay(made.resource)
+    await app.work(1)
     return made.resource
 
 
-async def refunded(house: House, merchant: Caller, payment: Payment, key: str) -> str:
+async def refunded(app: App, merchant: Caller, payment: Payment, key: str) -> str:
     order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-    made = await create_refund(house.ports, merchant, key, lambda: order)
-    await house.work(60)
+    made = await create_refund(app.ports, merchant, key, lambda: order)
+    await app.work(60)
     return made.resource.id
 
 
-async def ended(house: House, merchants: list[Caller]) -> Paid:
+async def ended(app: App, merchants: list[Caller]) -> Paid:
     """Each merchant is paid 100 RUB more, and the days after are settled."""
     for each in merchants:
-        await paid_by(house, each, "100.00")
-    await house.work(3 * DAY)
-    await house.check()
+        await paid_by(app, each, "100.00")
+    await app.work(3 * DAY)
+    await app.check()
     left = []
     for each in merchants:
-        async with house.ports.storage.unit() as unit:
+        async with app.ports.storage.unit() as unit:
             left.append((await purses(unit, each.account_id, Mode.LIVE)).get(Purse.AVAILABLE, 0))
     assert all(0 <= each < STEP for each in left)
-    world = house.world
+    world = app.world
     payouts = sum(units for _, _, units in await world.paid_out())
     return Paid(payouts, [kopecks for _, kopecks in await world.refunded()], left)

@@ -16,7 +16,7 @@ from cambist.core.usecases.holding import read_hold
 from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.maintenance import open_beside
 from cambist.frontends.marking import marks_kept
 from cambist.frontends.settings import Settings
@@ -39,17 +39,17 @@ def settings(url: str, folder: Path) -> Settings:
 
 async def fill(own: Settings) -> None:
     await migrate(own)
-    async with open_house(own) as house:
-        made = await create_account(house.ports, "Tea")
-        account = await house.ports.storage.get(Account, made.account_id)
+    async with open_app(own) as app:
+        made = await create_account(app.ports, "Tea")
+        account = await app.ports.storage.get(Account, made.account_id)
         assert account is not None
         caller = Caller(account=account, mode=Mode.LIVE, key_id="a-key")
-        await create_payment(house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
+        await create_payment(app.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
 
 
 async def why_held(own: Settings) -> Because | None:
-    async with open_house(own) as house:
-        found = await read_hold(house.ports)
+    async with open_app(own) as app:
+        found = await read_hold(app.ports)
     return None if found is None else found.held_because
 
 
@@ -64,10 +64,8 @@ def test_what_stays_in_its_place_is_not_held(original: str, tmp_path: Path) -> N
     own = settings(original, tmp_path)
 
     async def marked() -> None:
-        async with open_house(own) as house:
-            await mark_anew(
-                house.ports.storage, house.ports.vault, open_beside(own), house.ports.clock, house.ports.ids
-            )
+        async with open_app(own) as app:
+            await mark_anew(app.ports.storage, app.ports.vault, open_beside(own), app.ports.clock, app.ports.ids)
 
     asyncio.run(marked())
     assert asyncio.run(why_held(own)) is None
@@ -83,8 +81,8 @@ def test_a_dump_that_was_restored_elsewhere_is_held_until_it_is_resumed(
         assert asyncio.run(why_held(settings(original, tmp_path))) is None
 
         async def let_go() -> None:
-            async with open_house(own) as house:
-                await resume(house.ports, open_beside(own))
+            async with open_app(own) as app:
+                await resume(app.ports, open_beside(own))
 
         asyncio.run(let_go())
         assert asyncio.run(why_held(own)) is None
@@ -104,12 +102,12 @@ def test_a_server_that_was_promoted_is_held_while_processes_go_on(tmp_path: Path
         assert asyncio.run(why_held(own)) is None
 
         async def noticed() -> Because | None:
-            async with open_house(own) as house, marks_kept(house):
+            async with open_app(own) as app, marks_kept(app):
                 await asyncio.to_thread(server.promote)
 
                 async def look() -> Because | None:
                     try:
-                        found = await read_hold(house.ports)
+                        found = await read_hold(app.ports)
                     except Fault:
                         return None
                     return None if found is None else found.held_because

@@ -158,7 +158,7 @@ class TestStop:
             await eventually(lambda: no_longer_listens(port_of(base)))
             release.set()
             assert await asyncio.to_thread(service.wait) == 0
-        async with sqlite_place.house() as ports, ports.storage.unit() as unit:
+        async with sqlite_place.app() as ports, ports.storage.unit() as unit:
             [delivery] = await unit[Delivery].find(account_id=account.account_id)
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, 1)
         assert len(receiver.requests) == 1
@@ -173,7 +173,7 @@ class TestStop:
             asked = [(await shop.ask("GET", "/rates")).status for _ in range(121)]
         service.signal(signal.SIGTERM)
         assert await asyncio.to_thread(service.wait) == 0
-        async with sqlite_place.house() as ports:
+        async with sqlite_place.app() as ports:
             assert sum((await read_dashboard(ports)).hits.hour) == asked.count(429) > 0
 
     async def test_an_open_stream_of_a_payer_window_does_not_hold_it_up(self, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ class TestOtherProcesses:
                 return place.call("account", "set", account.account_id, *wishes, "--json")
 
             assert (await asyncio.to_thread(set_to, f"webhook_url={receiver.url}")).status == 0
-            async with place.house() as ports, ports.storage.unit() as unit:
+            async with place.app() as ports, ports.storage.unit() as unit:
                 held = await unit[Delivery].find(account_id=account.account_id)
             assert [each.status for each in held] == [DeliveryStatus.HELD] * 3
             assert receiver.requests == []

@@ -16,7 +16,7 @@ from cambist.core.domain.refunds.refunds import REFUND_MOVES, RefundStatus
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, WithdrawalStatus
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.usecases.accounts import accounts
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.moves import pairs
 from tests.payout_kit import WALLET
 
@@ -26,12 +26,12 @@ P, R, S, W = PaymentStatus, RefundStatus, SubscriptionStatus, WithdrawalStatus
 class Integrator:
     """A merchant's test program, with nothing but test keys. It records each object's statuses in order."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
 
     async def call(self, method: str, path: str, body: Any = None, *, creates: bool = False) -> dict[str, Any]:
-        headers = self.house.headers(**({"Idempotency_Key": str(uuid4())} if creates else {}))
-        response = await self.house.http.request(method, f"/api/v1{path}", json=body, headers=headers)
+        headers = self.app.headers(**({"Idempotency_Key": str(uuid4())} if creates else {}))
+        response = await self.app.http.request(method, f"/api/v1{path}", json=body, headers=headers)
         assert response.is_success, response.text
         answer: dict[str, Any] = response.json()
         return answer
@@ -83,7 +83,7 @@ class Integrator:
 
     async def connected(self, **texts: str) -> None:
         """Set the account's settings, as at its connection or in the merchant's dashboard."""
-        await accounts.set_settings(self.house.ports, self.house.account.account_id, texts)
+        await accounts.set_settings(self.app.ports, self.app.account.account_id, texts)
 
     async def play_payout(self, withdrawal_id: str, outcome: str) -> None:
         shown = await self.call("POST", f"/sandbox/withdrawals/{withdrawal_id}/simulate", {"outcome": outcome})
@@ -280,8 +280,8 @@ SUBSCRIPTION_STORIES: Mapping[tuple[SubscriptionStatus, SubscriptionStatus], Sto
 @pytest.fixture
 async def merchant() -> AsyncIterator[Integrator]:
     """An integrator whose account may refund."""
-    async with open_test_house() as house:
-        opened = Integrator(house)
+    async with open_test_app() as app:
+        opened = Integrator(app)
         await opened.connected(refunds="true")
         yield opened
 
@@ -407,9 +407,9 @@ async def test_a_payout_that_is_over_is_played_no_further(payee: Integrator) -> 
     path = f"/api/v1/sandbox/withdrawals/{withdrawal_id}/simulate"
     refused = (("failed", 409), ("cancelled", 409), ("sent", 409), ("processing", 409), ("lost", 400))
     for outcome, code in refused:
-        response = await payee.house.http.post(path, json={"outcome": outcome}, headers=payee.house.headers())
+        response = await payee.app.http.post(path, json={"outcome": outcome}, headers=payee.app.headers())
         assert response.status_code == code, outcome
-    live = await payee.house.http.post(path, json={"outcome": "sent"}, headers=payee.house.headers("live"))
+    live = await payee.app.http.post(path, json={"outcome": "sent"}, headers=payee.app.headers("live"))
     assert live.status_code == 404
 
 

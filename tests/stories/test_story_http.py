@@ -116,7 +116,7 @@ async def test_a_receiver_that_fails_is_tried_again_with_the_same_event(sqlite_p
         assert second - first >= 1
         assert third - second >= 2
 
-        async with sqlite_place.house() as ports:
+        async with sqlite_place.app() as ports:
             delivery = await eventually(lambda: delivered(ports, event_id))
         assert delivery.attempts == len(receiver.requests) == 3
 
@@ -130,7 +130,7 @@ async def test_a_receiver_that_was_down_over_a_restart_gets_its_event(sqlite_pla
     service, base = sqlite_place.serve()
     async with merchant(base, account.test) as shop:
         payment = await shop.paid()
-    async with sqlite_place.house() as ports:
+    async with sqlite_place.app() as ports:
         [before] = await eventually(lambda: tried(ports, account.account_id))
         async with ports.storage.unit() as unit:
             attempt = await unit[Attempt].get(last_attempt_id(before))

@@ -32,8 +32,8 @@ class World:
 
     def __init__(self, service: Running, account: NewAccount, fake: FakeSumsub, http: httpx.AsyncClient) -> None:
         self.service, self.account, self.fake, self.http = service, account, fake, http
-        self.base = service.house.settings.base_url
-        self.ports = service.house.ports
+        self.base = service.app.settings.base_url
+        self.ports = service.app.ports
 
     async def set(self, **settings: str) -> None:
         await set_settings(self.ports, self.account.account_id, settings)
@@ -101,7 +101,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             database_url="memory://", data_dir=tmp_path_factory.mktemp("kyc"), port=0, kyc="sumsub", providers=providers
         )
         async with running(settings) as service:
-            account = await create_account(service.house.ports, "Coffee House")
+            account = await create_account(service.app.ports, "Coffee House")
             world = World(service, account, fake, http)
             await world.set(kyc="required", return_url="https://shop.example/cabinet")
             yield world

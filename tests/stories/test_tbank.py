@@ -14,9 +14,9 @@ from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
+from tests.providers.tbank.app import settings_of
 from tests.providers.tbank.books import Payment
 from tests.providers.tbank.fake import TBankFake
-from tests.providers.tbank.house import settings_of
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import eventually
 
@@ -61,12 +61,12 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
             notice_networks={"tbank": (ip_network("127.0.0.0/8"),)},
         )
         async with running(settings) as service:
-            ports = service.house.ports
+            ports = service.app.ports
             account = await create_account(ports, "Coffee House")
             await set_settings(ports, account.account_id, {"refunds": "true", "refund_approval": "auto"})
             [address] = [each.address for each in await list_addresses(ports) if each.adapter == "tbank"]
             assert address is not None
-            async with merchant(service.house.settings.base_url, account.live) as door:
+            async with merchant(service.app.settings.base_url, account.live) as door:
                 yield Shop(door, fake, address)
 
 

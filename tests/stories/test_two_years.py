@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 
 DAY = timedelta(days=1)
 MOSCOW = timezone(timedelta(hours=3))
@@ -46,8 +46,8 @@ REBIND_AFTER = 8
 class Payer:
     """A subscription as the merchant and the calendar know it."""
 
-    def __init__(self, house: TestHouse, interval: str, count: int, budget: int, plan: dict[int, list[Any]]) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, interval: str, count: int, budget: int, plan: dict[int, list[Any]]) -> None:
+        self.app = app
         self.interval, self.count, self.budget = interval, count, budget
         self.plan = plan
         self.id = ""
@@ -60,7 +60,7 @@ class Payer:
         self.paid: list[str] = []
 
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        return await self.house.http.request(method, f"/api/v1{path}", json=body, headers=self.house.headers(**headers))
+        return await self.app.http.request(method, f"/api/v1{path}", json=body, headers=self.app.headers(**headers))
 
     async def subscribe(self, day: date, charge: str) -> None:
         body = {
@@ -199,7 +199,7 @@ class Payer:
 
     def heard(self) -> list[str]:
         """Return the webhooks about this subscription and its payments, in order."""
-        return [told(body) for body in self.house.postman.bodies if body.get("subscription_id") == self.id]
+        return [told(body) for body in self.app.postman.bodies if body.get("subscription_id") == self.id]
 
     async def listed(self) -> list[dict[str, Any]]:
         """All its charges by the API, the oldest first."""
@@ -224,22 +224,22 @@ def told(body: dict[str, Any]) -> str:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[TestHouse]:
-    async with open_test_house() as opened:
+async def app() -> AsyncIterator[TestApp]:
+    async with open_test_app() as opened:
         await opened.work((START - opened.clock.now()).total_seconds())
         yield opened
 
 
-async def test_two_years_event_by_event(house: TestHouse) -> None:
-    monthly = Payer(house, "month", 1, 4, MONTHLY)
-    often = Payer(house, "day", 3, 3, EVERY_3_DAYS)
+async def test_two_years_event_by_event(app: TestApp) -> None:
+    monthly = Payer(app, "month", 1, 4, MONTHLY)
+    often = Payer(app, "day", 3, 3, EVERY_3_DAYS)
     day = START.date()
     await monthly.subscribe(day, "first")
     await often.subscribe(day, "none")
     for _ in range(DAYS):
         for payer in (monthly, often):
             await payer.live(day)
-        await house.work(DAY.total_seconds())
+        await app.work(DAY.total_seconds())
         day += DAY
     for payer in (monthly, often):
         assert payer.heard() == payer.expected
@@ -273,5 +273,5 @@ async def check_the_end(payer: Payer) -> None:
     ended = await payer.call("POST", f"/subscriptions/{payer.id}/cancel")
     assert (ended.status_code, ended.json()["status"]) == (200, "cancelled")
     await payer.refused("CHARGE_MANDATE_INACTIVE")
-    await payer.house.work(60)
+    await payer.app.work(60)
     assert payer.heard() == [*payer.expected, "cancelled"]

@@ -23,7 +23,7 @@ from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatu
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.event_factory import happen
@@ -42,7 +42,7 @@ REFUSED = [*FAST, *SLOW_LADDER]
 
 
 class Shop:
-    """A merchant with a receiver at `url`, in a house under a virtual clock whose webhooks are real."""
+    """A merchant with a receiver at `url`, in an app under a virtual clock whose webhooks are real."""
 
     def __init__(self, ports: Ports, clock: VirtualClock, notifier: HttpNotifier, account_id: str) -> None:
         self.ports = ports
@@ -95,13 +95,13 @@ async def shop(url: str) -> AsyncIterator[Shop]:
     clock = VirtualClock()
     notifier = HttpNotifier(SystemClock(), loopback=True, limit=HANGS)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
-    async with open_house(settings, clock=clock, ids=SeededIds(), notifier=notifier) as house:
+    async with open_app(settings, clock=clock, ids=SeededIds(), notifier=notifier) as app:
         try:
-            account = await create_account(house.ports, "Merchant")
+            account = await create_account(app.ports, "Merchant")
             wish = {"webhook_url": url, "webhook_secret": WEBHOOK_SECRET}
-            await set_settings(house.ports, account.account_id, wish)
-            await run_due(house.ports)
-            yield Shop(house.ports, clock, notifier, account.account_id)
+            await set_settings(app.ports, account.account_id, wish)
+            await run_due(app.ports)
+            yield Shop(app.ports, clock, notifier, account.account_id)
         finally:
             await notifier.close()
 
@@ -217,7 +217,7 @@ async def test_kill_9_in_mid_delivery_loses_none(sqlite_place: Installation) -> 
     async with Receiver() as receiver:
         receiver.answer_with(kept_back(release))
         account = await sqlite_place.account(receiver.url)
-        async with sqlite_place.house() as ports:
+        async with sqlite_place.app() as ports:
             ids = await happen(ports, account.account_id, 20)
         service, _ = sqlite_place.serve()
         await receiver.arrived(8)
@@ -232,7 +232,7 @@ async def test_kill_9_in_mid_delivery_loses_none(sqlite_place: Installation) -> 
         service, _ = sqlite_place.serve()
 
         async def all_delivered() -> bool:
-            async with sqlite_place.house() as ports, ports.storage.unit() as unit:
+            async with sqlite_place.app() as ports, ports.storage.unit() as unit:
                 found = await unit[Delivery].find(account_id=account.account_id)
             return [each.status for each in found] == [DeliveryStatus.DELIVERED] * 20
 

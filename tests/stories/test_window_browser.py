@@ -27,7 +27,7 @@ class Shop:
     """A merchant at a running service. Its own site is one page, which stands in for it in the payer's browser."""
 
     def __init__(self, service: Running, account: accounts.NewAccount) -> None:
-        self.base = service.house.settings.base_url
+        self.base = service.app.settings.base_url
         self.back = f"{self.base}/thanks"
         self._keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
 
@@ -64,9 +64,9 @@ class Shop:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shop() -> AsyncIterator[Shop]:
     async with running(Settings(database_url="memory://", port=0)) as service:
-        account = await accounts.create_account(service.house.ports, "Coffee House")
+        account = await accounts.create_account(service.app.ports, "Coffee House")
         opened = Shop(service, account)
-        await shops.set_shop(service.house.ports, account.default_shop_id, {"return_url": opened.back})
+        await shops.set_shop(service.app.ports, account.default_shop_id, {"return_url": opened.back})
         yield opened
 
 

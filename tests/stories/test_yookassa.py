@@ -78,7 +78,7 @@ class Told:
 async def test_from_the_settings_to_the_refund(place: Installation, fake: YooKassaFake, mode: str) -> None:
     async with Receiver() as receiver:
         account = await place.account(receiver.url)
-        async with place.house() as ports:
+        async with place.app() as ports:
             await set_settings(ports, account.account_id, {"refunds": "true", "refund_approval": "auto"})
         # In threads: the fake answers by this loop.
         service, base = await asyncio.to_thread(place.serve)

@@ -1,4 +1,4 @@
-"""A house that is counted and traced: in memory, under a virtual clock, with its HTTP face, its reader and its
+"""An app that is counted and traced: in memory, under a virtual clock, with its HTTP face, its reader and its
 scrape."""
 
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.compose import Adapters, open_house
+from cambist.frontends.compose import Adapters, open_app
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.exposition import registry_of
@@ -26,7 +26,7 @@ from cambist.frontends.telemetry.tracing import Tracing
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.bundle import Ports
 from tests.alarm_kit import Listener
-from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, Postman
+from tests.apps import WEBHOOK_SECRET, WEBHOOK_URL, Postman
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 """A time series: its name, and its labels in order."""
@@ -84,11 +84,11 @@ class Traced:
 
 
 @asynccontextmanager
-async def traced_house(tracing: Tracing | None = None, *, access_log: str = "off") -> AsyncIterator[Traced]:
+async def traced_app(tracing: Tracing | None = None, *, access_log: str = "off") -> AsyncIterator[Traced]:
     clock, postman, script = VirtualClock(), Postman(), Script()
     telemetry = Telemetry(clock, tracing)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
-    async with open_house(
+    async with open_app(
         settings,
         clock=clock,
         ids=SeededIds(),
@@ -96,18 +96,18 @@ async def traced_house(tracing: Tracing | None = None, *, access_log: str = "off
         script=script,
         telemetry=telemetry,
         adapters=Adapters(alarms=[Listener()]),
-    ) as house:
-        account = await accounts.create_account(house.ports, "Merchant")
+    ) as app:
+        account = await accounts.create_account(app.ports, "Merchant")
         wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
-        await accounts.set_settings(house.ports, account.account_id, wish)
-        app: list[ASGIApp] = []
+        await accounts.set_settings(app.ports, account.account_id, wish)
+        asgi: list[ASGIApp] = []
 
         async def late(scope: Any, receive: Any, send: Any) -> None:
             """The HTTP face, put up at the first request: it takes longer than all the rest."""
-            if not app:
-                app.append(create_app(house.ports, watch=RequestWatch(clock, telemetry, access_log)))
-            await app[0](scope, receive, send)
+            if not asgi:
+                asgi.append(create_app(app.ports, watch=RequestWatch(clock, telemetry, access_log)))
+            await asgi[0](scope, receive, send)
 
         transport = httpx.ASGITransport(late, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-            yield Traced(house.ports, telemetry, Reader(house.ports), clock, postman, script, client, account)
+            yield Traced(app.ports, telemetry, Reader(app.ports), clock, postman, script, client, account)

@@ -13,7 +13,7 @@ from cambist.adapters.clock import SystemClock
 from cambist.frontends.telemetry.logs import configure_logging, job_context, request_context
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.jobs import Job
-from tests.telemetry.kit import traced_house
+from tests.telemetry.kit import traced_app
 
 
 class Stderr:
@@ -43,12 +43,12 @@ def lines(out: Stderr) -> list[dict[str, Any]]:
 
 
 async def test_each_request_gets_one_line_with_its_route_and_account(stderr: Stderr) -> None:
-    async with traced_house(access_log="all") as house:
+    async with traced_app(access_log="all") as app:
         configure_logging("info", "json")
-        payment = (await house.pay()).json()["id"]
-        await house.http.get(f"/api/v1/payments/{payment}?phone=%2B79161237788", headers=house.headers())
-        await house.http.get("/api/v1/secret-79161237788", headers={"X-Request-Id": "of-mine"})
-        account = house.account.account_id
+        payment = (await app.pay()).json()["id"]
+        await app.http.get(f"/api/v1/payments/{payment}?phone=%2B79161237788", headers=app.headers())
+        await app.http.get("/api/v1/secret-79161237788", headers={"X-Request-Id": "of-mine"})
+        account = app.account.account_id
     first, second, third = [line for line in lines(stderr) if line["logger"] == "cambist.access"]
     assert {name: first[name] for name in ("event", "method", "route", "status", "account_id", "mode")} == {
         "event": "POST /api/v1/payments 201",
@@ -70,13 +70,13 @@ async def test_each_request_gets_one_line_with_its_route_and_account(stderr: Std
 async def test_the_setting_says_which_requests_get_a_line(
     stderr: Stderr, monkeypatch: pytest.MonkeyPatch, wanted: str, statuses: list[int]
 ) -> None:
-    async with traced_house(access_log=wanted) as house:
+    async with traced_app(access_log=wanted) as app:
         configure_logging("info", "json")
-        await house.http.get("/livez")
+        await app.http.get("/livez")
         with monkeypatch.context() as broken:
-            broken.setattr(house.ports.clock, "now", lambda: 1 // 0)
-            await house.http.get("/health")
-        await house.http.get("/nowhere")
+            broken.setattr(app.ports.clock, "now", lambda: 1 // 0)
+            await app.http.get("/health")
+        await app.http.get("/nowhere")
     assert [line["status"] for line in lines(stderr) if line["logger"] == "cambist.access"] == statuses
 
 

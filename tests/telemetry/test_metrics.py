@@ -40,26 +40,26 @@ from cambist.frontends.telemetry.signs import Reader
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
-from tests.houses import open_test_house
+from tests.apps import open_test_app
 from tests.planting import beneath
-from tests.telemetry.kit import Traced, sample, samples, traced_house
+from tests.telemetry.kit import Traced, sample, samples, traced_app
 
 OUR_IDS = re.compile(r"(?:pay|acc|sub|ref|wd|exch|evt)_|svc_|[0-9a-f]{8}-[0-9a-f]{4}")
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Traced]:
-    async with traced_house() as opened:
+async def app() -> AsyncIterator[Traced]:
+    async with traced_app() as opened:
         yield opened
 
 
-async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Traced) -> None:
-    house.script.create.append(Twist())  # makes the service ask the bank
-    payment = (await house.pay()).json()["id"]
-    await house.simulate(payment, outcome="paid")
-    await house.http.get(f"/p/{payment}")
-    await house.work()
-    found = await house.scrape()
+async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(app: Traced) -> None:
+    app.script.create.append(Twist())  # makes the service ask the bank
+    payment = (await app.pay()).json()["id"]
+    await app.simulate(payment, outcome="paid")
+    await app.http.get(f"/p/{payment}")
+    await app.work()
+    found = await app.scrape()
     assert found[sample("http_requests_total", method="POST", route="/api/v1/payments", code="201")] == 1
     simulated = "/api/v1/sandbox/payments/{payment_id}/simulate"
     assert found[sample("http_requests_total", method="POST", route=simulated, code="200")] == 1
@@ -68,58 +68,58 @@ async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Traced) 
     assert found[sample("provider_calls_total", **bank, outcome="done")] == 1
     assert found[sample("provider_call_seconds_count", **bank)] == 1
     assert found[sample("jobs_total", kind="webhook.deliver", outcome="done")] == 1
-    assert found[sample("deliveries_total", outcome="2xx")] == len(house.postman.webhooks) == 1
+    assert found[sample("deliveries_total", outcome="2xx")] == len(app.postman.webhooks) == 1
     assert found[sample("http_requests_in_progress")] == found[sample("jobs_in_progress")] == 0
     assert [series for series in found if OUR_IDS.search(str(series))] == []
 
 
 async def test_what_cannot_be_true_is_answered_500_and_counted_and_nothing_of_it_stands(
-    house: Traced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: Traced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A slip that counts each new payment twice (docs/operations.md "What cannot be true")."""
     count = tallies_of
     monkeypatch.setattr(tallies, "tallies_of", lambda payment, by: count(payment, by * 2))
-    refused = await house.pay()
+    refused = await app.pay()
     assert (refused.status_code, refused.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
-    assert house.account.account_id not in refused.text
-    async with house.ports.storage.unit() as unit:
+    assert app.account.account_id not in refused.text
+    async with app.ports.storage.unit() as unit:
         assert (await unit[Payment].total(), await unit[Tally].total(), await unit[IdempotencyKey].total()) == (0, 0, 0)
-    assert (await house.scrape())[sample("assertions_total", rule="tally")] == 1
+    assert (await app.scrape())[sample("assertions_total", rule="tally")] == 1
     assert "break a rule: tally: " in caplog.text
     monkeypatch.undo()
-    assert (await house.pay()).status_code == 201
+    assert (await app.pay()).status_code == 201
 
 
-async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Traced) -> None:
+async def test_what_strangers_make_up_gets_no_series_of_its_own(app: Traced) -> None:
     for method, path, labels in (
         ("GET", "/api/v1/made-up", {"method": "GET", "route": "none", "code": "404"}),
         ("POST", "/wp-login.php", {"method": "POST", "route": "none", "code": "404"}),
         ("GET", "/api/v1/payments", {"method": "GET", "route": "/api/v1/payments", "code": "401"}),
         ("BREW", "/api/v1/payments", {"method": "other", "route": "none", "code": "405"}),
     ):
-        await house.http.request(method, path)
-        assert (await house.scrape())[sample("http_requests_total", **labels)] == 1, path
-    await _flood_is_counted(house)
+        await app.http.request(method, path)
+        assert (await app.scrape())[sample("http_requests_total", **labels)] == 1, path
+    await _flood_is_counted(app)
 
 
-async def _flood_is_counted(house: Traced) -> None:
+async def _flood_is_counted(app: Traced) -> None:
     """Requests refused by the edge are counted too."""
-    await house.http.post("/api/v1/payments", content=b"x" * 102_401)
+    await app.http.post("/api/v1/payments", content=b"x" * 102_401)
     for _ in range(61):
-        await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
-    found = await house.scrape()
+        await app.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
+    found = await app.scrape()
     assert found[sample("http_requests_total", method="POST", route="none", code="413")] == 1
     assert found[sample("http_requests_total", method="GET", route="none", code="429")] == 1
     assert found[sample("limit_hits_total", counter="general:key")] == 1
     assert found[sample("requests_not_logged_total")] == 0
 
 
-async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Traced) -> None:
-    house.postman.send = _break  # type: ignore[assignment, method-assign]
-    await house.simulate((await house.pay()).json()["id"], outcome="paid")
-    await house.clock.advance(20)
-    await house.work()
-    found = await house.scrape()
+async def test_jobs_count_by_how_they_ended_and_how_late_they_began(app: Traced) -> None:
+    app.postman.send = _break  # type: ignore[assignment, method-assign]
+    await app.simulate((await app.pay()).json()["id"], outcome="paid")
+    await app.clock.advance(20)
+    await app.work()
+    found = await app.scrape()
     assert found[sample("jobs_total", kind="webhook.deliver", outcome="failed")] == 1
     assert found[sample("deliveries_total", outcome="error")] == 1
     late = {"kind": "webhook.deliver"}
@@ -132,18 +132,18 @@ async def _break(_: Any) -> NoReturn:
     raise RuntimeError("a slip of the notifier")
 
 
-async def test_what_is_read_from_the_storage(house: Traced) -> None:
+async def test_what_is_read_from_the_storage(app: Traced) -> None:
     """Each sign is brought about, and seen."""
-    await set_gateway(house.ports, "simulator-live", GatewayStatus.DOWN)
-    await start_standing(house.ports)
-    now = house.clock.now()
-    async with house.ports.storage.unit() as unit:
+    await set_gateway(app.ports, "simulator-live", GatewayStatus.DOWN)
+    await start_standing(app.ports)
+    now = app.clock.now()
+    async with app.ports.storage.unit() as unit:
         for number in (1, 2):
             due = now - timedelta(seconds=100 * number)
             job_id = f"feed.tidy:{number}"
             unit[Job].add(Job(id=job_id, kind="feed.tidy", argument="", due=due, created_at=due))
         await unit.commit()
-    found = await house.scrape()
+    found = await app.scrape()
     assert {part: found[sample("up", part=part)] for part in ("storage", "meter", "queue")} == {
         "storage": 1,
         "meter": 1,
@@ -159,80 +159,80 @@ async def test_what_is_read_from_the_storage(house: Traced) -> None:
     assert found[sample("settlement_late_seconds", mode="live")] == 0
 
 
-async def test_comparisons_with_a_banks_list_are_seen(house: Traced) -> None:
+async def test_comparisons_with_a_banks_list_are_seen(app: Traced) -> None:
     bank = sample("reconciliation_last_success_seconds", bank="simulator-live")
-    before = await house.scrape()
+    before = await app.scrape()
     assert bank not in before
     assert before[sample("reconciliation_failed")] == 0
-    await house.clock.advance(86400)
-    day = last_comparable(house.clock.now())
+    await app.clock.advance(86400)
+    day = last_comparable(app.clock.now())
     noon = bounds(day)[0] + timedelta(hours=12)
     made_up = ReportedEntry(
         id="b-1", kind=ReportedKind.PAYMENT, state=ReportedState.DONE, moment=noon, amount_kopecks=1
     )
-    house.script.entries.invented.append(made_up)
-    await reconcile(house.ports, day)
-    found = await house.scrape()
-    assert found[bank] == house.clock.now().timestamp()
+    app.script.entries.invented.append(made_up)
+    await reconcile(app.ports, day)
+    found = await app.scrape()
+    assert found[bank] == app.clock.now().timestamp()
     assert found[sample("reconciliation_differences", bank="simulator-live", difference="extra")] == 1
     assert found[sample("reconciliation_differences", bank="simulator-live", difference="missing")] == 0
-    house.script.entries.calls.append(Twist(ending=Ending.UNAVAILABLE))
-    await reconcile(house.ports, day)
-    assert (await house.scrape())[sample("reconciliation_failed")] == 1
+    app.script.entries.calls.append(Twist(ending=Ending.UNAVAILABLE))
+    await reconcile(app.ports, day)
+    assert (await app.scrape())[sample("reconciliation_failed")] == 1
 
 
 async def test_a_machine_tells_how_far_its_clock_is_from_the_databases(
-    house: Traced, monkeypatch: pytest.MonkeyPatch
+    app: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Below zero where ours is ahead."""
 
     async def databases() -> datetime:
-        return house.clock.now() - timedelta(seconds=2.5)
+        return app.clock.now() - timedelta(seconds=2.5)
 
-    assert (await house.scrape())[sample("clock_offset_seconds")] == 0
-    monkeypatch.setattr(beneath(house.ports), "now", databases)
-    assert (await house.scrape())[sample("clock_offset_seconds")] == -2.5
+    assert (await app.scrape())[sample("clock_offset_seconds")] == 0
+    monkeypatch.setattr(beneath(app.ports), "now", databases)
+    assert (await app.scrape())[sample("clock_offset_seconds")] == -2.5
 
 
-async def test_a_hold_is_seen_while_it_lasts(house: Traced) -> None:
-    seen = [(await house.scrape())[sample("held")]]
-    await hold(house.ports, Because.BY_HAND)
-    seen.append((await house.scrape())[sample("held")])
-    await resume(house.ports)
-    seen.append((await house.scrape())[sample("held")])
+async def test_a_hold_is_seen_while_it_lasts(app: Traced) -> None:
+    seen = [(await app.scrape())[sample("held")]]
+    await hold(app.ports, Because.BY_HAND)
+    seen.append((await app.scrape())[sample("held")])
+    await resume(app.ports)
+    seen.append((await app.scrape())[sample("held")])
     assert seen == [0, 1, 0]
 
 
-async def hear_notice(house: Traced) -> None:
-    """As if an adapter of the house had heard its provider."""
-    hearing = msgspec.structs.replace(house.ports, notice_networks={"example": ()})
+async def hear_notice(app: Traced) -> None:
+    """As if an adapter of the app had heard its provider."""
+    hearing = msgspec.structs.replace(app.ports, notice_networks={"example": ()})
     await make_addresses(hearing)
     async with hearing.storage.unit() as unit:
         address = await unit[NoticeAddress].get("example")
         assert address is not None
-        unit[NoticeAddress].change(address, heard_at=house.clock.now())
+        unit[NoticeAddress].change(address, heard_at=app.clock.now())
         await unit.commit()
-    house.reader = Reader(hearing)
-    house.telemetry.counters.notices.add("example", "heard")
-    house.telemetry.counters.notice_operations.add("example", "asked_about")
+    app.reader = Reader(hearing)
+    app.telemetry.counters.notices.add("example", "heard")
+    app.telemetry.counters.notice_operations.add("example", "asked_about")
 
 
-async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: Traced) -> None:
-    payment = (await house.pay()).json()["id"]
-    await house.simulate(payment, outcome="paid")
-    await house.work()
-    await house.http.post("/api/v1/sandbox/settlements", headers=house.headers())
-    await start_standing(house.ports)
-    await house.clock.advance(2 * 86_400)
-    await house.work()
-    await house.clock.advance(3600)
+async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(app: Traced) -> None:
+    payment = (await app.pay()).json()["id"]
+    await app.simulate(payment, outcome="paid")
+    await app.work()
+    await app.http.post("/api/v1/sandbox/settlements", headers=app.headers())
+    await start_standing(app.ports)
+    await app.clock.advance(2 * 86_400)
+    await app.work()
+    await app.clock.advance(3600)
     for _ in range(61):
-        await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
-    Crowd(most=0, of_an_address=0, ids=SystemIds(), counters=house.telemetry.counters).enter("192.0.2.1")
-    await hear_notice(house)
-    house.telemetry.counters.assertions.add("tally")
-    await reconcile(house.ports, last_comparable(house.clock.now()))
-    found = await house.scrape()
+        await app.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
+    Crowd(most=0, of_an_address=0, ids=SystemIds(), counters=app.telemetry.counters).enter("192.0.2.1")
+    await hear_notice(app)
+    app.telemetry.counters.assertions.add("tally")
+    await reconcile(app.ports, last_comparable(app.clock.now()))
+    found = await app.scrape()
     for metric in METRICS.values():
         for series in metric.series:
             labels = {name for found_series, pairs in found if found_series == series for name, _ in pairs}
@@ -243,18 +243,18 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: T
 
 @pytest.mark.parametrize("trouble", ["fails", "hangs"])
 async def test_a_scrape_answers_while_the_storage_is_away(
-    house: Traced, monkeypatch: pytest.MonkeyPatch, trouble: str
+    app: Traced, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
-    await house.scrape()
+    await app.scrape()
 
     async def away() -> None:
         if trouble == "hangs":
             await asyncio.Event().wait()
         raise Unavailable("no connection")
 
-    monkeypatch.setattr(house.ports.storage, "check", away)
+    monkeypatch.setattr(app.ports.storage, "check", away)
     monkeypatch.setattr(signs, "PATIENCE", 0.01)
-    found = await house.scrape()
+    found = await app.scrape()
     assert found[sample("up", part="storage")] == 0
     assert found[sample("up", part="meter")] == 1
     read = {name for name, _ in found} & SHARED
@@ -262,7 +262,7 @@ async def test_a_scrape_answers_while_the_storage_is_away(
 
 
 async def test_probe_that_ignores_cancellation_is_abandoned_and_asked_once(
-    house: Traced, monkeypatch: pytest.MonkeyPatch
+    app: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, over = 0, asyncio.Event()
 
@@ -274,18 +274,18 @@ async def test_probe_that_ignores_cancellation_is_abandoned_and_asked_once(
                 await over.wait()
         return True
 
-    monkeypatch.setattr(house.ports.queue, "works", hangs)
+    monkeypatch.setattr(app.ports.queue, "works", hangs)
     monkeypatch.setattr(signs, "PATIENCE", 0.01)
     for _ in range(2):
-        assert (await house.scrape())[sample("up", part="queue")] == 0
+        assert (await app.scrape())[sample("up", part="queue")] == 0
     over.set()
     assert asked == 1
 
 
-async def test_prometheus_scrapes_a_port_of_its_own(house: Traced) -> None:
+async def test_prometheus_scrapes_a_port_of_its_own(app: Traced) -> None:
     """From a thread, so that the answer comes though the event loop is busy: here it waits for it."""
-    await house.reader.read()
-    with exposed(house.telemetry, house.reader, "127.0.0.1", 0) as port:
+    await app.reader.read()
+    with exposed(app.telemetry, app.reader, "127.0.0.1", 0) as port:
         answer = httpx.get(f"http://127.0.0.1:{port}/metrics")
     assert answer.status_code == 200
     found = samples(answer.text)
@@ -295,7 +295,7 @@ async def test_prometheus_scrapes_a_port_of_its_own(house: Traced) -> None:
 
 async def test_nothing_is_watched_unless_it_is_asked_for() -> None:
     async with (
-        open_test_house() as plain,
+        open_test_app() as plain,
         observed(Settings(), plain.clock) as telemetry,
         scraped(Settings(), telemetry, plain.ports),
     ):
@@ -303,7 +303,7 @@ async def test_nothing_is_watched_unless_it_is_asked_for() -> None:
 
 
 async def test_a_port_asked_for_is_served_until_the_end() -> None:
-    async with open_test_house() as plain:
+    async with open_test_app() as plain:
         settings = Settings(metrics_port=0)
         async with observed(settings, plain.clock) as telemetry:
             assert telemetry is not None
@@ -314,7 +314,7 @@ async def test_a_port_asked_for_is_served_until_the_end() -> None:
 async def test_a_port_that_another_process_has_is_told_by_its_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = Settings(metrics_port=taken.getsockname()[1])
-        async with open_test_house() as plain, observed(settings, plain.clock) as telemetry:
+        async with open_test_app() as plain, observed(settings, plain.clock) as telemetry:
             with pytest.raises(SettingsError, match="CAMBIST_METRICS_PORT: cannot be listened on"):
                 async with scraped(settings, telemetry, plain.ports):
                     pass

@@ -37,9 +37,9 @@ from cambist.ports.searching import (
     SearchesRemittances,
 )
 from tests.alarm_kit import Postbox
-from tests.houses import Postman, open_test_house
+from tests.apps import Postman, open_test_app
 from tests.tables import table
-from tests.telemetry.kit import traced_house
+from tests.telemetry.kit import traced_app
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ from tests.telemetry.kit import traced_house
     [(Ending.UNKNOWN_DONE, "unknown"), (Ending.REFUSED, "refused"), (Ending.UNAVAILABLE, "unavailable")],
 )
 async def test_a_bank_s_three_ends_are_told_apart(ending: Ending, outcome: str) -> None:
-    async with traced_house() as house:
-        house.script.create.append(Twist(ending=ending))
-        request = InvoiceRequest(operation="pay_1", amount_kopecks=1, purpose="", expires_at=house.clock.now())
+    async with traced_app() as app:
+        app.script.create.append(Twist(ending=ending))
+        request = InvoiceRequest(operation="pay_1", amount_kopecks=1, purpose="", expires_at=app.clock.now())
         with pytest.raises(Fault):
-            await house.ports.banks.named("simulator-test").create_invoice(request)
+            await app.ports.banks.named("simulator-test").create_invoice(request)
         bank = ("bank", "simulator-test", "create_invoice")
-        assert house.telemetry.counters.calls.read() == [((*bank, outcome), 1)]
+        assert app.telemetry.counters.calls.read() == [((*bank, outcome), 1)]
 
 
 @table(
@@ -135,7 +135,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
 
 @table("port", OPERATIONS)
 async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
-    async with open_test_house() as plain:
+    async with open_test_app() as plain:
         ports = plain.ports
         adapter: Any = {
             "bank": next(iter(ports.banks.banks.values())),

@@ -12,8 +12,8 @@ from cambist.adapters.script import Ending, Twist
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry.process import observed
 from cambist.frontends.telemetry.tracing import Tracing, start_tracing
-from tests.houses import open_test_house
-from tests.telemetry.kit import traced_house
+from tests.apps import open_test_app
+from tests.telemetry.kit import traced_app
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
@@ -40,12 +40,12 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     """A request goes on with the caller's trace; the bank's call is in the request's span, the webhook in its job's."""
-    async with traced_house(tracing) as house:
-        house.script.create.append(Twist())  # makes the service ask the bank
-        created = await house.pay(traceparent=f"00-{TRACE}-{CALLER}-01")
-        await house.simulate(created.json()["id"], outcome="paid", payer_name="ИВАН И.")
-        await house.http.get("/api/v1/payments?external_id=%2B79161237788", headers=house.headers())
-        await house.work()
+    async with traced_app(tracing) as app:
+        app.script.create.append(Twist())  # makes the service ask the bank
+        created = await app.pay(traceparent=f"00-{TRACE}-{CALLER}-01")
+        await app.simulate(created.json()["id"], outcome="paid", payer_name="ИВАН И.")
+        await app.http.get("/api/v1/payments?external_id=%2B79161237788", headers=app.headers())
+        await app.work()
     spans = by_name(exporter)
     request = spans["POST /api/v1/payments"]
     bank = spans["bank create_invoice"]
@@ -77,9 +77,9 @@ async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporte
 async def test_a_refusal_is_an_answer_and_an_unknown_end_is_an_error(
     tracing: Tracing, exporter: InMemorySpanExporter, ending: Ending, outcome: str, status: StatusCode
 ) -> None:
-    async with traced_house(tracing) as house:
-        house.script.create.append(Twist(ending=ending))
-        await house.pay()
+    async with traced_app(tracing) as app:
+        app.script.create.append(Twist(ending=ending))
+        await app.pay()
     bank = by_name(exporter)["bank create_invoice"]
     assert bank.attributes is not None
     assert (bank.attributes["cambist.outcome"], bank.status.status_code) == (outcome, status)
@@ -87,9 +87,9 @@ async def test_a_refusal_is_an_answer_and_an_unknown_end_is_an_error(
 
 
 async def test_a_traceparent_that_is_none_begins_a_trace(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
-    async with traced_house(tracing) as house:
+    async with traced_app(tracing) as app:
         for given in ("", "00-zz-zz-01", f"00-{TRACE}-{'0' * 16}-01", "x" * 5000):
-            assert (await house.http.get("/livez", headers={"traceparent": given})).status_code == 200
+            assert (await app.http.get("/livez", headers={"traceparent": given})).status_code == 200
     spans = exporter.get_finished_spans()
     assert [span.parent for span in spans] == [None] * 4
 
@@ -98,7 +98,7 @@ async def test_the_standard_variables_name_the_service(monkeypatch: pytest.Monke
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
     assert start_tracing()._provider.resource.attributes["service.name"] == "cambist"
     monkeypatch.setenv("OTEL_SERVICE_NAME", "payments-eu")
-    async with open_test_house() as plain, observed(Settings(tracing=True), plain.clock) as telemetry:
+    async with open_test_app() as plain, observed(Settings(tracing=True), plain.clock) as telemetry:
         assert telemetry is not None
         assert telemetry.tracing is not None
         assert telemetry.tracing._provider.resource.attributes["service.name"] == "payments-eu"

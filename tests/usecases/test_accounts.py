@@ -25,7 +25,7 @@ from cambist.core.usecases.accounts.accounts import (
 )
 from cambist.core.usecases.accounts.keys import rotate_key
 from cambist.core.usecases.sealed import open_webhook_secret
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
@@ -43,8 +43,8 @@ def clock() -> VirtualClock:
 @pytest.fixture
 async def ports(clock: VirtualClock) -> AsyncIterator[Ports]:
     settings = Settings(database_url="memory://", vault=VAULT)
-    async with open_house(settings, clock=clock, ids=SeededIds()) as house:
-        yield house.ports
+    async with open_app(settings, clock=clock, ids=SeededIds()) as app:
+        yield app.ports
 
 
 async def _stored(ports: Ports, account_id: str) -> Account:

@@ -35,7 +35,7 @@ from cambist.ports.vault import Vault
 from tests.domain.exchange_kit import client, exchange
 from tests.domain.refund_kit import payment, refund
 from tests.planting import beneath
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 from tests.usecases.test_reseal import blank
 
 Make = Callable[[datetime, Vault], Any]
@@ -45,17 +45,17 @@ DAY, HOUR, MOMENT = timedelta(days=1), timedelta(hours=1), timedelta(microsecond
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house(made_up=True) as opened:
+async def app() -> AsyncIterator[RefundApp]:
+    async with open_refund_app(made_up=True) as opened:
         yield opened
 
 
-async def found(house: RefundHouse, *rows: Any) -> list[ActionItem]:
-    async with beneath(house.ports).unit() as unit:
+async def found(app: RefundApp, *rows: Any) -> list[ActionItem]:
+    async with beneath(app.ports).unit() as unit:
         for row in rows:
             unit[type(row)].add(row)
         await unit.commit()
-    return (await read_action_items(house.ports)).found
+    return (await read_action_items(app.ports)).found
 
 
 def withdrawal(status: WithdrawalStatus, *, tagged: bool = True) -> Make:
@@ -194,74 +194,74 @@ NEVER: list[Make] = [
 
 @pytest.mark.parametrize(("make", "age", "kind", "text"), FROM)
 async def test_what_ends_by_itself_as_a_rule_waits_for_a_person_from_a_moment_on(
-    house: RefundHouse, make: Make, age: timedelta, kind: str, text: str
+    app: RefundApp, make: Make, age: timedelta, kind: str, text: str
 ) -> None:
-    since = house.house.clock.now()
-    await house.house.clock.advance((age - MOMENT).total_seconds())
-    assert await found(house, make(since, house.ports.vault)) == []
-    await house.house.clock.advance(MOMENT.total_seconds())
-    [item] = await found(house)
+    since = app.app.clock.now()
+    await app.app.clock.advance((age - MOMENT).total_seconds())
+    assert await found(app, make(since, app.ports.vault)) == []
+    await app.app.clock.advance(MOMENT.total_seconds())
+    [item] = await found(app)
     assert (item.kind, item.text, item.since, item.urgent) == (kind, text, since, False)
 
 
 @pytest.mark.parametrize(("make", "age", "kind", "text"), UNTIL)
 async def test_what_nobody_can_end_is_shown_for_so_long(
-    house: RefundHouse, make: Make, age: timedelta, kind: str, text: str
+    app: RefundApp, make: Make, age: timedelta, kind: str, text: str
 ) -> None:
-    since = house.house.clock.now()
-    await house.house.clock.advance((age - MOMENT).total_seconds())
-    [item] = await found(house, make(since, house.ports.vault))
+    since = app.app.clock.now()
+    await app.app.clock.advance((age - MOMENT).total_seconds())
+    [item] = await found(app, make(since, app.ports.vault))
     assert (item.kind, item.text, item.since, item.urgent) == (kind, text, since, False)
-    await house.house.clock.advance(2 * MOMENT.total_seconds())
-    assert await found(house) == []
+    await app.app.clock.advance(2 * MOMENT.total_seconds())
+    assert await found(app) == []
 
 
 @pytest.mark.parametrize(("rows", "urgent"), [(AT_ONCE, False), (URGENT, True)])
 async def test_what_only_a_person_ends_waits_at_once_and_for_ever(
-    house: RefundHouse, rows: list[tuple[Make, str, str]], urgent: bool
+    app: RefundApp, rows: list[tuple[Make, str, str]], urgent: bool
 ) -> None:
     for make, kind, text in rows:
-        since = house.house.clock.now()
-        row = make(since, house.ports.vault)
-        [item] = await found(house, row)
+        since = app.app.clock.now()
+        row = make(since, app.ports.vault)
+        [item] = await found(app, row)
         assert (item.kind, item.text, item.since, item.urgent) == (kind, text, since, urgent)
-        await house.house.clock.advance(400 * DAY.total_seconds())
-        assert await found(house) == [item]
-        async with beneath(house.ports).unit() as unit:
+        await app.app.clock.advance(400 * DAY.total_seconds())
+        assert await found(app) == [item]
+        async with beneath(app.ports).unit() as unit:
             present: Any = await unit[type(row)].get(row.id)
             unit[type(row)].remove(present)
             await unit.commit()
 
 
 @pytest.mark.parametrize("make", NEVER)
-async def test_what_goes_well_waits_for_nobody(house: RefundHouse, make: Make) -> None:
-    since = house.house.clock.now()
-    await house.house.clock.advance(2 * DAY.total_seconds())
-    assert await found(house, make(since, house.ports.vault)) == []
+async def test_what_goes_well_waits_for_nobody(app: RefundApp, make: Make) -> None:
+    since = app.app.clock.now()
+    await app.app.clock.advance(2 * DAY.total_seconds())
+    assert await found(app, make(since, app.ports.vault)) == []
 
 
 @pytest.mark.parametrize(("kind", "of"), [(SALE, "payment"), (BACK, "refund")])
-async def test_receipts_that_are_not_written_for_an_hour_are_one_line(house: RefundHouse, kind: Any, of: str) -> None:
-    since = house.house.clock.now()
+async def test_receipts_that_are_not_written_for_an_hour_are_one_line(app: RefundApp, kind: Any, of: str) -> None:
+    since = app.app.clock.now()
     rows = [kind.first(f"{of}_{number}", since + DAY, since + number * MOMENT) for number in range(2)]
-    await house.house.clock.advance((HOUR - MOMENT).total_seconds())
-    assert await found(house, *rows) == []
-    await house.house.clock.advance(MOMENT.total_seconds())
-    [item] = await found(house)
+    await app.app.clock.advance((HOUR - MOMENT).total_seconds())
+    assert await found(app, *rows) == []
+    await app.app.clock.advance(MOMENT.total_seconds())
+    [item] = await found(app)
     assert (item.object_id, item.text) == (f"{of}_0", f"the receipt of a {of} is not written; see the log")
-    await house.house.clock.advance(MOMENT.total_seconds())
-    [item] = await found(house)
+    await app.app.clock.advance(MOMENT.total_seconds())
+    [item] = await found(app)
     assert (item.kind, item.since, item.text) == ("receipt", since, f"2 receipts of {of}s are not written; see the log")
 
 
-async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(house: RefundHouse) -> None:
+async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(app: RefundApp) -> None:
     """And before them what has no beginning."""
-    now, vault = house.house.clock.now(), house.ports.vault
+    now, vault = app.app.clock.now(), app.ports.vault
     makes = (proof(P.IN_REVIEW), withdrawal(W.FAILED), refunding(R.PROCESSING), transfer(reason="late", suspended=1))
     rows = [make(now + number * HOUR, vault) for number, make in enumerate(makes)]
     held = Installation(mark="", marked_at=now, held_since=now + DAY, held_because=Because.OLDER, as_of=now)
-    await house.house.clock.advance(3 * DAY.total_seconds())
-    items = await found(house, *rows, held)
+    await app.app.clock.advance(3 * DAY.total_seconds())
+    items = await found(app, *rows, held)
     assert [(each.kind, each.since) for each in items] == [
         ("hold", None),
         *((kind, now + number * HOUR) for number, kind in enumerate(("proof", "payout", "unknown", "suspense"))),
@@ -270,30 +270,30 @@ async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(house
 
 
 @pytest.mark.parametrize("count", [99, 100])
-async def test_so_many_of_a_kind_may_be_not_all(house: RefundHouse, count: int) -> None:
-    now = house.house.clock.now()
+async def test_so_many_of_a_kind_may_be_not_all(app: RefundApp, count: int) -> None:
+    now = app.app.clock.now()
     rows = [
         Suspense(id=f"sus_{number}", payment_id="pay_1", amount=Rub(1), reason="late", received_at=now, **OWNED)
         for number in range(count)
     ]
-    assert len(await found(house, *rows)) == count
-    assert (await read_action_items(house.ports)).complete is (count < 100)
+    assert len(await found(app, *rows)) == count
+    assert (await read_action_items(app.ports)).complete is (count < 100)
 
 
 @pytest.mark.parametrize("verifier", [None, "someone"])
-async def test_clients_who_wait_for_one_verifier_are_one_line(house: RefundHouse, verifier: str | None) -> None:
-    since = house.house.clock.now()
+async def test_clients_who_wait_for_one_verifier_are_one_line(app: RefundApp, verifier: str | None) -> None:
+    since = app.app.clock.now()
     rows = [
         msgspec.structs.replace(
-            applicant(kyc=K.REGISTERING, verifier=verifier)(since + number * MOMENT, house.ports.vault),
+            applicant(kyc=K.REGISTERING, verifier=verifier)(since + number * MOMENT, app.ports.vault),
             id=f"cl_{number}",
             phone_digest=b"%d" % number,
         )
         for number in range(2)
     ]
-    await house.house.clock.advance(DAY.total_seconds())
-    [item] = await found(house, *rows)
-    name = verifier or house.ports.kyc.name
+    await app.app.clock.advance(DAY.total_seconds())
+    [item] = await found(app, *rows)
+    name = verifier or app.ports.kyc.name
     assert (item.object_id, item.since) == (name, since)
     assert item.text.startswith(f"2 clients wait for {name} to begin")
 
@@ -302,9 +302,9 @@ async def test_clients_who_wait_for_one_verifier_are_one_line(house: RefundHouse
     ("given_up", "text"), [(1, "1 webhook given up"), (2, "2 webhooks given up"), (100, "100+ webhooks given up")]
 )
 async def test_webhooks_that_were_given_up_are_one_line_of_their_receiver_for_thirty_days(
-    house: RefundHouse, given_up: int, text: str
+    app: RefundApp, given_up: int, text: str
 ) -> None:
-    now = house.house.clock.now()
+    now = app.app.clock.now()
     breaker = msgspec.structs.replace(new_breaker("acc_1", Mode.LIVE), last_failure_at=now)
     rows = [
         msgspec.structs.replace(
@@ -313,40 +313,40 @@ async def test_webhooks_that_were_given_up_are_one_line_of_their_receiver_for_th
         )
         for number in range(given_up)
     ]
-    assert await found(house, breaker) == [], "it failed, and was given nothing up"
-    [item] = await found(house, *rows)
+    assert await found(app, breaker) == [], "it failed, and was given nothing up"
+    [item] = await found(app, *rows)
     assert (item.kind, item.of, item.text, item.since) == ("delivery", "receiver", text, now)
-    await house.house.clock.advance((30 * DAY).total_seconds())
-    assert await found(house) == [item]
-    await house.house.clock.advance(MOMENT.total_seconds())
-    assert await found(house) == []
+    await app.app.clock.advance((30 * DAY).total_seconds())
+    assert await found(app) == [item]
+    await app.app.clock.advance(MOMENT.total_seconds())
+    assert await found(app) == []
 
 
 @pytest.mark.parametrize("is_altered", [False, True])
 async def test_what_another_operator_asked_for_waits_and_is_urgent_where_it_was_altered(
-    house: RefundHouse, is_altered: bool
+    app: RefundApp, is_altered: bool
 ) -> None:
-    now = house.house.clock.now()
+    now = app.app.clock.now()
     act = PendingAct(
         id="act_1", use_case="approve_refund", act="refund.approve", object_id="ref_1", arguments={}, shown=(),
         operator="ivan", reason="ok", created_at=now, expires_at=now + DAY, slot="slot", **OWNED,
     )  # fmt: skip
-    act = tag_act(house.ports.vault, act)
+    act = tag_act(app.ports.vault, act)
     if is_altered:
         act = msgspec.structs.replace(act, object_id="ref_2")
-    [item] = await found(house, act)
+    [item] = await found(app, act)
     told = "not what the vault tagged: reject it"
     assert (item.kind, item.object_id, item.since, item.urgent) == ("confirm", "act_1", now, is_altered)
     assert item.text == (told if is_altered else "ivan asks for refund.approve")
     assert item.brief == (told if is_altered else "refund.approve waits for a second operator")
 
 
-async def test_a_row_that_cannot_be_read_waits_with_its_reason(house: RefundHouse) -> None:
-    now = house.house.clock.now()
+async def test_a_row_that_cannot_be_read_waits_with_its_reason(app: RefundApp) -> None:
+    now = app.app.clock.now()
     row = UnreadableRow(
         id="jobs:job_1", source="jobs", row_id="job_1", why="`due` is no time", found_at=now, found_by="1"
     )
-    [item] = await found(house, row)
+    [item] = await found(app, row)
     assert (item.kind, item.object_id, item.text, item.since) == (
         "unreadable",
         "jobs:job_1",
@@ -355,12 +355,12 @@ async def test_a_row_that_cannot_be_read_waits_with_its_reason(house: RefundHous
     )
 
 
-async def test_books_that_do_not_hold_are_urgent(house: RefundHouse) -> None:
-    await house.paid()
-    async with beneath(house.ports).unit() as unit:
+async def test_books_that_do_not_hold_are_urgent(app: RefundApp) -> None:
+    await app.paid()
+    async with beneath(app.ports).unit() as unit:
         [row, *_] = await unit[LedgerAccount].find()
         unit[LedgerAccount].increase(row.id, "balance", 1)
         await unit.commit()
-    [item] = await found(house)
+    [item] = await found(app)
     assert (item.kind, item.since, item.urgent) == ("ledger", None, True)
     assert "off zero" in item.text

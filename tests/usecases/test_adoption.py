@@ -19,9 +19,9 @@ from cambist.core.usecases.chains import CHAINS, extend_chain
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.sealed import tag_exchange, tag_return, tag_settings, tag_withdrawal
+from tests.apps import TestApp
 from tests.domain.exchange_kit import NOW, exchange
 from tests.domain.test_exchange_returns import late, planned, standing
-from tests.houses import TestHouse
 from tests.payout_kit import OTHER_WALLET, WALLET
 from tests.planting import beneath
 from tests.race_barriers import Interrupted
@@ -32,118 +32,118 @@ OTHERS = b"another tag"
 NAMES = ("ledger", "audit")
 
 
-async def head_of(house: TestHouse, chain: Chain) -> ChainHead:
-    head = await house.ports.storage.get(ChainHead, chain.head_id)
+async def head_of(app: TestApp, chain: Chain) -> ChainHead:
+    head = await app.ports.storage.get(ChainHead, chain.head_id)
     assert head is not None
     return head
 
 
-async def heads(house: TestHouse) -> list[ChainHead]:
-    return [await head_of(house, chain) for chain in CHAINS]
+async def heads(app: TestApp) -> list[ChainHead]:
+    return [await head_of(app, chain) for chain in CHAINS]
 
 
-async def rows_of(house: TestHouse, chain: Chain) -> list[Any]:
-    async with house.ports.storage.unit() as unit:
+async def rows_of(app: TestApp, chain: Chain) -> list[Any]:
+    async with app.ports.storage.unit() as unit:
         return await unit[chain.rows].find(order="number")
 
 
-async def more(house: TestHouse, name: str) -> None:
+async def more(app: TestApp, name: str) -> None:
     """One more entry, and one more act."""
-    house.made_up = True
-    await book(house, entry(house, f"pay_{name}"))
-    await note(house.ports, Act(operator="vera", name="look", object_id=name))
+    app.made_up = True
+    await book(app, entry(app, f"pay_{name}"))
+    await note(app.ports, Act(operator="vera", name="look", object_id=name))
 
 
-async def resealed(house: TestHouse, chain: Chain, row: Any, seal: bytes) -> None:
-    async with beneath(house.ports).unit() as unit:
+async def resealed(app: TestApp, chain: Chain, row: Any, seal: bytes) -> None:
+    async with beneath(app.ports).unit() as unit:
         unit[chain.rows].change(row, seal=seal)
         await unit.commit()
 
 
-async def untagged(house: TestHouse, *chains: Chain) -> None:
+async def untagged(app: TestApp, *chains: Chain) -> None:
     """A row each, chained by a version without tags."""
-    await more(house, "old")
+    await more(app, "old")
     for chain in CHAINS:
-        await extend_chain(house.ports, chain)
+        await extend_chain(app.ports, chain)
     for chain in chains:
-        for row in await rows_of(house, chain):
-            await resealed(house, chain, row, link_in(row.seal))
-        await write(house, save=(changed(await head_of(house, chain), tag=None),))
+        for row in await rows_of(app, chain):
+            await resealed(app, chain, row, link_in(row.seal))
+        await write(app, save=(changed(await head_of(app, chain), tag=None),))
 
 
-async def test_what_was_never_tagged_is_taken_over_and_goes_on(house: TestHouse) -> None:
+async def test_what_was_never_tagged_is_taken_over_and_goes_on(app: TestApp) -> None:
     """Rows that wait are chained on top of it at once."""
-    await untagged(house, *CHAINS)
-    await more(house, "new")
-    before = await heads(house)
-    done = await adopt(house.ports)
-    assert (done.chains, done.entries, done.acts) == (NAMES, 2, len(await rows_of(house, CHAINS[1])))
-    report = await verify_ledger(house.ports)
+    await untagged(app, *CHAINS)
+    await more(app, "new")
+    before = await heads(app)
+    done = await adopt(app.ports)
+    assert (done.chains, done.entries, done.acts) == (NAMES, 2, len(await rows_of(app, CHAINS[1])))
+    report = await verify_ledger(app.ports)
     assert (report.first_bad_entry, report.first_bad_act) == (None, None)
     assert (report.unsealed, report.acts_unsealed) == (0, 0)
-    assert [each.number for each in await heads(house)] == [each.number + 1 for each in before]
-    assert (await adopt(house.ports)).chains == ()
+    assert [each.number for each in await heads(app)] == [each.number + 1 for each in before]
+    assert (await adopt(app.ports)).chains == ()
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=NAMES)
-async def test_a_head_that_the_vault_tagged_stays_as_it_is(house: TestHouse, chain: Chain) -> None:
-    await untagged(house, chain)
-    kept = [each for each in await heads(house) if each.id != chain.head_id]
-    assert (await adopt(house.ports, anyway=True)).chains == (chain.name,)
-    assert [each for each in await heads(house) if each.id != chain.head_id] == kept
+async def test_a_head_that_the_vault_tagged_stays_as_it_is(app: TestApp, chain: Chain) -> None:
+    await untagged(app, chain)
+    kept = [each for each in await heads(app) if each.id != chain.head_id]
+    assert (await adopt(app.ports, anyway=True)).chains == (chain.name,)
+    assert [each for each in await heads(app) if each.id != chain.head_id] == kept
 
 
-async def test_a_head_that_is_missing_is_made_where_the_rows_end(house: TestHouse) -> None:
-    await untagged(house, *CHAINS)
-    before = await heads(house)
-    await write(house, remove=before)
-    assert (await adopt(house.ports)).chains == NAMES
-    assert [(each.number, each.seal) for each in await heads(house)] == [(each.number, each.seal) for each in before]
-    assert (await verify_ledger(house.ports)).first_bad_entry is None
+async def test_a_head_that_is_missing_is_made_where_the_rows_end(app: TestApp) -> None:
+    await untagged(app, *CHAINS)
+    before = await heads(app)
+    await write(app, remove=before)
+    assert (await adopt(app.ports)).chains == NAMES
+    assert [(each.number, each.seal) for each in await heads(app)] == [(each.number, each.seal) for each in before]
+    assert (await verify_ledger(app.ports)).first_bad_entry is None
 
 
 @pytest.mark.parametrize("of_row", [True, False], ids=["a row", "the head"])
 @pytest.mark.parametrize("chain", CHAINS, ids=NAMES)
-async def test_a_tag_tells_that_this_is_no_upgrade(house: TestHouse, chain: Chain, of_row: bool) -> None:
+async def test_a_tag_tells_that_this_is_no_upgrade(app: TestApp, chain: Chain, of_row: bool) -> None:
     """Only an operator's word that the history is true goes above it."""
-    await untagged(house, *CHAINS)
+    await untagged(app, *CHAINS)
     if of_row:
-        [row, *_] = await rows_of(house, chain)
-        tag = house.ports.vault.tag(row.seal, chain.row_place(1))
-        await resealed(house, chain, row, row.seal + tag)
+        [row, *_] = await rows_of(app, chain)
+        tag = app.ports.vault.tag(row.seal, chain.row_place(1))
+        await resealed(app, chain, row, row.seal + tag)
     else:
-        await write(house, save=(changed(await head_of(house, chain), tag=OTHERS),))
-    before = await heads(house)
+        await write(app, save=(changed(await head_of(app, chain), tag=OTHERS),))
+    before = await heads(app)
     with pytest.raises(Refusal, match="before, so this is no upgrade") as caught:
-        await adopt(house.ports)
+        await adopt(app.ports)
     assert caught.value.code == "INVALID_STATE"
-    assert await heads(house) == before
-    assert (await adopt(house.ports, anyway=True)).chains == NAMES
+    assert await heads(app) == before
+    assert (await adopt(app.ports, anyway=True)).chains == NAMES
 
 
-async def test_books_that_do_not_hold_are_taken_over_by_nobody(house: TestHouse) -> None:
-    await untagged(house, *CHAINS)
-    [row] = await rows_of(house, LEDGER)
-    await write(house, save=(changed(row, account_id="acc_thief"),))
+async def test_books_that_do_not_hold_are_taken_over_by_nobody(app: TestApp) -> None:
+    await untagged(app, *CHAINS)
+    [row] = await rows_of(app, LEDGER)
+    await write(app, save=(changed(row, account_id="acc_thief"),))
     for anyway in (False, True):
         with pytest.raises(Refusal, match="do not hold") as caught:
-            await adopt(house.ports, anyway=anyway)
+            await adopt(app.ports, anyway=anyway)
         assert caught.value.code == "INVALID_STATE"
 
 
 @pytest.mark.parametrize("changes", [{"number": 7}, {"seal": bytes(32)}])
-async def test_what_another_process_sealed_meanwhile_was_not_checked(house: TestHouse, changes: dict[str, Any]) -> None:
-    await untagged(house, *CHAINS)
-    head = await head_of(house, LEDGER)
+async def test_what_another_process_sealed_meanwhile_was_not_checked(app: TestApp, changes: dict[str, Any]) -> None:
+    await untagged(app, *CHAINS)
+    head = await head_of(app, LEDGER)
 
     async def seal() -> None:
-        await write(house, save=(changed(head, **changes),))
+        await write(app, save=(changed(head, **changes),))
 
-    ports = changed(house.ports, storage=Interrupted(house.ports.storage, ChainHead, seal))
+    ports = changed(app.ports, storage=Interrupted(app.ports.storage, ChainHead, seal))
     with pytest.raises(Refusal, match="meanwhile") as caught:
         await adopt(ports)
     assert caught.value.code == "INVALID_STATE"
-    assert (await head_of(house, LEDGER)).tag is None
+    assert (await head_of(app, LEDGER)).tag is None
 
 
 def payout(name: str, **more: Any) -> Withdrawal:
@@ -188,24 +188,24 @@ LEFT = (
 """Rows that adoption leaves alone. For a payout to another wallet than the account's an operator makes a new payout."""
 
 
-async def test_wallets_and_what_is_under_way_are_taken_over_where_no_tag_is(house: TestHouse) -> None:
-    await untagged(house, *CHAINS)
-    await write(house, add=(*TAKEN, *LEFT))
-    done = await adopt(house.ports)
+async def test_wallets_and_what_is_under_way_are_taken_over_where_no_tag_is(app: TestApp) -> None:
+    await untagged(app, *CHAINS)
+    await write(app, add=(*TAKEN, *LEFT))
+    done = await adopt(app.ports)
     assert done.wallets == (("acc_mine", WALLET),)
     by: dict[Any, Any] = {
         Account: tag_settings, Withdrawal: tag_withdrawal, Exchange: tag_exchange, ExchangeTransfer: tag_return,
     }  # fmt: skip
     for each in TAKEN:
-        found = await house.ports.storage.get(type(each), each.id)
-        assert found == changed(by[type(each)](house.ports.vault, each), version=each.version + 1)
+        found = await app.ports.storage.get(type(each), each.id)
+        assert found == changed(by[type(each)](app.ports.vault, each), version=each.version + 1)
     for each in LEFT:
-        assert await house.ports.storage.get(type(each), each.id) == each
+        assert await app.ports.storage.get(type(each), each.id) == each
 
 
-async def test_where_no_chain_is_taken_over_nothing_is(house: TestHouse) -> None:
-    await more(house, "old")
-    await write(house, add=TAKEN)
-    assert (await adopt(house.ports)).wallets == ()
+async def test_where_no_chain_is_taken_over_nothing_is(app: TestApp) -> None:
+    await more(app, "old")
+    await write(app, add=TAKEN)
+    assert (await adopt(app.ports)).wallets == ()
     for each in TAKEN:
-        assert await house.ports.storage.get(type(each), each.id) == each
+        assert await app.ports.storage.get(type(each), each.id) == each

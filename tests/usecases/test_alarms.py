@@ -26,7 +26,7 @@ from cambist.core.usecases.gateways.gateways import list_gateways, set_gateway
 from cambist.core.usecases.installation.backups import note_backup
 from cambist.core.usecases.jobs import LEASE, run
 from cambist.core.usecases.standing import TELL_ALARMS, missing_standing, start_standing
-from cambist.frontends.compose import Adapters, open_house
+from cambist.frontends.compose import Adapters, open_app
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings_sources import load
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
@@ -38,8 +38,8 @@ from cambist.ports.checking import Shortage
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from tests.alarm_kit import Listener, Postbox
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.http.test_webhook_endpoints import made
 
 LIVE = "simulator-live"
@@ -61,40 +61,40 @@ class FewNodes:
 
 
 @asynccontextmanager
-async def alarmed(*channels: Alarms, **settings: Any) -> AsyncIterator[TestHouse]:
-    """A house with these channels, each with its job; the receiver's job is the merchant's own."""
+async def alarmed(*channels: Alarms, **settings: Any) -> AsyncIterator[TestApp]:
+    """An app with these channels, each with its job; the receiver's job is the merchant's own."""
     given = Adapters(alarms=channels)
-    async with open_test_house(adapters=given, **{"alarm_backup_hours": 0, **settings}) as house:
-        await start_standing(house.ports)
-        await house.work()
-        yield house
+    async with open_test_app(adapters=given, **{"alarm_backup_hours": 0, **settings}) as app:
+        await start_standing(app.ports)
+        await app.work()
+        yield app
 
 
-async def set_down(house: TestHouse, status: GatewayStatus = GatewayStatus.DOWN) -> None:
-    await set_gateway(house.ports, LIVE, status)
+async def set_down(app: TestApp, status: GatewayStatus = GatewayStatus.DOWN) -> None:
+    await set_gateway(app.ports, LIVE, status)
 
 
-async def strand(house: TestHouse, *names: str) -> None:
+async def strand(app: TestApp, *names: str) -> None:
     """Money in suspense: something for an operator, which can wait. The books know nothing of it."""
-    house.made_up = True
-    async with house.ports.storage.unit() as unit:
+    app.made_up = True
+    async with app.ports.storage.unit() as unit:
         for name in names:
             unit[Suspense].add(
                 Suspense(
                     id=name,
-                    account_id=house.account.account_id,
+                    account_id=app.account.account_id,
                     mode=Mode.LIVE,
                     payment_id="pay_x",
                     amount=Rub(12_345_67),
                     reason="late",
-                    received_at=house.clock.now(),
+                    received_at=app.clock.now(),
                 )
             )
         await unit.commit()
 
 
-async def row(house: TestHouse, name: str = "listener") -> AlarmRecipient:
-    found = await house.ports.storage.get(AlarmRecipient, name)
+async def row(app: TestApp, name: str = "listener") -> AlarmRecipient:
+    found = await app.ports.storage.get(AlarmRecipient, name)
     assert found is not None
     return found
 
@@ -103,58 +103,58 @@ class TestATrouble:
     async def test_a_bank_that_is_taken_down_wakes_an_operator_once_and_its_end_is_told(self) -> None:
         """Two processes work, by the jobs of one storage, and one of them tells."""
         ear, eye = Listener("ear"), Listener("eye")
-        async with alarmed(ear, eye, alarm_quiet_hours=QuietHours(start=0, end=1439)) as house:
-            house.script.create.extend([Twist(ending=Ending.UNAVAILABLE)] * 10)
+        async with alarmed(ear, eye, alarm_quiet_hours=QuietHours(start=0, end=1439)) as app:
+            app.script.create.extend([Twist(ending=Ending.UNAVAILABLE)] * 10)
             for _ in range(10):
-                await house.create(mode="live")
-            [gateway] = await list_gateways(house.ports, Mode.LIVE)
+                await app.create(mode="live")
+            [gateway] = await list_gateways(app.ports, Mode.LIVE)
             assert gateway.status is GatewayStatus.DOWN
             for _ in range(20):
-                await house.clock.advance(MINUTE)
-                first = await house.ports.storage.claim(100, LEASE)
-                second = await house.ports.storage.claim(100, LEASE)
+                await app.clock.advance(MINUTE)
+                first = await app.ports.storage.claim(100, LEASE)
+                second = await app.ports.storage.claim(100, LEASE)
                 for job in (*second, *first):
-                    await run(house.ports, job)
+                    await run(app.ports, job)
             assert [alarm.is_urgent for alarm in ear.heard] == [True]
             assert not ear.heard[0].silent
             assert ear.news == eye.news == [([DOWN], [])]
             [line] = ear.heard[0].begun
             assert line.text == "gateway simulator-live: down: provider_errors"
             for _ in range(10):
-                await house.create(mode="live")
-            await house.work(10 * MINUTE)
+                await app.create(mode="live")
+            await app.work(10 * MINUTE)
             assert ear.news == eye.news == [([DOWN], []), ([], [DOWN])]
-            await house.work(10 * MINUTE)
+            await app.work(10 * MINUTE)
             assert len(ear.asked) == 2
 
     async def test_a_gateway_is_told_when_merchants_are_told_too(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
+        async with alarmed(ear) as app:
             for _ in range(5):
-                await set_down(house)
-                await house.work(50)
-                await set_down(house, GatewayStatus.OPERATIONAL)
-                await house.work(20)
-            await house.work(HOUR)
+                await set_down(app)
+                await app.work(50)
+                await set_down(app, GatewayStatus.OPERATIONAL)
+                await app.work(20)
+            await app.work(HOUR)
             assert ear.heard == []
 
     async def test_of_test_mode_alarms_nobody(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            payment = await house.created()
-            await house.simulate(payment["id"], outcome="amount_mismatch", actual_amount_rub="7.00")
-            await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
-            await house.work(5 * MINUTE)
+        async with alarmed(ear) as app:
+            payment = await app.created()
+            await app.simulate(payment["id"], outcome="amount_mismatch", actual_amount_rub="7.00")
+            await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
+            await app.work(5 * MINUTE)
             assert ear.heard == []
 
     async def test_is_told_without_amounts_and_names(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            created = await house.create(mode="live")
+        async with alarmed(ear) as app:
+            created = await app.create(mode="live")
             came = Pretence(status=InvoiceStatus.PAID, amount_kopecks=7_00, payer_name="Ivan Petrov")
-            await house.told(created.json()["id"], came)
-            await strand(house, "sus_1")
-            await house.work(HOUR)
+            await app.told(created.json()["id"], came)
+            await strand(app, "sus_1")
+            await app.work(HOUR)
             text = repr(ear.heard)
             assert f"mismatch:{created.json()['id']}" in text
             assert "sus_1" in text
@@ -162,26 +162,26 @@ class TestATrouble:
 
     async def test_many_are_one_digest_and_the_next_comes_after_its_time(self) -> None:
         ear = Listener()
-        async with alarmed(ear, alarm_digest_minutes=30) as house:
-            await strand(house, *(f"sus_{number:03}" for number in range(40)))
-            await house.work(MINUTE)
+        async with alarmed(ear, alarm_digest_minutes=30) as app:
+            await strand(app, *(f"sus_{number:03}" for number in range(40)))
+            await app.work(MINUTE)
             assert [len(alarm.begun) for alarm in ear.heard] == [40]
             for number in range(5):
-                await strand(house, f"sus_more_{number}")
-                await house.work(5 * MINUTE)
+                await strand(app, f"sus_more_{number}")
+                await app.work(5 * MINUTE)
             assert len(ear.heard) == 1
-            await house.work(6 * MINUTE)
+            await app.work(6 * MINUTE)
             assert [len(alarm.begun) for alarm in ear.heard] == [40, 5]
             assert len(ear.heard[1].going_on) == 40
 
     async def test_waits_for_the_morning_unless_it_is_urgent(self) -> None:
         ear = Listener()
-        async with alarmed(ear, alarm_quiet_hours=QuietHours(start=0, end=60)) as house:
-            assert house.clock.now().hour == 0
-            await strand(house, "sus_1")
-            await house.work(59 * MINUTE)
+        async with alarmed(ear, alarm_quiet_hours=QuietHours(start=0, end=60)) as app:
+            assert app.clock.now().hour == 0
+            await strand(app, "sus_1")
+            await app.work(59 * MINUTE)
             assert ear.heard == []
-            await house.work(2 * MINUTE)
+            await app.work(2 * MINUTE)
             assert ear.news == [(["suspense:sus_1"], [])]
 
     async def test_that_a_look_cannot_see_is_one_itself_and_nothing_else_is_over(
@@ -191,14 +191,14 @@ class TestATrouble:
             raise Unreadable("Suspense", "sus_1", "field amount: ValueError")
 
         ear = Listener()
-        async with alarmed(ear) as house:
-            await strand(house, "sus_1")
-            await house.work(MINUTE)
+        async with alarmed(ear) as app:
+            await strand(app, "sus_1")
+            await app.work(MINUTE)
             monkeypatch.setitem(SOURCES, "suspense", unreadable)
-            await house.work(HOUR)
+            await app.work(HOUR)
             assert ear.news == [(["suspense:sus_1"], []), (["look:suspense"], [])]
             monkeypatch.undo()
-            await house.work(HOUR)
+            await app.work(HOUR)
             assert ear.news[2:] == [([], ["look:suspense"])]
             assert not any(each.is_urgent for each in ear.heard)
 
@@ -206,122 +206,122 @@ class TestATrouble:
         async def away(_: object) -> Any:
             raise Unavailable("away")
 
-        async with alarmed(Listener()) as house:
+        async with alarmed(Listener()) as app:
             for name in SOURCES:
                 monkeypatch.setitem(SOURCES, name, away)
             with pytest.raises(Unavailable):
-                await look(house.ports)
+                await look(app.ports)
 
 
 class TestWhatAlarms:
     async def test_a_backup_that_is_old_or_was_never_noted(self) -> None:
         ear = Listener()
-        async with alarmed(ear, alarm_backup_hours=2) as house:
+        async with alarmed(ear, alarm_backup_hours=2) as app:
             assert ear.news == [(["backup"], [])]
-            assert await note_backup(house.ports, house.clock.now()) == house.clock.now()
-            await house.work(HOUR)
+            assert await note_backup(app.ports, app.clock.now()) == app.clock.now()
+            await app.work(HOUR)
             assert ear.news[1:] == [([], ["backup"])]
-            await note_backup(house.ports, house.clock.now() - timedelta(days=9))
-            await house.work(50 * MINUTE)
+            await note_backup(app.ports, app.clock.now() - timedelta(days=9))
+            await app.work(50 * MINUTE)
             assert len(ear.news) == 2, "an older one that is noted later changes nothing"
-            await house.work(20 * MINUTE)
+            await app.work(20 * MINUTE)
             assert ear.news[2:] == [(["backup"], [])]
             assert not any(each.is_urgent for each in ear.heard)
 
     async def test_a_settlement_that_is_late(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            async with house.ports.storage.unit() as unit:
+        async with alarmed(ear) as app:
+            async with app.ports.storage.unit() as unit:
                 daily = await unit[Job].get("settlement.daily")
                 assert daily is not None
-                later = house.clock.now() + timedelta(days=9)
-                unit[Job].change(daily, due=house.clock.now(), leased_until=later)
+                later = app.clock.now() + timedelta(days=9)
+                unit[Job].change(daily, due=app.clock.now(), leased_until=later)
                 await unit.commit()
-            await house.work(HOUR - MINUTE)
+            await app.work(HOUR - MINUTE)
             assert ear.heard == []
-            await house.work(2 * MINUTE)
+            await app.work(2 * MINUTE)
             assert ear.news == [(["settlement:live"], [])]
             assert ear.heard[0].is_urgent
 
     async def test_jobs_that_nobody_does_and_standing_ones_that_are_gone(self) -> None:
-        async with alarmed(Listener()) as house:
-            async with house.ports.storage.unit() as unit:
+        async with alarmed(Listener()) as app:
+            async with app.ports.storage.unit() as unit:
                 daily = await unit[Job].get("settlement.daily")
                 assert daily is not None
                 unit[Job].remove(daily)
                 await unit.commit()
-            assert (await look(house.ports)).troubles == (), "a process that was just started catches up"
-            await house.clock.advance(6 * MINUTE)
-            found = {trouble.id for trouble in (await look(house.ports)).troubles}
+            assert (await look(app.ports)).troubles == (), "a process that was just started catches up"
+            await app.clock.advance(6 * MINUTE)
+            found = {trouble.id for trouble in (await look(app.ports)).troubles}
             assert found == {"jobs", "standing:settlement.daily"}
-            await start_standing(house.ports)
-            assert {trouble.id for trouble in (await look(house.ports)).troubles} == {"jobs"}
+            await start_standing(app.ports)
+            assert {trouble.id for trouble in (await look(app.ports)).troubles} == {"jobs"}
 
     async def test_a_channel_that_is_dead_is_told_by_the_others(self) -> None:
         ear, dead = Listener("ear"), Listener("dead")
-        async with alarmed(ear, dead) as house:
+        async with alarmed(ear, dead) as app:
             dead.faults.extend([Unavailable("dead: status 503")] * 20)
-            await strand(house, "sus_1")
-            await house.work(HOUR)
+            await strand(app, "sus_1")
+            await app.work(HOUR)
             assert ["channel:dead"] in [begun for begun, _ in ear.news]
             assert "channel:dead" not in repr(dead.asked)
             assert not any(each.is_urgent for each in ear.heard)
             dead.faults.clear()
-            await house.work(HOUR)
+            await app.work(HOUR)
             assert ear.news[-1] == ([], ["channel:dead"])
             assert dead.news == [(["suspense:sus_1"], [])]
 
     async def test_nodes_of_which_too_few_agree_for_a_minute(self) -> None:
         ear, network = Listener(), FewNodes()
-        async with alarmed(ear) as house:
-            house.ports = msgspec.structs.replace(house.ports, chain=network)
-            network.since = house.clock.now()
-            assert (await look(house.ports)).troubles == (), "a node that starts again alarms nobody"
-            await house.clock.advance(MINUTE)
-            [trouble] = (await look(house.ports)).troubles
+        async with alarmed(ear) as app:
+            app.ports = msgspec.structs.replace(app.ports, chain=network)
+            network.since = app.clock.now()
+            assert (await look(app.ports)).troubles == (), "a node that starts again alarms nobody"
+            await app.clock.advance(MINUTE)
+            [trouble] = (await look(app.ports)).troubles
             assert (trouble.id, trouble.urgent) == ("nodes:tron", True)
             assert "1 of 2 nodes answer" in trouble.text
             network.since = None
-            assert (await look(house.ports)).troubles == ()
+            assert (await look(app.ports)).troubles == ()
 
 
 class TestAChannel:
     async def test_that_does_not_work_harms_nothing_is_seen_and_asked_ever_more_rarely(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
+        async with alarmed(ear) as app:
             ear.faults.extend([NotConfigured("listener: the token is not taken")] * 1000)
-            await strand(house, "sus_1")
-            await house.work(3 * HOUR)
+            await strand(app, "sus_1")
+            await app.work(3 * HOUR)
             assert 15 < len(ear.asked) < 25, "every ten minutes in the end"
-            [shown] = await list_channels(house.ports)
+            [shown] = await list_channels(app.ports)
             assert (shown.fault, shown.knows, shown.told_at) == ("listener: the token is not taken", 0, None)
-            assert (await channels_failing(house.ports))["listener"] > 3 * HOUR - 2 * MINUTE
+            assert (await channels_failing(app.ports))["listener"] > 3 * HOUR - 2 * MINUTE
             ear.faults.clear()
-            await strand(house, "sus_2")
-            await house.work(HOUR)
+            await strand(app, "sus_2")
+            await app.work(HOUR)
             assert ear.news == [(["suspense:sus_1", "suspense:sus_2"], [])], "what is so by now, once"
-            assert await channels_failing(house.ports) == {"listener": 0.0}
+            assert await channels_failing(app.ports) == {"listener": 0.0}
 
     @pytest.mark.parametrize(("asked", "waits"), [(1800.0, 1800), (10_000_000.0, HOUR), (0.0, 10)])
     async def test_that_says_how_long_to_wait_is_left_alone_so_long(self, asked: float, waits: int) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
+        async with alarmed(ear) as app:
             ear.faults.append(Unavailable("429", retry_after=asked))
-            await strand(house, "sus_1")
-            await house.work(MINUTE)
+            await strand(app, "sus_1")
+            await app.work(MINUTE)
             began = ear.asked[0].at
-            await house.work(2 * HOUR)
+            await app.work(2 * HOUR)
             assert (ear.heard[0].at - began).total_seconds() == waits
 
     async def test_that_gave_no_answer_gets_the_same_message_again(self) -> None:
         """A mailbox knows it by its id, and a chat shows it twice at worst."""
         ear = Listener()
-        async with alarmed(ear) as house:
+        async with alarmed(ear) as app:
             ear.faults.append(OutcomeUnknown("no answer"))
-            await strand(house, "sus_1")
-            await house.work(MINUTE)
-            await strand(house, "sus_2")
-            await house.work(HOUR)
+            await strand(app, "sus_1")
+            await app.work(MINUTE)
+            await strand(app, "sus_2")
+            await app.work(HOUR)
             assert ear.asked[0].id == ear.asked[1].id
             assert [[line.id for line in each.begun] for each in ear.asked] == [
                 ["suspense:sus_1"],
@@ -331,10 +331,10 @@ class TestAChannel:
 
     async def test_that_gives_no_answer_for_an_hour_is_told_anew(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
+        async with alarmed(ear) as app:
             ear.faults.extend([OutcomeUnknown("no answer")] * 14)
-            await strand(house, "sus_1")
-            await house.work(3 * HOUR)
+            await strand(app, "sus_1")
+            await app.work(3 * HOUR)
             assert len({each.id for each in ear.asked}) > 1
             assert ear.news == [(["suspense:sus_1"], [])]
 
@@ -342,40 +342,40 @@ class TestAChannel:
     @pytest.mark.parametrize("at", [1, 2])
     async def test_whose_process_dies_at_any_commit_is_told_under_one_id(self, at: int, *, after: bool) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            await strand(house, "sus_1")
-            await house.clock.advance(MINUTE)
-            [job] = await house.ports.storage.claim(1, LEASE, kind="alarm.tell")
+        async with alarmed(ear) as app:
+            await strand(app, "sus_1")
+            await app.clock.advance(MINUTE)
+            [job] = await app.ports.storage.claim(1, LEASE, kind="alarm.tell")
             with pytest.raises(Killed):
-                await tell_recipient(fused(house.ports, CrashPoint(at, after=after)), job)
-            await house.work(10 * MINUTE)
+                await tell_recipient(fused(app.ports, CrashPoint(at, after=after)), job)
+            await app.work(10 * MINUTE)
             assert len({each.id for each in ear.heard}) == 1
             assert len(ear.heard) == (2 if (at, after) == (2, False) else 1)
-            assert (await row(house)).sending is None
+            assert (await row(app)).sending is None
 
     async def test_whose_job_was_lost_changes_nothing(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            await strand(house, "sus_1")
-            await house.clock.advance(MINUTE)
-            [job] = await house.ports.storage.claim(1, LEASE, kind="alarm.tell")
-            await house.clock.advance(2 * LEASE)
-            [again] = await house.ports.storage.claim(1, LEASE, kind="alarm.tell")
-            await tell_recipient(house.ports, again)
-            await tell_recipient(house.ports, job)
-            assert [each.trouble.id for each in (await row(house)).known] == ["suspense:sus_1"]
+        async with alarmed(ear) as app:
+            await strand(app, "sus_1")
+            await app.clock.advance(MINUTE)
+            [job] = await app.ports.storage.claim(1, LEASE, kind="alarm.tell")
+            await app.clock.advance(2 * LEASE)
+            [again] = await app.ports.storage.claim(1, LEASE, kind="alarm.tell")
+            await tell_recipient(app.ports, again)
+            await tell_recipient(app.ports, job)
+            assert [each.trouble.id for each in (await row(app)).known] == ["suspense:sus_1"]
             assert ear.news == [(["suspense:sus_1"], [])]
 
     async def test_that_mirrors_hears_all_that_goes_on_every_minute(self) -> None:
         mirror = Listener(mirrors=True)
-        async with alarmed(mirror, alarm_quiet_hours=QuietHours(start=0, end=1439)) as house:
-            await strand(house, "sus_1")
-            await house.work(3 * MINUTE)
+        async with alarmed(mirror, alarm_quiet_hours=QuietHours(start=0, end=1439)) as app:
+            await strand(app, "sus_1")
+            await app.work(3 * MINUTE)
             told = [[line.id for line in (*each.begun, *each.going_on)] for each in mirror.heard]
             assert told == [["suspense:sus_1"]] * 3
             mirror.faults.append(OutcomeUnknown("no answer"))
-            await strand(house, "sus_2")
-            await house.work(2 * MINUTE)
+            await strand(app, "sus_2")
+            await app.work(2 * MINUTE)
             assert {line.id for line in (*mirror.heard[-1].begun, *mirror.heard[-1].going_on)} == {
                 "suspense:sus_1",
                 "suspense:sus_2",
@@ -383,24 +383,24 @@ class TestAChannel:
 
     async def test_that_the_settings_do_not_name_any_more_is_left_alone(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            await strand(house, "sus_1")
-            async with house.ports.storage.unit() as unit:
-                unit[Job].add(TELL_ALARMS.first("gone", house.clock.now(), house.clock.now()))
+        async with alarmed(ear) as app:
+            await strand(app, "sus_1")
+            async with app.ports.storage.unit() as unit:
+                unit[Job].add(TELL_ALARMS.first("gone", app.clock.now(), app.clock.now()))
                 await unit.commit()
-            await house.work(2 * HOUR)
+            await app.work(2 * HOUR)
             assert ear.news == [(["suspense:sus_1"], [])]
 
     async def test_has_a_standing_job(self) -> None:
-        async with open_test_house(adapters=Adapters(alarms=[Listener()])) as house:
-            assert "alarm.tell:listener" in await missing_standing(house.ports)
-            await start_standing(house.ports)
-            assert await missing_standing(house.ports) == ()
+        async with open_test_app(adapters=Adapters(alarms=[Listener()])) as app:
+            assert "alarm.tell:listener" in await missing_standing(app.ports)
+            await start_standing(app.ports)
+            assert await missing_standing(app.ports) == ()
 
     async def test_needs_a_name_of_its_own(self) -> None:
         for names in (("a", "a"), ("a/b",)):
             with pytest.raises(PluginError):
-                async with open_test_house(adapters=Adapters(alarms=[Listener(name) for name in names])):
+                async with open_test_app(adapters=Adapters(alarms=[Listener(name) for name in names])):
                     pass
 
     async def test_may_come_from_a_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,37 +412,37 @@ class TestAChannel:
         (tmp_path / "theirs_alarms.py").write_text(code)
         monkeypatch.syspath_prepend(str(tmp_path))
         settings = load({"CAMBIST_ALARMS": "theirs", "CAMBIST_DATABASE_URL": "memory://"}, {}, tmp_path).settings
-        async with open_house(settings) as house:
-            assert await try_channels(house.ports, None) == {"theirs-ear": None}
+        async with open_app(settings) as app:
+            assert await try_channels(app.ports, None) == {"theirs-ear": None}
 
     async def test_can_be_tried(self) -> None:
         ear, dead = Listener("ear"), Listener("dead")
-        async with alarmed(ear, dead) as house:
+        async with alarmed(ear, dead) as app:
             dead.faults.append(NotConfigured("dead: 401"))
-            assert await try_channels(house.ports, None) == {"ear": None, "dead": "dead: 401"}
-            assert await try_channels(house.ports, "ear") == {"ear": None}
+            assert await try_channels(app.ports, None) == {"ear": None, "dead": "dead: 401"}
+            assert await try_channels(app.ports, "ear") == {"ear": None}
             assert [each.is_test for each in ear.heard] == [True, True]
             with pytest.raises(Refusal):
-                await try_channels(house.ports, "nose")
+                await try_channels(app.ports, "nose")
 
     async def test_is_shown_with_what_it_told(self) -> None:
         ear = Listener()
-        async with alarmed(ear) as house:
-            await strand(house, "sus_1")
-            [before] = await list_troubles(house.ports)
-            await house.work(MINUTE)
-            [after] = await list_troubles(house.ports)
+        async with alarmed(ear) as app:
+            await strand(app, "sus_1")
+            [before] = await list_troubles(app.ports)
+            await app.work(MINUTE)
+            [after] = await list_troubles(app.ports)
             assert (before.told_by, after.told_by) == ((), ("listener",))
 
 
-async def dead_receiver(house: TestHouse, mode: Mode = Mode.LIVE, further: str | None = None) -> None:
+async def dead_receiver(app: TestApp, mode: Mode = Mode.LIVE, further: str | None = None) -> None:
     """The merchant's receiver stops answering now, its own or a further endpoint's."""
-    now = house.clock.now()
-    async with house.ports.storage.unit() as unit:
+    now = app.clock.now()
+    async with app.ports.storage.unit() as unit:
         unit[Breaker].add(
             Breaker(
-                id=endpoint_id(house.account.account_id, mode, further),
-                account_id=house.account.account_id,
+                id=endpoint_id(app.account.account_id, mode, further),
+                account_id=app.account.account_id,
                 mode=mode,
                 failures=10,
                 opened_at=now,
@@ -453,9 +453,9 @@ async def dead_receiver(house: TestHouse, mode: Mode = Mode.LIVE, further: str |
         await unit.commit()
 
 
-async def receiver_answers(house: TestHouse) -> None:
-    async with house.ports.storage.unit() as unit:
-        breaker = await unit[Breaker].get(endpoint_id(house.account.account_id, Mode.LIVE))
+async def receiver_answers(app: TestApp) -> None:
+    async with app.ports.storage.unit() as unit:
+        breaker = await unit[Breaker].get(endpoint_id(app.account.account_id, Mode.LIVE))
         assert breaker is not None
         unit[Breaker].change(breaker, opened_at=None, next_probe_at=None, failures=0)
         await unit.commit()
@@ -464,13 +464,13 @@ async def receiver_answers(house: TestHouse) -> None:
 class TestMerchants:
     async def test_who_left_an_address_hears_of_a_receiver_that_is_dead_for_an_hour_and_of_its_end(self) -> None:
         post = Postbox()
-        async with alarmed(post) as house:
-            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
-            await dead_receiver(house)
-            await house.work(HOUR - MINUTE)
+        async with alarmed(post) as app:
+            await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
+            await dead_receiver(app)
+            await app.work(HOUR - MINUTE)
             assert (post.letters, post.heard) == ([], [])
-            await house.work(10 * MINUTE)
-            operators = f"breaker:{endpoint_id(house.account.account_id, Mode.LIVE)}"
+            await app.work(10 * MINUTE)
+            operators = f"breaker:{endpoint_id(app.account.account_id, Mode.LIVE)}"
             assert post.news == [([operators], [])]
             [(address, letter)] = post.letters
             assert (address, letter.for_merchant, [line.id for line in letter.begun]) == (
@@ -478,66 +478,66 @@ class TestMerchants:
                 True,
                 ["receiver"],
             )
-            await receiver_answers(house)
-            await house.work(10 * MINUTE)
+            await receiver_answers(app)
+            await app.work(10 * MINUTE)
             assert post.news[1:] == [([], [operators])]
             assert [[line.id for line in each.over] for _, each in post.letters[1:]] == [["receiver"]]
-            async with house.ports.storage.unit() as unit:
-                assert await unit[Job].get(f"alarm.tell:postbox/{house.account.account_id}") is None
-                assert await unit[AlarmRecipient].get(f"postbox/{house.account.account_id}") is None
+            async with app.ports.storage.unit() as unit:
+                assert await unit[Job].get(f"alarm.tell:postbox/{app.account.account_id}") is None
+                assert await unit[AlarmRecipient].get(f"postbox/{app.account.account_id}") is None
 
     @pytest.mark.parametrize("channel", [Postbox(), Listener()])
     async def test_without_an_address_or_a_channel_that_reaches_them_hear_nothing(self, channel: Listener) -> None:
-        async with alarmed(channel) as house:
+        async with alarmed(channel) as app:
             if not isinstance(channel, Postbox):
-                await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
-            await dead_receiver(house)
-            await house.work(3 * HOUR)
+                await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
+            await dead_receiver(app)
+            await app.work(3 * HOUR)
             assert len(channel.heard) == 1
             assert not getattr(channel, "letters", [])
 
     async def test_a_further_endpoint_is_told_of_beside_the_account_s_own(self) -> None:
         post = Postbox()
-        async with alarmed(post) as house:
-            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
-            endpoint = (await made(house, mode="live"))["id"]
-            await dead_receiver(house, further=endpoint)
-            await house.work(HOUR + 10 * MINUTE)
+        async with alarmed(post) as app:
+            await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
+            endpoint = (await made(app, mode="live"))["id"]
+            await dead_receiver(app, further=endpoint)
+            await app.work(HOUR + 10 * MINUTE)
             [(_, letter)] = post.letters
             assert [line.id for line in letter.begun] == [f"receiver:{endpoint}"]
             assert endpoint in letter.begun[0].text
-            await dead_receiver(house)
-            await house.work(HOUR + 10 * MINUTE)
+            await dead_receiver(app)
+            await app.work(HOUR + 10 * MINUTE)
             assert [line.id for line in post.letters[1][1].begun] == ["receiver"]
 
     async def test_of_a_receiver_of_test_mode_hear_nothing(self) -> None:
         post = Postbox()
-        async with alarmed(post) as house:
-            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
-            await dead_receiver(house, Mode.TEST)
-            await house.work(3 * HOUR)
+        async with alarmed(post) as app:
+            await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
+            await dead_receiver(app, Mode.TEST)
+            await app.work(3 * HOUR)
             assert (post.letters, post.heard) == ([], [])
 
     async def test_who_take_their_address_back_hear_no_more(self) -> None:
         post = Postbox()
-        async with alarmed(post) as house:
-            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
-            await dead_receiver(house)
-            await house.work(2 * HOUR)
-            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": ""})
-            await house.work(HOUR)
-            await receiver_answers(house)
-            await house.work(HOUR)
+        async with alarmed(post) as app:
+            await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
+            await dead_receiver(app)
+            await app.work(2 * HOUR)
+            await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": ""})
+            await app.work(HOUR)
+            await receiver_answers(app)
+            await app.work(HOUR)
             assert len(post.letters) == 1
 
     async def test_whose_server_refuses_the_letter_hold_up_nobody(self) -> None:
         post = Postbox()
-        async with alarmed(post) as house:
-            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
-            await dead_receiver(house)
-            await house.work(HOUR + MINUTE)
+        async with alarmed(post) as app:
+            await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
+            await dead_receiver(app)
+            await app.work(HOUR + MINUTE)
             post.faults.extend([NotConfigured("e-mail: the recipient is not taken (550)")] * 3)
-            await strand(house, "sus_1")
-            await house.work(3 * HOUR)
+            await strand(app, "sus_1")
+            await app.work(3 * HOUR)
             assert "suspense:sus_1" in repr(post.heard)
             assert len(post.letters) == 1

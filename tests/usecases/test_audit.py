@@ -25,11 +25,11 @@ from cambist.core.usecases.webhooks.resends import resend_event
 from cambist.ports.faults import Stale
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.storage import Storage, Unit
+from tests.apps import TestApp
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse
 from tests.quiesce import at_rest
 from tests.race_barriers import OtherCommit
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 
 def act(name: str, object_id: str | None = None, **more: Any) -> Act:
@@ -40,34 +40,34 @@ async def rows(ports: Any) -> list[AuditEntry]:
     return (await list_audit(ports, limit=100))[::-1]
 
 
-async def waiting(refunds: RefundHouse) -> str:
+async def waiting(refunds: RefundApp) -> str:
     return await refunds.apply(await refunds.paid(mode="live"), mode="live")
 
 
 async def test_a_row_says_who_what_why_and_what_changed() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
         await reject_refund(acting(refunds.ports, act("refund.reject", refund_id, reason="fraud")), refund_id, "no")
         [row] = await rows(refunds.ports)
         assert (row.operator, row.act, row.object_id, row.reason) == ("olga", "refund.reject", refund_id, "fraud")
-        assert row.account_id == refunds.house.account.account_id
+        assert row.account_id == refunds.app.account.account_id
         assert (row.before, row.after) == (
             "status=pending pending_reason=awaiting_approval",
             "status=rejected",
         )
-        assert row.at == refunds.house.clock.now()
+        assert row.at == refunds.app.clock.now()
 
 
-async def test_what_is_refused_leaves_no_row(house: TestHouse) -> None:
-    payment = await house.created()
+async def test_what_is_refused_leaves_no_row(app: TestApp) -> None:
+    payment = await app.created()
     with pytest.raises(Refusal):
-        await resolve_mismatch(acting(house.ports, act("payment.resolve", payment["id"])), payment["id"], "paid")
-    assert await rows(house.ports) == []
+        await resolve_mismatch(acting(app.ports, act("payment.resolve", payment["id"])), payment["id"], "paid")
+    assert await rows(app.ports) == []
 
 
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_crash_leaves_both_the_act_and_its_row_or_neither(after: bool) -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
         dying = fused(refunds.ports, CrashPoint(1, after=after))
         with pytest.raises(Killed):
@@ -77,31 +77,31 @@ async def test_a_crash_leaves_both_the_act_and_its_row_or_neither(after: bool) -
         assert len(await rows(refunds.ports)) == int(after)
 
 
-async def test_an_act_of_many_units_has_one_row(house: TestHouse) -> None:
+async def test_an_act_of_many_units_has_one_row(app: TestApp) -> None:
     for _ in range(3):
-        await house.simulate((await house.created())["id"], outcome="paid")
-    await house.clock.advance(1)
-    batch = await settle_now(acting(house.ports, act("settle")), Mode.TEST, cutoff=house.clock.now())
+        await app.simulate((await app.created())["id"], outcome="paid")
+    await app.clock.advance(1)
+    batch = await settle_now(acting(app.ports, act("settle")), Mode.TEST, cutoff=app.clock.now())
     assert batch.payments == 3
-    [row] = await rows(house.ports)
+    [row] = await rows(app.ports)
     assert (row.act, row.object_id) == ("settle", batch.id)
 
 
-async def test_an_act_on_many_objects_has_a_row_for_each(house: TestHouse) -> None:
+async def test_an_act_on_many_objects_has_a_row_for_each(app: TestApp) -> None:
     for _ in range(2):
-        await house.simulate((await house.created())["id"], outcome="paid")
-    await house.work()
-    async with house.ports.storage.unit() as unit:
+        await app.simulate((await app.created())["id"], outcome="paid")
+    await app.work()
+    async with app.ports.storage.unit() as unit:
         events = [event.id for event in await unit[Event].find()]
-    ports = acting(house.ports, act("event.resend"))
+    ports = acting(app.ports, act("event.resend"))
     for event_id in events:
         await resend_event(on(ports, event_id), None, event_id)
-    assert [row.object_id for row in await rows(house.ports)] == events
-    assert on(house.ports, "x") is house.ports
+    assert [row.object_id for row in await rows(app.ports)] == events
+    assert on(app.ports, "x") is app.ports
 
 
 async def test_who_loses_a_race_and_tries_again_leaves_one_row() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
         approving = [
             approve_refund(acting(refunds.ports, act("refund.approve", refund_id)), refund_id) for _ in range(2)
@@ -112,7 +112,7 @@ async def test_who_loses_a_race_and_tries_again_leaves_one_row() -> None:
 
 async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
     """If two operators act on one object, one wins and the other is refused."""
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
         seen = (await refunds.refund(refund_id)).version
         first, second = (
@@ -128,22 +128,22 @@ async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
         assert (await refunds.refund(refund_id)).version == seen + 1
 
 
-async def test_what_another_operator_has_set_meanwhile_for_the_first_time_is_left_alone(house: TestHouse) -> None:
-    gateway = next(each for each in await known_gateways(house.ports) if each.id == "simulator-test")
+async def test_what_another_operator_has_set_meanwhile_for_the_first_time_is_left_alone(app: TestApp) -> None:
+    gateway = next(each for each in await known_gateways(app.ports) if each.id == "simulator-test")
     for status in (GatewayStatus.DEGRADED, GatewayStatus.OPERATIONAL):
-        await set_gateway(house.ports, gateway.id, status)
-        ports = acting(house.ports, act("gateway.set", gateway.id, seen_version=gateway.version))
+        await set_gateway(app.ports, gateway.id, status)
+        ports = acting(app.ports, act("gateway.set", gateway.id, seen_version=gateway.version))
         with pytest.raises(Refusal, match="It was changed meanwhile"):
             await set_gateway(ports, gateway.id, GatewayStatus.DOWN)
-    assert await rows(house.ports) == []
+    assert await rows(app.ports) == []
 
 
 async def test_a_reversed_refund_is_the_merchants_money_again() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         payment_id = await refunds.paid(mode="live")
         refund_id = await refunds.apply(payment_id, mode="live")
         await approve_refund(refunds.ports, refund_id)
-        await refunds.house.work(5)
+        await refunds.app.work(5)
         assert await refunds.status(refund_id) == "completed"
         await reverse_refund(acting(refunds.ports, act("refund.reverse", refund_id)), refund_id)
         assert await refunds.said(refund_id) == ["completed", "reversed"]
@@ -153,25 +153,25 @@ async def test_a_reversed_refund_is_the_merchants_money_again() -> None:
         assert refused.value.code == "INVALID_STATE"
 
 
-async def test_the_row_of_settings_hides_secrets(house: TestHouse) -> None:
-    ports = acting(house.ports, act("account.set", house.account.account_id))
+async def test_the_row_of_settings_hides_secrets(app: TestApp) -> None:
+    ports = acting(app.ports, act("account.set", app.account.account_id))
     wish = {"webhook_secret": "another-secret-of-the-tests", "refunds": "true"}
-    await accounts.set_settings(ports, house.account.account_id, wish)
-    [row] = await rows(house.ports)
+    await accounts.set_settings(ports, app.account.account_id, wish)
+    [row] = await rows(app.ports)
     assert "refunds=true" in row.after
     assert "another-secret" not in row.before + row.after
 
 
-async def test_looking_at_personal_data_is_an_act_of_its_own(house: TestHouse) -> None:
-    await note(house.ports, act("private.show", "pay_1", reason="the payer called"))
-    [row] = await rows(house.ports)
+async def test_looking_at_personal_data_is_an_act_of_its_own(app: TestApp) -> None:
+    await note(app.ports, act("private.show", "pay_1", reason="the payer called"))
+    [row] = await rows(app.ports)
     assert (row.act, row.reason, row.after) == ("private.show", "the payer called", "")
 
 
-async def test_nobody_changes_or_removes_a_row(house: TestHouse) -> None:
-    await note(house.ports, act("private.show"))
-    [row] = await rows(house.ports)
-    async with house.ports.storage.unit() as unit:
+async def test_nobody_changes_or_removes_a_row(app: TestApp) -> None:
+    await note(app.ports, act("private.show"))
+    [row] = await rows(app.ports)
+    async with app.ports.storage.unit() as unit:
         shelf = unit[AuditEntry]
         for change in (shelf.save, shelf.remove, shelf.accrue):
             with pytest.raises(TypeError):
@@ -202,7 +202,7 @@ class Overtaken(ForwardingStorage):
 
 
 async def test_an_act_that_loses_races_waits_for_its_turn_as_any_unit_does() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
         storage = Overtaken(refunds.ports.storage, FREE)
         ports = msgspec.structs.replace(refunds.ports, storage=storage)

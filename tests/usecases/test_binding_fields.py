@@ -15,8 +15,8 @@ from cambist.core.usecases.subscriptions.binding_progress import look
 from cambist.frontends.compose import Adapters
 from cambist.ports.bank import BankCapabilities, InvoiceKind
 from cambist.ports.mandates import Binding, BindingRequest, MandateState
-from tests.houses import TestHouse, open_test_house
-from tests.subscription_house import bindings, press, subscribe
+from tests.apps import TestApp, open_test_app
+from tests.subscription_app import bindings, press, subscribe
 from tests.windows import Page
 
 PAGE = "https://bank.example/bind/1"
@@ -56,8 +56,8 @@ def bank() -> Binder:
 
 
 @pytest.fixture
-async def house(bank: Binder) -> AsyncIterator[TestHouse]:
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as opened:
+async def app(bank: Binder) -> AsyncIterator[TestApp]:
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as opened:
         bank.at(opened.clock)
         yield opened
 
@@ -65,26 +65,26 @@ async def house(bank: Binder) -> AsyncIterator[TestHouse]:
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(("kind", "link"), [(InvoiceKind.PAGE, PAGE), (InvoiceKind.DEEPLINK, APP)])
 async def test_a_link_that_is_no_qr_is_a_button(
-    house: TestHouse, bank: Binder, kind: InvoiceKind, link: str, late: bool
+    app: TestApp, bank: Binder, kind: InvoiceKind, link: str, late: bool
 ) -> None:
     bank.more, bank.late = {"kind": kind, "link": link, "payload": None}, late
-    made = (await subscribe(house, mode="live", binding_charge="none")).json()
-    await press(house, made["id"])
-    [payment] = await bindings(house, made["id"])
+    made = (await subscribe(app, mode="live", binding_charge="none")).json()
+    await press(app, made["id"])
+    [payment] = await bindings(app, made["id"])
     if late:
-        payment = await look(house.ports, payment)
+        payment = await look(app.ports, payment)
     assert (payment.bank_link, payment.qr_payload, str(payment.link_kind)) == (link, None, kind.value)
-    answer = (await house.http.get(f"/s/{made['id']}?lang=en")).text
+    answer = (await app.http.get(f"/s/{made['id']}?lang=en")).text
     drawn = Page(answer)
     assert link in [tag["href"] for tag in drawn.all("a")]
     assert 'id="qr"' not in answer
     assert "QR" not in drawn.text
 
 
-async def test_a_qr_is_a_qr(house: TestHouse, bank: Binder) -> None:
-    made = (await subscribe(house, mode="live")).json()
-    answer = (await press(house, made["id"])).text
-    [payment] = await bindings(house, made["id"])
+async def test_a_qr_is_a_qr(app: TestApp, bank: Binder) -> None:
+    made = (await subscribe(app, mode="live")).json()
+    answer = (await press(app, made["id"])).text
+    [payment] = await bindings(app, made["id"])
     assert (payment.link_kind, payment.qr_payload) == (None, payment.bank_link)
     assert bank.asked[-1].return_url == f"https://pay.example/s/{made['id']}"
     assert 'id="qr"' in answer
@@ -93,21 +93,21 @@ async def test_a_qr_is_a_qr(house: TestHouse, bank: Binder) -> None:
 @pytest.mark.parametrize(("amount", "taken"), [("99.99", False), ("100.00", True), ("500.00", True), ("500.01", False)])
 async def test_a_first_charge_is_within_the_bank_s_limits(amount: str, taken: bool) -> None:
     bank = Binder(min_kopecks=100_00, max_kopecks=500_00)
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-        bank.at(house.clock)
-        answer = await subscribe(house, mode="live", amount_rub=amount)
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+        bank.at(app.clock)
+        answer = await subscribe(app, mode="live", amount_rub=amount)
         if taken:
             assert answer.status_code == 201
             return
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_AMOUNT")
         assert "100.00 to 500.00" in answer.json()["error"]["message"]
-        free = await subscribe(house, mode="live", amount_rub=amount, binding_charge="none")
+        free = await subscribe(app, mode="live", amount_rub=amount, binding_charge="none")
         assert free.status_code == 201, "a binding that takes nothing has no amount"
 
 
-async def test_a_bank_that_does_not_take_it_is_passed_over(house: TestHouse) -> None:
+async def test_a_bank_that_does_not_take_it_is_passed_over(app: TestApp) -> None:
     small, large = Binder("small", max_kopecks=100_00), Binder("large")
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [small, large]})) as opened:
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [small, large]})) as opened:
         for bank in (small, large):
             bank.at(opened.clock)
         made = (await subscribe(opened, mode="live", amount_rub="500")).json()

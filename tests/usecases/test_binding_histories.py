@@ -20,10 +20,10 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
 from cambist.ports.faults import NO_ANSWER, Refused
 from cambist.ports.mandates import MandateEvent, MandatePretence
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.moves import pairs
-from tests.subscription_house import bindings, call, choose_calendar, patch, record, simulator, statuses, subscribed
+from tests.subscription_app import bindings, call, choose_calendar, patch, record, simulator, statuses, subscribed
 
 PLAYED = [each for each in MandateEvent if each is not MandateEvent.LINK_READY]
 TWISTED = ("bind", "mandate_state", "revoke")
@@ -44,26 +44,26 @@ OTHERS = st.one_of(
 )
 
 
-async def act(house: TestHouse, subscription_id: str, step: tuple[object, ...]) -> None:
+async def act(app: TestApp, subscription_id: str, step: tuple[object, ...]) -> None:
     match step:
         case ("open",):
-            await open_binding(house.ports, subscription_id)
+            await open_binding(app.ports, subscription_id)
         case ("cancel",):
-            await call(house, subscription_id, "cancel")
+            await call(app, subscription_id, "cancel")
         case ("patch", str(amount)):
-            await patch(house, subscription_id, {"amount_rub": amount, "cap_amount_rub": amount})
+            await patch(app, subscription_id, {"amount_rub": amount, "cap_amount_rub": amount})
         case ("rebind",):
-            await call(house, subscription_id, "rebind", Idempotency_Key=str(uuid4()))
+            await call(app, subscription_id, "rebind", Idempotency_Key=str(uuid4()))
         case ("wait", int(seconds)):
-            await house.work(seconds)
+            await app.work(seconds)
         case ("twist", str(name), Ending() as ending):
-            getattr(house.script, name).append(Twist(ending=ending))
+            getattr(app.script, name).append(Twist(ending=ending))
         case ("bank", MandateEvent() as event, int(which), bool(silent)):
-            await tell(house, subscription_id, event, which, silent=silent)
+            await tell(app, subscription_id, event, which, silent=silent)
 
 
-async def tell(house: TestHouse, subscription_id: str, event: MandateEvent, which: int, *, silent: bool) -> None:
-    found = await bindings(house, subscription_id)
+async def tell(app: TestApp, subscription_id: str, event: MandateEvent, which: int, *, silent: bool) -> None:
+    found = await bindings(app, subscription_id)
     if not found:
         return
     payment = found[which % len(found)]
@@ -72,21 +72,21 @@ async def tell(house: TestHouse, subscription_id: str, event: MandateEvent, whic
     if money and payment.binding is BindingCharge.NONE:
         return
     try:
-        notices = await simulator(house).pretend_mandate(operation, MandatePretence(event=event, silent=silent))
+        notices = await simulator(app).pretend_mandate(operation, MandatePretence(event=event, silent=silent))
     except Refused:
         return
     for notice in notices:
         # A bank that was told to be away loses its notice.
         with suppress(*NO_ANSWER):
-            await on_notice(house.ports, Notice(operation=notice.operation))
+            await on_notice(app.ports, Notice(operation=notice.operation))
 
 
-async def check(house: TestHouse, subscription_id: str) -> None:
-    subscription, paid = await record(house, subscription_id), await bindings(house, subscription_id)
+async def check(app: TestApp, subscription_id: str) -> None:
+    subscription, paid = await record(app, subscription_id), await bindings(app, subscription_id)
     charged = [each for each in paid if each.binding is BindingCharge.FIRST and each.status in TOOK_MONEY]
     assert len(charged) <= 1
     assert [each.id for each in charged] == ([subscription.first_payment_id] if subscription.first_payment_id else [])
-    told = await statuses(house, subscription_id)
+    told = await statuses(app, subscription_id)
     assert all(after[0] == before[1] for before, after in pairwise(told)), told
     assert all(a == b or (a, b) in pairs(SUBSCRIPTION_MOVES) for a, b in told)
     assert not told or told[-1][1] == subscription.status
@@ -101,13 +101,11 @@ async def check(house: TestHouse, subscription_id: str) -> None:
         [shown] = [each.shown_amount for each in paid if each.bank_reference == subscription.mandate_reference]
         assert subscription.consent == shown or subscription.is_final
         assert subscription.amount <= subscription.cap_amount <= subscription.consent
-    at_bank = [
-        (each, await simulator(house).mandate_state(each.bank_reference)) for each in paid if each.bank_reference
-    ]
+    at_bank = [(each, await simulator(app).mandate_state(each.bank_reference)) for each in paid if each.bank_reference]
     # All money that the bank holds is a payment's, or waits for the operator.
     came = sum(transfer.amount_kopecks for _, state in at_bank for transfer in state.transfers)
     known = sum(each.actual_amount.kopecks for each in charged if each.actual_amount)
-    strays = await everything(house.ports, Suspense)
+    strays = await everything(app.ports, Suspense)
     assert came == known + sum(each.amount.kopecks for each in strays)
     for each, state in at_bank:
         if state.status == "active" and subscription.status is not SubscriptionStatus.PENDING_BINDING:
@@ -116,19 +114,19 @@ async def check(house: TestHouse, subscription_id: str) -> None:
 
 
 async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -> None:
-    async with open_test_house() as house:
+    async with open_test_app() as app:
         if calendar:
-            await choose_calendar(house)
-        made = (await subscribed(house, binding_charge=charge))["id"]
+            await choose_calendar(app)
+        made = (await subscribed(app, binding_charge=charge))["id"]
         for step in steps:
-            await act(house, made, step)
+            await act(app, made, step)
         for name in TWISTED:
-            getattr(house.script, name).clear()
+            getattr(app.script, name).clear()
         # Whatever was lost is found by the looks that come of themselves; the rate of requests is not in question.
-        for each in await bindings(house, made):
-            await on_notice(house.ports, Notice(operation=binding_operation(each.id)))
-        await house.work(2 * 86400)
-        await check(house, made)
+        for each in await bindings(app, made):
+            await on_notice(app.ports, Notice(operation=binding_operation(each.id)))
+        await app.work(2 * 86400)
+        await check(app, made)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -142,9 +140,9 @@ def test_any_history_ends_well(steps: list[tuple[object, ...]], calendar: bool, 
 
 
 async def test_a_binding_that_is_confirmed_and_lost_before_anybody_looks_is_told_by_two_moves() -> None:
-    async with open_test_house() as house:
-        made = (await subscribed(house, binding_charge="first"))["id"]
-        await act(house, made, ("open",))
-        await act(house, made, ("bank", MandateEvent.CONFIRM, 0, True))
-        await act(house, made, ("bank", MandateEvent.MANDATE_LOST, 0, False))
-        assert await statuses(house, made) == [("pending_binding", "active"), ("active", "paused")]
+    async with open_test_app() as app:
+        made = (await subscribed(app, binding_charge="first"))["id"]
+        await act(app, made, ("open",))
+        await act(app, made, ("bank", MandateEvent.CONFIRM, 0, True))
+        await act(app, made, ("bank", MandateEvent.MANDATE_LOST, 0, False))
+        assert await statuses(app, made) == [("pending_binding", "active"), ("active", "paused")]

@@ -31,17 +31,17 @@ from cambist.ports.bank import BankCapabilities
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import Binding as AtBank
 from cambist.ports.mandates import MandateEvent
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 from tests.race_barriers import Interrupted
-from tests.subscription_house import bindings, bound, call, open_link, pretend, record, subscribed
+from tests.subscription_app import bindings, bound, call, open_link, pretend, record, subscribed
 
 
-async def saved(house: TestHouse, payment: Payment, **changes: object) -> Payment:
+async def saved(app: TestApp, payment: Payment, **changes: object) -> Payment:
     """Let it stand so."""
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         changed = msgspec.structs.replace(payment, **changes)
-        made = unit[Payment].save(msgspec.structs.replace(changed, pay_tag=pay_tag(house.ports.vault, changed)))
+        made = unit[Payment].save(msgspec.structs.replace(changed, pay_tag=pay_tag(app.ports.vault, changed)))
         await unit.commit()
     return made
 
@@ -84,23 +84,23 @@ OVER = [
 @pytest.mark.parametrize("status", [P.PENDING, P.PROCESSING])
 @pytest.mark.parametrize(("lacks", "looks", "now", "due"), WAITING)
 async def test_one_that_waits_is_looked_at_until_its_deadline(
-    house: TestHouse, lacks: dict[str, None], looks: int, now: float, due: float, status: P
+    app: TestApp, lacks: dict[str, None], looks: int, now: float, due: float, status: P
 ) -> None:
-    made = await subscribed(house)
-    payment = msgspec.structs.replace(await open_link(house, made["id"]), status=status, **lacks)
-    await house.clock.advance(now)
-    at = next_look(house.ports, payment, await record(house, made["id"]), looks, Looked())
+    made = await subscribed(app)
+    payment = msgspec.structs.replace(await open_link(app, made["id"]), status=status, **lacks)
+    await app.clock.advance(now)
+    at = next_look(app.ports, payment, await record(app, made["id"]), looks, Looked())
     assert at == payment.created_at + timedelta(seconds=due)
 
 
 @pytest.mark.parametrize(("status", "of", "due"), OVER)
 async def test_one_that_is_over_is_looked_at_for_what_may_still_come(
-    house: TestHouse, status: P, of: S, due: float | None
+    app: TestApp, status: P, of: S, due: float | None
 ) -> None:
-    made = await subscribed(house)
-    payment = msgspec.structs.replace(await open_link(house, made["id"]), status=status)
-    subscription = msgspec.structs.replace(await record(house, made["id"]), status=of)
-    at = next_look(house.ports, payment, subscription, 1, Looked())
+    made = await subscribed(app)
+    payment = msgspec.structs.replace(await open_link(app, made["id"]), status=status)
+    subscription = msgspec.structs.replace(await record(app, made["id"]), status=of)
+    at = next_look(app.ports, payment, subscription, 1, Looked())
     assert at == (None if due is None else payment.created_at + timedelta(seconds=due))
 
 
@@ -111,12 +111,12 @@ LINK, OTHER = "https://bank.example/1", "https://bank.example/2"
     ("known", "told", "kept"), [(None, LINK, LINK), (LINK, OTHER, LINK), (LINK, None, LINK), (None, None, None)]
 )
 async def test_the_first_link_that_a_bank_gives_is_kept(
-    house: TestHouse, known: str | None, told: str | None, kept: str | None
+    app: TestApp, known: str | None, told: str | None, kept: str | None
 ) -> None:
-    found = await open_link(house, (await subscribed(house))["id"])
-    payment = await saved(house, found, qr_payload=known, bank_link=known, link_kind=None)
+    found = await open_link(app, (await subscribed(app))["id"])
+    payment = await saved(app, found, qr_payload=known, bank_link=known, link_kind=None)
     report = BindingReport(standing=MandateStanding.OPEN, link=told)
-    after = await conclude(house.ports, payment, report, link=Link(told, LinkKind.PAGE))
+    after = await conclude(app.ports, payment, report, link=Link(told, LinkKind.PAGE))
     assert after is not None
     assert (after.qr_payload, after.bank_link) == (kept, kept)
     assert after.link_kind is (LinkKind.PAGE if kept != known else None)
@@ -125,65 +125,65 @@ async def test_the_first_link_that_a_bank_gives_is_kept(
 
 @pytest.mark.parametrize(("confirmed", "heard", "day"), [(10, 10, 2), (0, 10, 1), (0, 0, 1)])
 async def test_the_first_period_is_of_the_day_on_which_it_was_confirmed(
-    house: TestHouse, confirmed: float, heard: float, day: int
+    app: TestApp, confirmed: float, heard: float, day: int
 ) -> None:
     """`confirmed` and `heard`: minutes after 23:55 in Moscow, when the payer opened the link
     (docs/subscriptions.md "Periods and attempts")."""
-    made = await subscribed(house)
-    await house.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
-    payment = await open_link(house, made["id"])
-    await house.clock.advance(60 * confirmed)
-    await pretend(house, binding_operation(payment.id), MandateEvent.CONFIRM, silent=True)
-    await house.clock.advance(60 * (heard - confirmed))
-    assert (await look(house.ports, payment)).period_ref == f"a2026010{day}-month1"
+    made = await subscribed(app)
+    await app.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
+    payment = await open_link(app, made["id"])
+    await app.clock.advance(60 * confirmed)
+    await pretend(app, binding_operation(payment.id), MandateEvent.CONFIRM, silent=True)
+    await app.clock.advance(60 * (heard - confirmed))
+    assert (await look(app.ports, payment)).period_ref == f"a2026010{day}-month1"
 
 
-async def test_one_that_is_bound_anew_stays_in_its_period(house: TestHouse) -> None:
+async def test_one_that_is_bound_anew_stays_in_its_period(app: TestApp) -> None:
     """The anchor stays (docs/subscriptions.md "When the mandate is lost")."""
-    made = await bound(house, interval="day")
-    first = (await record(house, made["id"])).binding
+    made = await bound(app, interval="day")
+    first = (await record(app, made["id"])).binding
     assert first is not None
-    await pretend(house, first.operation, MandateEvent.MANDATE_LOST)
-    await call(house, made["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")
-    await house.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
-    payment = await open_link(house, made["id"])
-    await house.clock.advance(600)
-    await pretend(house, binding_operation(payment.id), MandateEvent.CONFIRM)
-    assert (await house.payment(payment.id)).period_ref == payment.period_ref
+    await pretend(app, first.operation, MandateEvent.MANDATE_LOST)
+    await call(app, made["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")
+    await app.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
+    payment = await open_link(app, made["id"])
+    await app.clock.advance(600)
+    await pretend(app, binding_operation(payment.id), MandateEvent.CONFIRM)
+    assert (await app.payment(payment.id)).period_ref == payment.period_ref
 
 
-async def test_an_operation_of_another_subscription_leads_to_no_binding(house: TestHouse) -> None:
+async def test_an_operation_of_another_subscription_leads_to_no_binding(app: TestApp) -> None:
     """A notice is a hint, of operations that are ours."""
-    mine, other = [await open_link(house, (await subscribed(house))["id"]) for _ in range(2)]
-    house.script.mandate_state.append(Twist(ending=Ending.REFUSED))
-    await on_binding_notice(house.ports, f"{other.subscription_id}:{mine.id.removeprefix('pay_')}")
-    await on_binding_notice(house.ports, "bnd_0198c3f2-7d1a-7e4b-9f60-000000000001")
-    assert len(house.script.mandate_state) == 1
+    mine, other = [await open_link(app, (await subscribed(app))["id"]) for _ in range(2)]
+    app.script.mandate_state.append(Twist(ending=Ending.REFUSED))
+    await on_binding_notice(app.ports, f"{other.subscription_id}:{mine.id.removeprefix('pay_')}")
+    await on_binding_notice(app.ports, "bnd_0198c3f2-7d1a-7e4b-9f60-000000000001")
+    assert len(app.script.mandate_state) == 1
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(899, P.PENDING), (900, P.EXPIRED)])
-async def test_a_look_that_hears_nothing_lets_it_lapse_in_time(house: TestHouse, seconds: float, status: P) -> None:
+async def test_a_look_that_hears_nothing_lets_it_lapse_in_time(app: TestApp, seconds: float, status: P) -> None:
     """And is made again: the payer may have confirmed."""
-    payment = await open_link(house, (await subscribed(house))["id"])
-    await house.clock.advance(seconds)
-    house.script.mandate_state.append(Twist(ending=Ending.UNAVAILABLE))
-    after, looked = await look_or_lapse(house.ports, payment)
+    payment = await open_link(app, (await subscribed(app))["id"])
+    await app.clock.advance(seconds)
+    app.script.mandate_state.append(Twist(ending=Ending.UNAVAILABLE))
+    after, looked = await look_or_lapse(app.ports, payment)
     assert (after.status, looked) == (status, Looked(is_heard=False))
 
 
-async def test_a_look_that_was_not_its_turn_comes_back(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    payment = await open_link(house, (await subscribed(house))["id"])
-    await house.clock.advance(900)
-    turn = house.clock.now() + timedelta(seconds=20)
+async def test_a_look_that_was_not_its_turn_comes_back(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment = await open_link(app, (await subscribed(app))["id"])
+    await app.clock.advance(900)
+    turn = app.clock.now() + timedelta(seconds=20)
 
     async def away(*_: object) -> datetime:
         return turn
 
     monkeypatch.setattr(polling, "turned_away", away)
-    house.script.mandate_state.append(Twist(ending=Ending.REFUSED))
-    after, looked = await look_or_lapse(house.ports, payment)
+    app.script.mandate_state.append(Twist(ending=Ending.REFUSED))
+    after, looked = await look_or_lapse(app.ports, payment)
     assert (after.status, looked) == (P.EXPIRED, Looked(turn=turn, is_heard=False))
-    assert len(house.script.mandate_state) == 1
+    assert len(app.script.mandate_state) == 1
 
 
 FORGETFUL = BankCapabilities(simulated=True, mandates=True, mandate_charges=True, repeat_window=timedelta(seconds=60))
@@ -207,54 +207,54 @@ async def test_what_gave_no_answer_is_asked_again_found_or_taken_back(
     the payer's time is over, the binding is withdrawn."""
     script = Script()
     further = [FurtherBank(name="second-test", capabilities=FORGETFUL, script=script)]
-    async with open_test_house(further_banks=further) as house:
-        made = await subscribed(house)
-        house.script.bind.append(Twist(ending=Ending.REFUSED))
+    async with open_test_app(further_banks=further) as app:
+        made = await subscribed(app)
+        app.script.bind.append(Twist(ending=Ending.REFUSED))
         script.bind.append(Twist(ending=Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE))
-        payment = await open_link(house, made["id"])
+        payment = await open_link(app, made["id"])
         assert (payment.bank, payment.bank_reference) == ("second-test", None)
-        job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+        job = await app.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
         assert job is not None
-        await house.clock.advance(seconds)
-        await watch_binding(house.ports, job)
-        left = await bindings(house, made["id"])
+        await app.clock.advance(seconds)
+        await watch_binding(app.ports, job)
+        left = await bindings(app, made["id"])
         assert [each.id for each in left] == [payment.id] * is_left
         assert [each for each in left if (each.bank_reference is not None) is not is_known] == []
-        assert (await house.ports.storage.get(Job, job.id) is not None) is is_left
+        assert (await app.ports.storage.get(Job, job.id) is not None) is is_left
 
 
-async def test_what_a_notice_found_meanwhile_is_not_taken_back(house: TestHouse) -> None:
-    made = await subscribed(house)
-    house.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
-    payment = await open_link(house, made["id"])
-    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+async def test_what_a_notice_found_meanwhile_is_not_taken_back(app: TestApp) -> None:
+    made = await subscribed(app)
+    app.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    payment = await open_link(app, made["id"])
+    job = await app.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
     assert job is not None
-    await house.clock.advance(900)
+    await app.clock.advance(900)
 
     async def found() -> None:
-        await take_binding(house.ports, payment, AtBank(reference="late", payload="p", link=LINK))
+        await take_binding(app.ports, payment, AtBank(reference="late", payload="p", link=LINK))
 
-    storage = Interrupted(house.ports.storage, Payment, found)
-    await watch_binding(msgspec.structs.replace(house.ports, storage=storage), job)
+    storage = Interrupted(app.ports.storage, Payment, found)
+    await watch_binding(msgspec.structs.replace(app.ports, storage=storage), job)
     assert storage.happened
-    assert [each.bank_reference for each in await bindings(house, made["id"])] == ["late"]
+    assert [each.bank_reference for each in await bindings(app, made["id"])] == ["late"]
 
 
-async def test_the_watch_of_one_that_is_gone_ends(house: TestHouse) -> None:
-    payment = await open_link(house, (await subscribed(house))["id"])
-    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+async def test_the_watch_of_one_that_is_gone_ends(app: TestApp) -> None:
+    payment = await open_link(app, (await subscribed(app))["id"])
+    job = await app.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
     assert job is not None
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         unit[Payment].remove(payment)
         await unit.commit()
-    await watch_binding(house.ports, job)
-    assert await house.ports.storage.get(Job, job.id) is None
+    await watch_binding(app.ports, job)
+    assert await app.ports.storage.get(Job, job.id) is None
 
 
-async def test_the_watch_of_one_that_is_open_asks_for_no_other(house: TestHouse) -> None:
-    payment = await open_link(house, (await subscribed(house))["id"])
-    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+async def test_the_watch_of_one_that_is_open_asks_for_no_other(app: TestApp) -> None:
+    payment = await open_link(app, (await subscribed(app))["id"])
+    job = await app.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
     assert job is not None
-    house.script.bind.append(Twist(ending=Ending.REFUSED))
-    await watch_binding(house.ports, job)
-    assert len(house.script.bind) == 1
+    app.script.bind.append(Twist(ending=Ending.REFUSED))
+    await watch_binding(app.ports, job)
+    assert len(app.script.bind) == 1

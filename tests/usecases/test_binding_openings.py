@@ -23,16 +23,16 @@ from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import Binding as AtBank
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
-from tests.subscription_house import bindings, bound, call, choose_calendar, open_link, record, subscribe, subscribed
+from tests.subscription_app import bindings, bound, call, choose_calendar, open_link, record, subscribe, subscribed
 
 DAY = 86400
 
 
-async def saved(house: TestHouse, record: Payment | Subscription, **changes: object) -> None:
+async def saved(app: TestApp, record: Payment | Subscription, **changes: object) -> None:
     """Let it stand so."""
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         unit[type(record)].save(msgspec.structs.replace(record, **changes))
         await unit.commit()
 
@@ -50,18 +50,18 @@ async def saved(house: TestHouse, record: Payment | Subscription, **changes: obj
     ],
 )
 async def test_a_payer_binds_here_while_a_binding_of_our_window_is_awaited(
-    house: TestHouse, scheme: Scheme, status: S, now: float, opens: bool
+    app: TestApp, scheme: Scheme, status: S, now: float, opens: bool
 ) -> None:
     """`now`: seconds since it was made; a first binding is awaited for a day."""
-    found = await record(house, (await subscribed(house))["id"])
+    found = await record(app, (await subscribed(app))["id"])
     subscription = msgspec.structs.replace(found, status=status, scheme=scheme)
     assert opens_here(subscription, found.created_at + timedelta(seconds=now)) is opens
 
 
-async def test_a_binding_is_alive_until_its_deadline_while_it_is_the_present_one(house: TestHouse) -> None:
-    made = await subscribed(house)
-    payment = await open_link(house, made["id"])
-    mine = await record(house, made["id"])
+async def test_a_binding_is_alive_until_its_deadline_while_it_is_the_present_one(app: TestApp) -> None:
+    made = await subscribed(app)
+    payment = await open_link(app, made["id"])
+    mine = await record(app, made["id"])
     assert mine.binding is not None
     other = msgspec.structs.replace(mine, binding=msgspec.structs.replace(mine.binding, payment_id="pay_other"))
     end, tick = payment.expires_at, timedelta(microseconds=1)
@@ -79,45 +79,41 @@ async def test_a_binding_is_alive_until_its_deadline_while_it_is_the_present_one
 
 
 @pytest.mark.parametrize("calendar", [False, True])
-async def test_while_every_bank_is_out_of_service_the_payer_is_told_to_come_back(
-    house: TestHouse, calendar: bool
-) -> None:
-    made = None if calendar else await subscribed(house)
-    await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
+async def test_while_every_bank_is_out_of_service_the_payer_is_told_to_come_back(app: TestApp, calendar: bool) -> None:
+    made = None if calendar else await subscribed(app)
+    await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
     if made is None:
-        await choose_calendar(house)
-        answer = await subscribe(house)
+        await choose_calendar(app)
+        answer = await subscribe(app)
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
         assert answer.headers["Retry-After"] == "30"
         return
     with pytest.raises(Refusal) as caught:
-        await open_binding(house.ports, made["id"])
+        await open_binding(app.ports, made["id"])
     assert (caught.value.code, caught.value.status, caught.value.retry_after) == ("PAYMENT_ROUTE_UNAVAILABLE", 503, 30)
-    assert await bindings(house, made["id"]) == []
+    assert await bindings(app, made["id"]) == []
 
 
-async def test_its_watch_leaves_who_asks_ten_seconds(house: TestHouse) -> None:
-    payment = await open_link(house, (await subscribed(house))["id"])
-    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+async def test_its_watch_leaves_who_asks_ten_seconds(app: TestApp) -> None:
+    payment = await open_link(app, (await subscribed(app))["id"])
+    job = await app.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
     assert job is not None
     assert job.due == payment.created_at + timedelta(seconds=10)
 
 
-async def test_its_period_is_of_the_subscriptions_scheme(house: TestHouse) -> None:
+async def test_its_period_is_of_the_subscriptions_scheme(app: TestApp) -> None:
     """For a calendar the period is the month, for our window the day of the binding. A subscription that is bound anew
     stays in its own period."""
-    await house.clock.advance(3 * DAY)
-    first = (await open_link(house, (await subscribed(house))["id"])).period_ref
-    bought = await bound(house)
-    await house.clock.advance(40 * DAY)
-    found = await record(house, bought["id"])
-    await saved(house, found, status=S.PAUSED, rebind_required=True, paused_at=house.clock.now())
-    assert (
-        await call(house, bought["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")
-    ).is_success
-    anew = (await open_link(house, bought["id"])).period_ref
-    await choose_calendar(house)
-    [calendar] = await bindings(house, (await subscribed(house))["id"])
+    await app.clock.advance(3 * DAY)
+    first = (await open_link(app, (await subscribed(app))["id"])).period_ref
+    bought = await bound(app)
+    await app.clock.advance(40 * DAY)
+    found = await record(app, bought["id"])
+    await saved(app, found, status=S.PAUSED, rebind_required=True, paused_at=app.clock.now())
+    assert (await call(app, bought["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")).is_success
+    anew = (await open_link(app, bought["id"])).period_ref
+    await choose_calendar(app)
+    [calendar] = await bindings(app, (await subscribed(app))["id"])
     assert (first, anew, calendar.period_ref) == ("a20260104-month1", "a20260204-month1", "2026-02")
 
 
@@ -141,51 +137,51 @@ def test_a_banks_word_leads_to_the_binding_by_the_form_of_its_operation(operatio
 class TestOfTwo:
     """The first QR lapsed, and its bank answers when the payer has opened another."""
 
-    async def two(self, house: TestHouse) -> tuple[Payment, Payment]:
-        made = await subscribed(house)
-        first = await open_link(house, made["id"])
-        await house.clock.advance(15 * 60)
-        second = await open_link(house, made["id"])
+    async def two(self, app: TestApp) -> tuple[Payment, Payment]:
+        made = await subscribed(app)
+        first = await open_link(app, made["id"])
+        await app.clock.advance(15 * 60)
+        second = await open_link(app, made["id"])
         assert second.id != first.id
-        await saved(house, first, opening=Opening.ASKING, bank_reference=None, qr_payload=None, bank_link=None)
-        return await house.payment(first.id), second
+        await saved(app, first, opening=Opening.ASKING, bank_reference=None, qr_payload=None, bank_link=None)
+        return await app.payment(first.id), second
 
-    async def test_a_late_answer_is_of_its_own_binding(self, house: TestHouse) -> None:
-        first, second = await self.two(house)
-        before = await record(house, first.subscription_id or "")
+    async def test_a_late_answer_is_of_its_own_binding(self, app: TestApp) -> None:
+        first, second = await self.two(app)
+        before = await record(app, first.subscription_id or "")
         made = AtBank(reference="late", payload="p", link="https://bank.example/late")
-        taken = await take_binding(house.ports, first, made)
+        taken = await take_binding(app.ports, first, made)
         assert taken is not None
         assert (taken.bank_reference, taken.bank_link) == ("late", "https://bank.example/late")
-        assert await record(house, first.subscription_id or "") == before
-        assert await take_binding(house.ports, second, made) == second, "it has its own already"
+        assert await record(app, first.subscription_id or "") == before
+        assert await take_binding(app.ports, second, made) == second, "it has its own already"
 
-    async def test_one_that_no_bank_knows_is_taken_back_alone(self, house: TestHouse) -> None:
-        first, second = await self.two(house)
-        before = await record(house, first.subscription_id or "")
-        async with house.ports.storage.unit() as unit:
-            await take_back(house.ports, unit, first)
+    async def test_one_that_no_bank_knows_is_taken_back_alone(self, app: TestApp) -> None:
+        first, second = await self.two(app)
+        before = await record(app, first.subscription_id or "")
+        async with app.ports.storage.unit() as unit:
+            await take_back(app.ports, unit, first)
             await unit.commit()
-        assert await bindings(house, before.id) == [second]
-        assert await record(house, before.id) == before
-        assert await house.ports.storage.get(Job, WATCH_BINDING.id_of(first.id)) is None
-        async with house.ports.storage.unit() as unit:
-            await take_back(house.ports, unit, second)
+        assert await bindings(app, before.id) == [second]
+        assert await record(app, before.id) == before
+        assert await app.ports.storage.get(Job, WATCH_BINDING.id_of(first.id)) is None
+        async with app.ports.storage.unit() as unit:
+            await take_back(app.ports, unit, second)
             await unit.commit()
-        assert (await record(house, before.id)).binding is None
+        assert (await record(app, before.id)).binding is None
 
 
-async def test_what_is_open_is_not_asked_for_again(house: TestHouse) -> None:
-    payment = await open_link(house, (await subscribed(house))["id"])
-    house.script.bind.append(Twist(ending=Ending.REFUSED))
-    await ask_for(house.ports, payment.id)
-    await ask_for(house.ports, "pay_gone")
-    assert len(house.script.bind) == 1
+async def test_what_is_open_is_not_asked_for_again(app: TestApp) -> None:
+    payment = await open_link(app, (await subscribed(app))["id"])
+    app.script.bind.append(Twist(ending=Ending.REFUSED))
+    await ask_for(app.ports, payment.id)
+    await ask_for(app.ports, "pay_gone")
+    assert len(app.script.bind) == 1
     for ending in (Ending.REFUSED, Ending.UNKNOWN_NOT_DONE):
-        house.script.bind.clear()
-        house.script.bind.append(Twist(ending=ending))
-        assert await ask(house.ports, payment) == payment, "whoever asks all the same moves nothing"
-    assert await house.payment(payment.id) == payment
+        app.script.bind.clear()
+        app.script.bind.append(Twist(ending=ending))
+        assert await ask(app.ports, payment) == payment, "whoever asks all the same moves nothing"
+    assert await app.payment(payment.id) == payment
 
 
 ROUTES = [("first", "50.00", "third-test"), ("none", "50.00", "second-test"), ("first", "500.00", "second-test")]
@@ -195,19 +191,19 @@ ROUTES = [("first", "50.00", "third-test"), ("none", "50.00", "second-test"), ("
 async def test_after_a_no_the_next_bank_is_one_that_takes_the_first_charge(charge: str, amount: str, bank: str) -> None:
     can = BankCapabilities(simulated=True, mandates=True, mandate_charges=True, min_kopecks=100_00)
     further = [FurtherBank(name="second-test", capabilities=can, script=Script()), FurtherBank(name="third-test")]
-    async with open_test_house(further_banks=further) as house:
-        made = await subscribed(house, amount_rub=amount, binding_charge=charge)
-        house.script.bind.append(Twist(ending=Ending.REFUSED))
-        assert (await open_link(house, made["id"])).bank == bank
+    async with open_test_app(further_banks=further) as app:
+        made = await subscribed(app, amount_rub=amount, binding_charge=charge)
+        app.script.bind.append(Twist(ending=Ending.REFUSED))
+        assert (await open_link(app, made["id"])).bank == bank
 
 
 async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
-    async with open_test_house(further_banks=[FurtherBank(name="second-test")]) as house:
-        made = await subscribed(house)
-        house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
-        payment = await open_link(house, made["id"])
-        await saved(house, payment, bank="gone")
-        asked = await ask(house.ports, await house.payment(payment.id))
+    async with open_test_app(further_banks=[FurtherBank(name="second-test")]) as app:
+        made = await subscribed(app)
+        app.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
+        payment = await open_link(app, made["id"])
+        await saved(app, payment, bank="gone")
+        asked = await ask(app.ports, await app.payment(payment.id))
         assert asked is not None
         assert asked.bank == "simulator-test"
 
@@ -215,18 +211,18 @@ async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
 @pytest.mark.parametrize(
     ("ending", "heard"), [(Ending.UNKNOWN_NOT_DONE, False), (Ending.UNAVAILABLE, False), (Ending.UNKNOWN_DONE, True)]
 )
-async def test_a_link_that_comes_after_the_answer_is_told(house: TestHouse, ending: Ending, heard: bool) -> None:
+async def test_a_link_that_comes_after_the_answer_is_told(app: TestApp, ending: Ending, heard: bool) -> None:
     """The link comes by a poll, or by a notification if `heard` (docs/subscriptions.md "How the payer binds")."""
-    await choose_calendar(house)
-    house.script.bind.append(Twist(ending=ending))
-    made = await subscribed(house)
+    await choose_calendar(app)
+    app.script.bind.append(Twist(ending=ending))
+    made = await subscribed(app)
     assert (made["binding_url"], made["binding_url_pending"]) == (None, True)
     if heard:
-        binding = (await record(house, made["id"])).binding
+        binding = (await record(app, made["id"])).binding
         assert binding is not None
-        await on_binding_notice(house.ports, binding.operation)
+        await on_binding_notice(app.ports, binding.operation)
     else:
-        await house.work(15)
-    [event] = await house.events(made["id"])
+        await app.work(15)
+    [event] = await app.events(made["id"])
     assert (event["previous_status"], event["status"]) == ("pending_binding", "pending_binding")
     assert (event["binding_url"] is not None, event["binding_url_pending"]) == (True, False)

@@ -13,9 +13,9 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.mandates import MandateEvent
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
-from tests.subscription_house import (
+from tests.subscription_app import (
     bindings,
     bound,
     choose_calendar,
@@ -35,120 +35,120 @@ HOUR, DAY = 3600, 86400
 E = MandateEvent
 
 
-async def operation(house: TestHouse, subscription_id: str) -> str:
-    binding = (await record(house, subscription_id)).binding
+async def operation(app: TestApp, subscription_id: str) -> str:
+    binding = (await record(app, subscription_id)).binding
     assert binding is not None
     return binding.operation
 
 
-async def test_opening_again_shows_the_same_qr_while_it_lives_and_a_fresh_one_after(house: TestHouse) -> None:
-    made = await subscribed(house)
-    first = await open_link(house, made["id"])
+async def test_opening_again_shows_the_same_qr_while_it_lives_and_a_fresh_one_after(app: TestApp) -> None:
+    made = await subscribed(app)
+    first = await open_link(app, made["id"])
     assert (first.amount.kopecks, first.payment_method, first.subscription_id) == (500_00, "recurring", made["id"])
     assert first.qr_payload is not None
-    await house.work(14 * 60)
-    assert (await open_link(house, made["id"])).id == first.id
-    await house.work(60)
-    second = await open_link(house, made["id"])
+    await app.work(14 * 60)
+    assert (await open_link(app, made["id"])).id == first.id
+    await app.work(60)
+    second = await open_link(app, made["id"])
     assert second.id != first.id
-    assert await statuses(house, first.id) == [("pending", "expired")]
-    assert await statuses(house, second.id) == []
+    assert await statuses(app, first.id) == [("pending", "expired")]
+    assert await statuses(app, second.id) == []
 
 
-async def test_confirming_sets_anchor_and_period(house: TestHouse) -> None:
+async def test_confirming_sets_anchor_and_period(app: TestApp) -> None:
     """The first payment is the binding itself; Moscow time (docs/subscriptions.md "Periods and attempts")."""
-    made = await bound(house, interval="day", interval_count=3)
+    made = await bound(app, interval="day", interval_count=3)
     assert (made["current_period_start"], made["current_period_end"]) == (
         "2025-12-31T21:00:00.000Z",
         "2026-01-03T21:00:00.000Z",
     )
-    [payment] = await bindings(house, made["id"])
-    view = (await house.get(f"/payments/{payment.id}")).json()
+    [payment] = await bindings(app, made["id"])
+    view = (await app.get(f"/payments/{payment.id}")).json()
     assert (view["status"], view["period_ref"], view["subscription_id"]) == ("paid", "a20260101-day3", made["id"])
     assert view["payment_url"] == made["binding_url"]
-    kept = (await record(house, made["id"])).attempts
+    kept = (await record(app, made["id"])).attempts
     assert kept is not None
     assert (kept.period.ref, kept.paid, kept.payment_id) == ("a20260101-day3", True, payment.id)
 
 
 @pytest.mark.parametrize("order", [(E.PAID, E.BOUND), (E.BOUND, E.PAID)])
-async def test_money_and_mandate_come_in_any_order(house: TestHouse, order: tuple[MandateEvent, ...]) -> None:
+async def test_money_and_mandate_come_in_any_order(app: TestApp, order: tuple[MandateEvent, ...]) -> None:
     """It is active when both are there; payment and subscription events come in any order
     (docs/subscriptions.md "How the payer binds")."""
-    made = await subscribed(house)
-    payment = await open_link(house, made["id"])
-    await pretend(house, await operation(house, made["id"]), order[0])
-    assert (await shown(house, made["id"]))["status"] == "pending_binding"
-    await house.work(60)
-    await pretend(house, await operation(house, made["id"]), order[1])
-    assert (await shown(house, made["id"]))["status"] == "active"
-    assert await statuses(house, payment.id) == [("pending", "paid")]
+    made = await subscribed(app)
+    payment = await open_link(app, made["id"])
+    await pretend(app, await operation(app, made["id"]), order[0])
+    assert (await shown(app, made["id"]))["status"] == "pending_binding"
+    await app.work(60)
+    await pretend(app, await operation(app, made["id"]), order[1])
+    assert (await shown(app, made["id"]))["status"] == "active"
+    assert await statuses(app, payment.id) == [("pending", "paid")]
 
 
-async def test_without_any_notice_the_watch_finds_out(house: TestHouse) -> None:
-    made = await subscribed(house)
-    await open_link(house, made["id"])
-    await pretend(house, await operation(house, made["id"]), E.CONFIRM, silent=True)
-    await house.work(15 * 60)
-    assert (await shown(house, made["id"]))["status"] == "active"
+async def test_without_any_notice_the_watch_finds_out(app: TestApp) -> None:
+    made = await subscribed(app)
+    await open_link(app, made["id"])
+    await pretend(app, await operation(app, made["id"]), E.CONFIRM, silent=True)
+    await app.work(15 * 60)
+    assert (await shown(app, made["id"]))["status"] == "active"
 
 
-async def test_notices_twice_change_nothing_more(house: TestHouse) -> None:
-    made = await subscribed(house)
-    await open_link(house, made["id"])
-    await pretend(house, await operation(house, made["id"]), E.CONFIRM, doubled=True)
-    assert await statuses(house, made["id"]) == [("pending_binding", "active")]
+async def test_notices_twice_change_nothing_more(app: TestApp) -> None:
+    made = await subscribed(app)
+    await open_link(app, made["id"])
+    await pretend(app, await operation(app, made["id"]), E.CONFIRM, doubled=True)
+    assert await statuses(app, made["id"]) == [("pending_binding", "active")]
 
 
-async def test_paid_and_not_bound_binds_again_without_a_second_debit(house: TestHouse) -> None:
+async def test_paid_and_not_bound_binds_again_without_a_second_debit(app: TestApp) -> None:
     """The payment is paid, the subscription waits, and the next QR is the symbolic one."""
-    made = await subscribed(house)
-    first = await open_link(house, made["id"])
-    await pretend(house, await operation(house, made["id"]), E.PAID_NOT_BOUND)
-    assert await statuses(house, first.id) == [("pending", "paid")]
-    assert (await shown(house, made["id"]))["status"] == "pending_binding"
-    await house.clock.advance(HOUR)
-    second = await open_link(house, made["id"])
+    made = await subscribed(app)
+    first = await open_link(app, made["id"])
+    await pretend(app, await operation(app, made["id"]), E.PAID_NOT_BOUND)
+    assert await statuses(app, first.id) == [("pending", "paid")]
+    assert (await shown(app, made["id"]))["status"] == "pending_binding"
+    await app.clock.advance(HOUR)
+    second = await open_link(app, made["id"])
     assert (second.amount.kopecks, second.binding) == (1_00, "none")
-    await pretend(house, await operation(house, made["id"]), E.CONFIRM)
-    after = await record(house, made["id"])
-    assert (after.status, after.anchor) == ("active", house.clock.now() - timedelta(seconds=HOUR))
+    await pretend(app, await operation(app, made["id"]), E.CONFIRM)
+    after = await record(app, made["id"])
+    assert (after.status, after.anchor) == ("active", app.clock.now() - timedelta(seconds=HOUR))
     assert after.attempts is not None
     assert after.attempts.payment_id == first.id
 
 
-async def test_of_two_qrs_that_a_payer_paid_the_second_waits_for_the_operator(house: TestHouse) -> None:
-    made = await subscribed(house)
-    await open_link(house, made["id"])
-    first = await operation(house, made["id"])
-    await house.work(16 * 60)
-    await open_link(house, made["id"])
-    await pretend(house, await operation(house, made["id"]), E.CONFIRM)
-    kept = (await record(house, made["id"])).mandate_reference
-    await pretend(house, first, E.CONFIRM)
-    [suspense] = await everything(house.ports, Suspense)
+async def test_of_two_qrs_that_a_payer_paid_the_second_waits_for_the_operator(app: TestApp) -> None:
+    made = await subscribed(app)
+    await open_link(app, made["id"])
+    first = await operation(app, made["id"])
+    await app.work(16 * 60)
+    await open_link(app, made["id"])
+    await pretend(app, await operation(app, made["id"]), E.CONFIRM)
+    kept = (await record(app, made["id"])).mandate_reference
+    await pretend(app, first, E.CONFIRM)
+    [suspense] = await everything(app.ports, Suspense)
     assert suspense.reason == "bound_already"
-    assert (await record(house, made["id"])).mandate_reference == kept
-    await house.work(5)
-    assert (await simulator(house).mandate_state(f"simulator-test:{first}")).status == "ended"
+    assert (await record(app, made["id"])).mandate_reference == kept
+    await app.work(5)
+    assert (await simulator(app).mandate_state(f"simulator-test:{first}")).status == "ended"
 
 
-async def test_a_qr_that_lapsed_and_is_paid_late_binds_all_the_same(house: TestHouse) -> None:
-    made = await subscribed(house)
-    payment = await open_link(house, made["id"])
-    op = await operation(house, made["id"])
-    await house.work(HOUR)
-    await pretend(house, op, E.CONFIRM)
-    assert await statuses(house, payment.id) == [("pending", "expired"), ("expired", "paid")]
-    assert (await shown(house, made["id"]))["status"] == "active"
+async def test_a_qr_that_lapsed_and_is_paid_late_binds_all_the_same(app: TestApp) -> None:
+    made = await subscribed(app)
+    payment = await open_link(app, made["id"])
+    op = await operation(app, made["id"])
+    await app.work(HOUR)
+    await pretend(app, op, E.CONFIRM)
+    assert await statuses(app, payment.id) == [("pending", "expired"), ("expired", "paid")]
+    assert (await shown(app, made["id"]))["status"] == "active"
 
 
-async def test_a_binding_without_a_charge_is_paid_with_nothing(house: TestHouse) -> None:
+async def test_a_binding_without_a_charge_is_paid_with_nothing(app: TestApp) -> None:
     """With `binding_charge` `none`: a symbolic 1 RUB that the bank does not debit; nothing is booked
     (docs/subscriptions.md "How the payer binds")."""
-    made = await bound(house, binding_charge="none")
-    [payment] = await bindings(house, made["id"])
-    [event] = await house.events(payment.id)
+    made = await bound(app, binding_charge="none")
+    [payment] = await bindings(app, made["id"])
+    [event] = await app.events(payment.id)
     told = {name: event[name] for name in ("status", "amount_rub", "actual_amount_rub", "payment_method")}
     assert told == {
         "status": "paid",
@@ -156,217 +156,217 @@ async def test_a_binding_without_a_charge_is_paid_with_nothing(house: TestHouse)
         "actual_amount_rub": "0.00",
         "payment_method": "recurring",
     }
-    assert (await house.get("/balance")).json()["pending_rub"] == "0.00"
-    assert (await record(house, made["id"])).anchor == house.clock.now()
-    settled = await house.http.post("/api/v1/sandbox/settlements", headers=house.headers())
+    assert (await app.get("/balance")).json()["pending_rub"] == "0.00"
+    assert (await record(app, made["id"])).anchor == app.clock.now()
+    settled = await app.http.post("/api/v1/sandbox/settlements", headers=app.headers())
     assert (settled.status_code, settled.json()["amount_rub"], settled.json()["credit_usdt"]) == (
         200,
         "0.00",
         "0.00000000",
     )
-    assert [event["status"] for event in await house.events(payment.id)] == ["paid", "settled"]
+    assert [event["status"] for event in await app.events(payment.id)] == ["paid", "settled"]
 
 
 @pytest.mark.parametrize(("charge", "status"), [("first", "failed"), ("none", "expired")])
 async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
-    house: TestHouse, charge: str, status: str
+    app: TestApp, charge: str, status: str
 ) -> None:
     """A refused one of `none` is `expired`, because a late success may come (docs/payments.md "How it ends")."""
-    made = await subscribed(house, binding_charge=charge)
-    payment = await open_link(house, made["id"])
-    await play(house, made["id"], "refuse")
-    assert await statuses(house, payment.id) == [("pending", status)]
-    assert (await shown(house, made["id"]))["status"] == "pending_binding"
+    made = await subscribed(app, binding_charge=charge)
+    payment = await open_link(app, made["id"])
+    await play(app, made["id"], "refuse")
+    assert await statuses(app, payment.id) == [("pending", status)]
+    assert (await shown(app, made["id"]))["status"] == "pending_binding"
     if charge == "none":
-        await pretend(house, await operation(house, made["id"]), E.CONFIRM)
-        assert await statuses(house, payment.id) == [("pending", "expired"), ("expired", "paid")]
+        await pretend(app, await operation(app, made["id"]), E.CONFIRM)
+        assert await statuses(app, payment.id) == [("pending", "expired"), ("expired", "paid")]
     else:
-        assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+        assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
-async def test_nobody_confirms_in_24_hours(house: TestHouse) -> None:
+async def test_nobody_confirms_in_24_hours(app: TestApp) -> None:
     """pending_binding -> expired 24 h after the link was issued (docs/subscriptions.md "How the payer binds")."""
-    made = await subscribed(house)
-    await house.work(23 * HOUR)
-    payment = await open_link(house, made["id"])
-    await house.work(HOUR - 1)
-    assert (await shown(house, made["id"]))["status"] == "pending_binding"
-    await house.work(2)
-    assert await statuses(house, made["id"]) == [("pending_binding", "expired")]
-    await house.work(60)
-    assert (await simulator(house).mandate_state(payment.bank_reference or "")).status in ("closed", "ended")
+    made = await subscribed(app)
+    await app.work(23 * HOUR)
+    payment = await open_link(app, made["id"])
+    await app.work(HOUR - 1)
+    assert (await shown(app, made["id"]))["status"] == "pending_binding"
+    await app.work(2)
+    assert await statuses(app, made["id"]) == [("pending_binding", "expired")]
+    await app.work(60)
+    assert (await simulator(app).mandate_state(payment.bank_reference or "")).status in ("closed", "ended")
 
 
-async def test_paused_for_90_days_expires(house: TestHouse) -> None:
-    made = await bound(house)
-    await play(house, made["id"], "mandate_lost")
-    await house.work(90 * DAY - 60)
-    assert (await shown(house, made["id"]))["status"] == "paused"
-    await house.work(120)
-    assert (await statuses(house, made["id"]))[-1] == ("paused", "expired")
+async def test_paused_for_90_days_expires(app: TestApp) -> None:
+    made = await bound(app)
+    await play(app, made["id"], "mandate_lost")
+    await app.work(90 * DAY - 60)
+    assert (await shown(app, made["id"]))["status"] == "paused"
+    await app.work(120)
+    assert (await statuses(app, made["id"]))[-1] == ("paused", "expired")
 
 
-async def test_what_a_bank_does_not_tell_of_a_mandate_is_found_within_a_day(house: TestHouse) -> None:
-    made = await bound(house)
-    op = await operation(house, made["id"])
+async def test_what_a_bank_does_not_tell_of_a_mandate_is_found_within_a_day(app: TestApp) -> None:
+    made = await bound(app)
+    op = await operation(app, made["id"])
     for event, status in ((E.MANDATE_LOST, "paused"), (E.MANDATE_RESTORED, "active"), (E.CONSENT_ENDED, "expired")):
-        await pretend(house, op, event, silent=True)
-        await house.work(DAY + HOUR)
-        assert (await shown(house, made["id"]))["status"] == status
+        await pretend(app, op, event, silent=True)
+        await app.work(DAY + HOUR)
+        assert (await shown(app, made["id"]))["status"] == status
 
 
-async def test_a_calendar_link_that_is_ready_is_in_the_answer_and_not_told(house: TestHouse) -> None:
-    await choose_calendar(house)
-    made = await subscribed(house)
+async def test_a_calendar_link_that_is_ready_is_in_the_answer_and_not_told(app: TestApp) -> None:
+    await choose_calendar(app)
+    made = await subscribed(app)
     assert made["binding_url"].startswith("https://qr.nspk.example/")
     assert made["binding_url_pending"] is False
-    assert await statuses(house, made["id"]) == []
-    await house.work(20 * HOUR)
-    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+    assert await statuses(app, made["id"]) == []
+    await app.work(20 * HOUR)
+    assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
-async def test_a_late_link_is_waited_for_and_told(house: TestHouse) -> None:
+async def test_a_late_link_is_waited_for_and_told(app: TestApp) -> None:
     """24 hours run from the link (docs/subscriptions.md "How the payer binds")."""
-    await choose_calendar(house)
-    issue_links(house, timedelta(minutes=50))
-    made = await subscribed(house)
+    await choose_calendar(app)
+    issue_links(app, timedelta(minutes=50))
+    made = await subscribed(app)
     assert (made["binding_url"], made["binding_url_pending"]) == (None, True)
-    await house.work(HOUR)
-    [event] = await house.events(made["id"])
+    await app.work(HOUR)
+    [event] = await app.events(made["id"])
     assert (event["previous_status"], event["status"]) == ("pending_binding", "pending_binding")
-    assert event["binding_url"] == (await shown(house, made["id"]))["binding_url"]
+    assert event["binding_url"] == (await shown(app, made["id"]))["binding_url"]
     assert event["binding_url_pending"] is False
-    await house.work(23 * HOUR)
-    assert (await shown(house, made["id"]))["status"] == "pending_binding"
-    await house.work(HOUR)
-    assert (await shown(house, made["id"]))["status"] == "expired"
+    await app.work(23 * HOUR)
+    assert (await shown(app, made["id"]))["status"] == "pending_binding"
+    await app.work(HOUR)
+    assert (await shown(app, made["id"]))["status"] == "expired"
 
 
 @pytest.mark.parametrize("closed", [True, False])
-async def test_no_link_within_an_hour_or_closed_by_the_system_cancels(house: TestHouse, closed: bool) -> None:
+async def test_no_link_within_an_hour_or_closed_by_the_system_cancels(app: TestApp, closed: bool) -> None:
     """It is cancelled (docs/subscriptions.md "How the payer binds"), and no charges are ever made."""
-    await choose_calendar(house)
-    issue_links(house, None)
-    made = await subscribed(house)
+    await choose_calendar(app)
+    issue_links(app, None)
+    made = await subscribed(app)
     if closed:
-        assert (await play(house, made["id"], "no_link")).json()["status"] == "cancelled"
+        assert (await play(app, made["id"], "no_link")).json()["status"] == "cancelled"
     else:
-        await house.work(HOUR + 60)
-    ended = await shown(house, made["id"])
+        await app.work(HOUR + 60)
+    ended = await shown(app, made["id"])
     assert (ended["status"], ended["binding_url"], ended["binding_url_pending"]) == ("cancelled", None, False)
-    assert await statuses(house, made["id"]) == [("pending_binding", "cancelled")]
-    [payment] = await bindings(house, made["id"])
+    assert await statuses(app, made["id"]) == [("pending_binding", "cancelled")]
+    [payment] = await bindings(app, made["id"])
     assert payment.status in ("cancelled", "expired")
 
 
-async def test_the_sandbox_issues_a_link_that_waits(house: TestHouse) -> None:
-    await choose_calendar(house)
-    issue_links(house, None)
-    made = await subscribed(house)
-    assert (await play(house, made["id"], "confirm")).json()["error"]["code"] == "INVALID_STATE"
-    issued = await play(house, made["id"], "link_ready")
+async def test_the_sandbox_issues_a_link_that_waits(app: TestApp) -> None:
+    await choose_calendar(app)
+    issue_links(app, None)
+    made = await subscribed(app)
+    assert (await play(app, made["id"], "confirm")).json()["error"]["code"] == "INVALID_STATE"
+    issued = await play(app, made["id"], "link_ready")
     assert issued.json()["binding_url_pending"] is False
-    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+    assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
 async def test_a_bank_that_gives_no_answer_is_asked_again_under_the_same_operation(
-    house: TestHouse, ending: Ending
+    app: TestApp, ending: Ending
 ) -> None:
-    made = await subscribed(house)
-    house.script.bind.append(Twist(ending=ending))
-    payment = await open_link(house, made["id"])
+    made = await subscribed(app)
+    app.script.bind.append(Twist(ending=ending))
+    payment = await open_link(app, made["id"])
     assert payment.qr_payload is None
     assert payment.opening is (Opening.ASKING if ending is Ending.UNAVAILABLE else Opening.UNKNOWN)
-    await house.work(15)
-    again = await open_link(house, made["id"])
+    await app.work(15)
+    again = await open_link(app, made["id"])
     assert again.id == payment.id
     assert again.qr_payload is not None
-    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+    assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
-async def test_a_bank_that_refuses_leaves_nothing_behind_and_may_be_asked_anew(house: TestHouse) -> None:
-    made = await subscribed(house)
-    house.script.bind.append(Twist(ending=Ending.REFUSED))
-    await open_binding(house.ports, made["id"])
-    assert await bindings(house, made["id"]) == []
-    assert (await open_link(house, made["id"])).qr_payload is not None
+async def test_a_bank_that_refuses_leaves_nothing_behind_and_may_be_asked_anew(app: TestApp) -> None:
+    made = await subscribed(app)
+    app.script.bind.append(Twist(ending=Ending.REFUSED))
+    await open_binding(app.ports, made["id"])
+    assert await bindings(app, made["id"]) == []
+    assert (await open_link(app, made["id"])).qr_payload is not None
 
 
-async def test_a_calendar_bank_that_refuses_for_certain_gives_no_link(house: TestHouse) -> None:
+async def test_a_calendar_bank_that_refuses_for_certain_gives_no_link(app: TestApp) -> None:
     """Null and false: no link will come (docs/subscriptions.md "How the payer binds")."""
-    await choose_calendar(house)
-    house.script.bind.append(Twist(ending=Ending.REFUSED))
-    made = (await subscribe(house)).json()
+    await choose_calendar(app)
+    app.script.bind.append(Twist(ending=Ending.REFUSED))
+    made = (await subscribe(app)).json()
     assert (made["status"], made["binding_url"], made["binding_url_pending"]) == ("cancelled", None, False)
 
 
 @pytest.mark.parametrize(("amount", "reason"), [("404.01", "insufficient_funds"), ("404.02", "declined_by_bank")])
-async def test_amounts_that_act_fail_the_binding(house: TestHouse, amount: str, reason: str) -> None:
+async def test_amounts_that_act_fail_the_binding(app: TestApp, amount: str, reason: str) -> None:
     """The bank's side is played (docs/sandbox.md "The calls")."""
-    made = await subscribed(house, amount_rub=amount)
-    payment = await open_link(house, made["id"])
-    await house.work(5)
-    [event] = await house.events(payment.id)
+    made = await subscribed(app, amount_rub=amount)
+    payment = await open_link(app, made["id"])
+    await app.work(5)
+    [event] = await app.events(payment.id)
     assert (event["status"], event["failure_reason"]) == ("failed", reason)
 
 
-async def test_404_04_is_an_unknown_outcome_and_comes_out_right(house: TestHouse) -> None:
-    made = await subscribed(house, amount_rub="404.04")
-    await open_link(house, made["id"])
-    await house.work(15)
-    assert (await play(house, made["id"], "confirm")).json()["status"] == "active"
+async def test_404_04_is_an_unknown_outcome_and_comes_out_right(app: TestApp) -> None:
+    made = await subscribed(app, amount_rub="404.04")
+    await open_link(app, made["id"])
+    await app.work(15)
+    assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
-async def test_the_payment_s_own_simulation_plays_its_payer(house: TestHouse) -> None:
+async def test_the_payment_s_own_simulation_plays_its_payer(app: TestApp) -> None:
     """It can be played (docs/sandbox.md "The calls"), also for a QR that has lapsed."""
-    made = await subscribed(house)
-    payment = await open_link(house, made["id"])
-    await house.work(HOUR)
-    assert (await house.simulate(payment.id, outcome="processing")).json()["error"]["code"] == "INVALID_STATUS"
-    assert (await house.simulate(payment.id, outcome="paid")).json()["status"] == "paid"
-    assert (await shown(house, made["id"]))["status"] == "active"
+    made = await subscribed(app)
+    payment = await open_link(app, made["id"])
+    await app.work(HOUR)
+    assert (await app.simulate(payment.id, outcome="processing")).json()["error"]["code"] == "INVALID_STATUS"
+    assert (await app.simulate(payment.id, outcome="paid")).json()["status"] == "paid"
+    assert (await shown(app, made["id"]))["status"] == "active"
 
 
-async def test_the_first_charge_is_refundable_by_the_same_api(house: TestHouse) -> None:
+async def test_the_first_charge_is_refundable_by_the_same_api(app: TestApp) -> None:
     """A binding's payment can be refunded, too (docs/refunds.md "Asking for one")."""
-    await set_settings(house.ports, house.account.account_id, {"refunds": "true"})
-    made = await bound(house)
-    [payment] = await bindings(house, made["id"])
-    answer = await house.http.post(
-        "/api/v1/refunds", json={"payment_id": payment.id}, headers=house.headers(Idempotency_Key=str(uuid4()))
+    await set_settings(app.ports, app.account.account_id, {"refunds": "true"})
+    made = await bound(app)
+    [payment] = await bindings(app, made["id"])
+    answer = await app.http.post(
+        "/api/v1/refunds", json={"payment_id": payment.id}, headers=app.headers(Idempotency_Key=str(uuid4()))
     )
     assert answer.status_code == 201
-    await house.work(60)
-    assert (await bindings(house, made["id"]))[0].status == "refunded"
-    assert (await shown(house, made["id"]))["status"] == "active"
+    await app.work(60)
+    assert (await bindings(app, made["id"]))[0].status == "refunded"
+    assert (await shown(app, made["id"]))["status"] == "active"
 
 
-async def test_a_bank_that_is_away_keeps_no_binding_pending_and_is_asked_later(house: TestHouse) -> None:
+async def test_a_bank_that_is_away_keeps_no_binding_pending_and_is_asked_later(app: TestApp) -> None:
     """A late success is still possible: we find a binding that the bank made without our knowing."""
-    made = await subscribed(house)
-    house.script.bind.extend([Twist(ending=Ending.UNKNOWN_DONE)] * 9)
-    house.script.find_binding.append(Twist(ending=Ending.UNAVAILABLE))
-    payment = await open_link(house, made["id"])
-    op = await operation(house, made["id"])
-    await house.work(15 * 60 + 120)
-    assert (await bindings(house, made["id"]))[0].status == "expired"
-    await pretend(house, op, E.CONFIRM, silent=True)
-    await house.work(HOUR)
-    assert await statuses(house, payment.id) == [("pending", "expired"), ("expired", "paid")]
-    assert (await shown(house, made["id"]))["status"] == "active"
+    made = await subscribed(app)
+    app.script.bind.extend([Twist(ending=Ending.UNKNOWN_DONE)] * 9)
+    app.script.find_binding.append(Twist(ending=Ending.UNAVAILABLE))
+    payment = await open_link(app, made["id"])
+    op = await operation(app, made["id"])
+    await app.work(15 * 60 + 120)
+    assert (await bindings(app, made["id"]))[0].status == "expired"
+    await pretend(app, op, E.CONFIRM, silent=True)
+    await app.work(HOUR)
+    assert await statuses(app, payment.id) == [("pending", "expired"), ("expired", "paid")]
+    assert (await shown(app, made["id"]))["status"] == "active"
 
 
 async def test_a_refused_bank_leads_to_the_next_and_an_unknown_outcome_does_not() -> None:
-    async with open_test_house(further_banks=[FurtherBank(name="second-test")]) as house:
-        made = await subscribed(house)
-        house.script.bind.append(Twist(ending=Ending.REFUSED))
-        payment = await open_link(house, made["id"])
+    async with open_test_app(further_banks=[FurtherBank(name="second-test")]) as app:
+        made = await subscribed(app)
+        app.script.bind.append(Twist(ending=Ending.REFUSED))
+        payment = await open_link(app, made["id"])
         assert (payment.bank, payment.opening) == ("second-test", Opening.OPEN)
-        other = await subscribed(house)
-        house.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
-        assert (await open_link(house, other["id"])).bank == "simulator-test"
-        await house.work(15)
-        [payment] = await bindings(house, other["id"])
+        other = await subscribed(app)
+        app.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+        assert (await open_link(app, other["id"])).bank == "simulator-test"
+        await app.work(15)
+        [payment] = await bindings(app, other["id"])
         assert (payment.bank, payment.opening) == ("simulator-test", Opening.OPEN)
-        assert (await play(house, other["id"], "confirm")).json()["status"] == "active"
+        assert (await play(app, other["id"], "confirm")).json()["status"] == "active"

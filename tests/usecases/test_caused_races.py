@@ -8,23 +8,23 @@ from uuid import UUID
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
-from tests.exchange_house import PHONE, open_exchange_house
+from tests.exchange_app import PHONE, open_exchange_app
 from tests.invariants import everything
 from tests.payout_kit import open_payouts
-from tests.refund_house import open_refund_house
+from tests.refund_app import open_refund_app
 
 KEY = str(UUID(int=7))
 MANY = 8
 
 
 async def test_a_refund_by_one_key(url: str, tmp_path: Path) -> None:
-    async with open_refund_house(database_url=url, data_dir=tmp_path) as house:
-        payment_id = await house.paid(mode="live")
+    async with open_refund_app(database_url=url, data_dir=tmp_path) as app:
+        payment_id = await app.paid(mode="live")
         body = {"payment_id": payment_id, "amount_rub": "10.00"}
-        answers = await asyncio.gather(*(house.post(body, key=KEY, mode="live") for _ in range(MANY)))
+        answers = await asyncio.gather(*(app.post(body, key=KEY, mode="live") for _ in range(MANY)))
         assert sorted(each.status_code for each in answers) == [200] * (MANY - 1) + [201]
         assert len({each.json()["id"] for each in answers}) == 1
-        assert len(await everything(house.ports, Refund)) == 1
+        assert len(await everything(app.ports, Refund)) == 1
 
 
 async def test_the_payout_of_one_batch(url: str, tmp_path: Path) -> None:
@@ -36,9 +36,9 @@ async def test_the_payout_of_one_batch(url: str, tmp_path: Path) -> None:
 
 
 async def test_an_exchange_by_one_key(url: str, tmp_path: Path) -> None:
-    async with open_exchange_house(database_url=url, data_dir=tmp_path) as house:
+    async with open_exchange_app(database_url=url, data_dir=tmp_path) as app:
         wish = ClientSimulation(phone=PHONE, kyc_status="verified")
-        await simulate_client(house.ports, await house.caller(Mode.LIVE), wish)
-        answers = await asyncio.gather(*(house.post(key=KEY, mode="live") for _ in range(MANY)))
+        await simulate_client(app.ports, await app.caller(Mode.LIVE), wish)
+        answers = await asyncio.gather(*(app.post(key=KEY, mode="live") for _ in range(MANY)))
         assert sorted(each.status_code for each in answers) == [200] * (MANY - 1) + [201]
         assert len({each.json()["id"] for each in answers}) == 1

@@ -17,52 +17,52 @@ from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.reseal import reseal
 from cambist.frontends.telemetry.masking import masked
 from cambist.ports.bundle import Ports
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 from tests.usecases.test_ledger import book, entry
 from tests.usecases.test_reseal import AFTER, BEFORE, BETWEEN, keyed
 
 
-async def grown(house: TestHouse, ports: Ports, name: str) -> None:
+async def grown(app: TestApp, ports: Ports, name: str) -> None:
     """One more entry and one more act, chained."""
-    await book(house, entry(house, f"pay_{name}"))
+    await book(app, entry(app, f"pay_{name}"))
     await note(ports, Act(operator="vera", name="look", object_id=name))
     assert (await extend_chain(ports, LEDGER), await extend_chain(ports, AUDIT)) == (1, 1)
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[TestHouse]:
-    """Without a receiver, whose secret would be sealed by the house's own key."""
-    async with open_test_house(receiver=False) as opened:
+async def app() -> AsyncIterator[TestApp]:
+    """Without a receiver, whose secret would be sealed by the app's own key."""
+    async with open_test_app(receiver=False) as opened:
         opened.made_up = True
         yield opened
 
 
-async def test_chains_outlive_their_keys(house: TestHouse) -> None:
+async def test_chains_outlive_their_keys(app: TestApp) -> None:
     """Rows keep their old tags. The tags of the heads are made anew and stand for all rows, so heads published before a
     rotation hold after it, and an older key can be dropped."""
-    old, both, new = (keyed(house.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
+    old, both, new = (keyed(app.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
     await adopt(old, anyway=True)  # the app's own key is another one
-    await grown(house, old, "old")
+    await grown(app, old, "old")
     early = await present_head(old)
     report = await reseal(both)
     assert (report.old_in_use, report.unopened_count) == ((), 0)
     for ports in (both, new):
         assert (await verify_ledger(ports, against=heads_in(early))).holds
-    await grown(house, new, "new")
+    await grown(app, new, "new")
     assert (await verify_ledger(new, against=heads_in(f"{early} {await present_head(new)}"))).holds
     blind = await verify_ledger(old)
     assert blind.first_bad_entry is not None
     assert "which this vault does not have" in blind.first_bad_entry.reason
 
 
-async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(house: TestHouse) -> None:
-    old, both, new = (keyed(house.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
+async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(app: TestApp) -> None:
+    old, both, new = (keyed(app.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
     await adopt(old, anyway=True)
-    await grown(house, old, "old")
+    await grown(app, old, "old")
     await reseal(both)
-    await grown(house, new, "new")
-    async with beneath(house.ports).unit() as unit:
+    await grown(app, new, "new")
+    async with beneath(app.ports).unit() as unit:
         first, second = await unit[JournalEntry].find(order="number")
         forged = msgspec.structs.replace(first, account_id="acc_thief")
         link = LEDGER.link(forged, 1, bytes(32))

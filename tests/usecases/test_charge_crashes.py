@@ -13,7 +13,7 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from tests.charge_house import ChargeHouse, open_charge_house
+from tests.charge_app import ChargeApp, open_charge_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 
@@ -26,7 +26,7 @@ COMMITS = {"well": 4, "answer lost": 5, "request lost": 6, "lost twice": 8, "awa
 """Commits of the request and of all jobs up to the end; a receiver's webhook is one more."""
 
 
-async def story(charges: ChargeHouse, subscription_id: str, ports: Ports) -> str:
+async def story(charges: ChargeApp, subscription_id: str, ports: Ports) -> str:
     """Charge, repeat the request while the outcome is unknown, and let the jobs run to the end. Return the payment's
     id."""
     for _ in range(4):
@@ -34,29 +34,29 @@ async def story(charges: ChargeHouse, subscription_id: str, ports: Ports) -> str
             await charges.charge(subscription_id, key=KEY, ports=ports)
             break
     answer = await charges.charge(subscription_id, key=KEY, ports=ports)
-    charges.house.ports = ports
-    await charges.house.work(30)
+    charges.app.ports = ports
+    await charges.app.work(30)
     return answer.payment.id
 
 
 async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
     """Run the story with a crash at commit `at`, recover, finish it, check everything. Returns commits seen."""
-    async with open_charge_house(receiver=False) as charges:
+    async with open_charge_app(receiver=False) as charges:
         subscription_id = await charges.subscribed(Interval.MONTH)
         await charges.open_next(subscription_id)
-        charges.house.script.charge.extend(BANKS[bank])
+        charges.app.script.charge.extend(BANKS[bank])
         whole, fuse = charges.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await story(charges, subscription_id, fused(whole, fuse))
         # The new process: leases of the dead one end, the watch takes up what was left.
-        charges.house.ports = whole
-        await charges.house.work(LEASE + 30)
+        charges.app.ports = whole
+        await charges.app.work(LEASE + 30)
         payment_id = await story(charges, subscription_id, whole)
         await check(charges, subscription_id, payment_id)
         return fuse.commits
 
 
-async def check(charges: ChargeHouse, subscription_id: str, payment_id: str) -> None:
+async def check(charges: ChargeApp, subscription_id: str, payment_id: str) -> None:
     [payment] = await charges.payments(subscription_id)
     assert (payment.id, payment.status, payment.sequence) == (payment_id, "paid", 1)
     assert await charges.told(payment_id) == ["paid"]
@@ -82,28 +82,28 @@ async def test_a_crash_at_any_commit_loses_nothing_and_debits_once(bank: str, at
     await run_with_crash(bank, at, after=after)
 
 
-async def fail(charges: ChargeHouse, subscription_id: str, ports: Ports) -> None:
+async def fail(charges: ChargeApp, subscription_id: str, ports: Ports) -> None:
     """Both attempts of a daily period fail, each by a key of its own, and jobs run."""
     for number in (1, 2):
         await charges.next(subscription_id, "insufficient_funds")
         with suppress(Refusal):
             await charges.charge(subscription_id, key=str(UUID(int=number)), ports=ports)
-    charges.house.ports = ports
-    await charges.house.work(30)
+    charges.app.ports = ports
+    await charges.app.work(30)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", range(1, 5))
 async def test_a_crash_at_any_commit_gives_a_period_up_once(at: int, after: bool) -> None:
     """One `subscription.charge_exhausted` a period, always sent (docs/subscriptions.md "Periods and attempts")."""
-    async with open_charge_house(receiver=False) as charges:
+    async with open_charge_app(receiver=False) as charges:
         subscription_id = await charges.subscribed(Interval.DAY)
         await charges.open_next(subscription_id)
         whole, fuse = charges.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await fail(charges, subscription_id, fused(whole, fuse))
-        charges.house.ports = whole
-        await charges.house.work(LEASE + 30)
+        charges.app.ports = whole
+        await charges.app.work(LEASE + 30)
         await fail(charges, subscription_id, whole)
         assert await charges.told(subscription_id) == ["exhausted"]
         assert await charges.statuses(subscription_id) == ["failed", "failed"]
@@ -116,16 +116,16 @@ async def test_a_crash_while_a_charge_is_taken_back_leaves_nothing_or_one_charge
     after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503 PROVIDER_NOT_CONFIGURED leaves nothing (docs/subscriptions.md "When a charge is refused")."""
-    async with open_charge_house(receiver=False) as charges:
+    async with open_charge_app(receiver=False) as charges:
         subscription_id = await charges.subscribed(Interval.DAY)
         await charges.open_next(subscription_id)
-        charges.house.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
+        charges.app.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
         key = str(UUID(int=9))
         with suppress(Killed, Refusal):
             await charges.charge(subscription_id, key=key, ports=fused(charges.ports, CrashPoint(1, after=after)))
-        await charges.house.work(LEASE)
-        charges.house.script.charge.clear()
+        await charges.app.work(LEASE)
+        charges.app.script.charge.clear()
         answer = await charges.charge(subscription_id, key=key)
-        await charges.house.work(30)
+        await charges.app.work(30)
         assert (await charges.payment(answer.payment.id)).status == "paid"
         assert sum((await charges.debits()).values()) == 1

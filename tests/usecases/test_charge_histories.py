@@ -17,7 +17,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.periods import Interval, Terms
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import Notice
-from tests.charge_house import ChargeHouse, open_charge_house
+from tests.charge_app import ChargeApp, open_charge_app
 from tests.crash_points import CrashPoint, Killed, fused
 
 KINDS = st.sampled_from(
@@ -39,25 +39,25 @@ EXPECTED = {
 
 async def live(kind: tuple[Interval, int, Scheme], acts: list[Any]) -> None:
     interval, count, scheme = kind
-    async with open_charge_house(receiver=False) as charges:
+    async with open_charge_app(receiver=False) as charges:
         subscription_id = await charges.subscribed(interval, count, scheme=scheme)
         key = str(uuid4())
         for hours, wish, ending, crash, repeats, settles in acts:
-            await charges.house.work(timedelta(hours=hours).total_seconds())
+            await charges.app.work(timedelta(hours=hours).total_seconds())
             if settles:
                 await settle(charges, subscription_id, paid=repeats)
             if wish is not None:
                 await charges.next(subscription_id, wish)
             if ending is not None:
-                charges.house.script.charge.append(Twist(ending=ending))
+                charges.app.script.charge.append(Twist(ending=ending))
             key = key if repeats else str(uuid4())
             await ask(charges, subscription_id, key, crash)
-            charges.house.script.charge.clear()
-        await charges.house.work(timedelta(days=3).total_seconds())
+            charges.app.script.charge.clear()
+        await charges.app.work(timedelta(days=3).total_seconds())
         await check(charges, subscription_id, Terms(scheme=scheme, interval=interval, interval_count=count))
 
 
-async def ask(charges: ChargeHouse, subscription_id: str, key: str, crash: tuple[int, bool] | None) -> None:
+async def ask(charges: ChargeApp, subscription_id: str, key: str, crash: tuple[int, bool] | None) -> None:
     ports = charges.ports if crash is None else fused(charges.ports, CrashPoint(crash[0], after=crash[1]))
     with suppress(Killed):
         [answer] = await charges.together(guarded(charges.charge(subscription_id, key=key, ports=ports)))
@@ -75,15 +75,15 @@ async def guarded(work: Any) -> Any:
         return refusal
 
 
-async def settle(charges: ChargeHouse, subscription_id: str, *, paid: bool) -> None:
+async def settle(charges: ChargeApp, subscription_id: str, *, paid: bool) -> None:
     """The bank ends what it holds, and says so twice."""
     for payment in await charges.payments(subscription_id):
         if payment.status == "pending" and payment.bank_reference is not None:
-            await charges.house.simulate(payment.id, outcome="paid" if paid else "failed")
+            await charges.app.simulate(payment.id, outcome="paid" if paid else "failed")
             await on_notice(charges.ports, Notice(operation=payment.id))
 
 
-async def check(charges: ChargeHouse, subscription_id: str, terms: Terms) -> None:
+async def check(charges: ChargeApp, subscription_id: str, terms: Terms) -> None:
     payments = await charges.payments(subscription_id)
     tried = Counter(payment.period_ref for payment in payments)
     paid = Counter(payment.period_ref for payment in payments if payment.status == "paid")

@@ -13,20 +13,20 @@ from cambist.core.usecases.operations.engine import conclude
 from cambist.core.usecases.operations.operation import Looked
 from cambist.core.usecases.subscriptions.charge_progress import CHARGES, Charging, Word
 from cambist.ports.mandates import ChargeState, ChargeStatus
-from tests.charge_house import ChargeHouse, due_subscription, open_charge_house
+from tests.charge_app import ChargeApp, due_subscription, open_charge_app
 
 NOT_YET = ChargeState(reference="r", status=ChargeStatus.PROCESSING)
 SOON = msgspec.structs.replace(NOT_YET, check_after=7.0)
 
 
 @pytest.fixture
-async def charges() -> AsyncIterator[ChargeHouse]:
-    async with open_charge_house(receiver=False) as opened:
+async def charges() -> AsyncIterator[ChargeApp]:
+    async with open_charge_app(receiver=False) as opened:
         yield opened
 
 
 @pytest.fixture
-async def taken(charges: ChargeHouse) -> str:
+async def taken(charges: ChargeApp) -> str:
     """A charge that the bank works on."""
     subscription_id = await due_subscription(charges)
     await charges.next(subscription_id, "pending")
@@ -53,7 +53,7 @@ async def taken(charges: ChargeHouse) -> str:
     ],
 )
 async def test_it_is_asked_about_until_it_has_an_outcome(
-    charges: ChargeHouse,
+    charges: ChargeApp,
     taken: str,
     status: P,
     is_taken: bool,
@@ -71,7 +71,7 @@ async def test_it_is_asked_about_until_it_has_an_outcome(
 
 @pytest.mark.parametrize("word", [FailureReason.UNKNOWN, FailureReason.DECLINED_BY_BANK, Opening.UNKNOWN])
 async def test_a_late_word_of_a_request_ends_no_charge_that_the_bank_has(
-    charges: ChargeHouse, taken: str, word: Word
+    charges: ChargeApp, taken: str, word: Word
 ) -> None:
     """Two requests ran at once. One was refused, or given up, after the other was accepted."""
     before = await charges.payment(taken)

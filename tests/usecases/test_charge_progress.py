@@ -19,7 +19,7 @@ from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.ports.bank import Notice
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus
-from tests.charge_house import DAY, HOUR, ChargeHouse, open_charge_house
+from tests.charge_app import DAY, HOUR, ChargeApp, open_charge_app
 from tests.invariants import everything
 from tests.planting import beneath
 
@@ -27,35 +27,35 @@ PAID, FAILED = ChargeStatus.PAID, ChargeStatus.FAILED
 
 
 @pytest.fixture
-async def charges() -> AsyncIterator[ChargeHouse]:
-    async with open_charge_house() as opened:
+async def charges() -> AsyncIterator[ChargeApp]:
+    async with open_charge_app() as opened:
         yield opened
 
 
 @pytest.fixture
-async def due(charges: ChargeHouse) -> str:
+async def due(charges: ChargeApp) -> str:
     """A subscription of three days whose second period has just opened."""
     subscription_id = await charges.subscribed(Interval.DAY, 3)
     await charges.open_next(subscription_id)
     return subscription_id
 
 
-async def pending(charges: ChargeHouse, subscription_id: str) -> str:
+async def pending(charges: ChargeApp, subscription_id: str) -> str:
     """A charge that the bank works on until told otherwise; its id."""
     await charges.next(subscription_id, "pending")
     return (await charges.charge(subscription_id)).payment.id
 
 
-async def cancel(charges: ChargeHouse, subscription_id: str) -> None:
+async def cancel(charges: ChargeApp, subscription_id: str) -> None:
     await charges.put(cancelled(await charges.subscription(subscription_id), charges.clock.now()))
 
 
-async def jobs(charges: ChargeHouse, kind: str) -> list[Job]:
+async def jobs(charges: ChargeApp, kind: str) -> list[Job]:
     return [job for job in await everything(charges.ports, Job) if job.kind == kind]
 
 
 class TestSuccess:
-    async def test_the_anchor_moves_to_the_payment_and_the_period_with_it(self, charges: ChargeHouse, due: str) -> None:
+    async def test_the_anchor_moves_to_the_payment_and_the_period_with_it(self, charges: ChargeApp, due: str) -> None:
         """A period is counted from the day of the last success (docs/subscriptions.md "Periods and attempts")."""
         before = await charges.subscription(due)
         payment_id = await pending(charges, due)
@@ -69,7 +69,7 @@ class TestSuccess:
         assert (after.attempts.paid, after.attempts.pending) == (True, False)
         assert (await charges.window(due))["reason"] == "CHARGE_BEFORE_WINDOW"
 
-    async def test_a_success_clears_past_due_and_tells_so(self, charges: ChargeHouse, due: str) -> None:
+    async def test_a_success_clears_past_due_and_tells_so(self, charges: ChargeApp, due: str) -> None:
         """`past_due` clears when a charge succeeds, told with equal statuses
         (docs/subscriptions.md "When the mandate is lost")."""
         await charges.change(due, past_due=True)
@@ -80,7 +80,7 @@ class TestSuccess:
         assert await charges.told(payment_id) == ["paid"]
 
     async def test_a_success_after_cancellation_is_booked(
-        self, charges: ChargeHouse, due: str, caplog: pytest.LogCaptureFixture
+        self, charges: ChargeApp, due: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A success that still arrives is booked, and an operator sees it
         (docs/subscriptions.md "Changing and ending")."""
@@ -91,28 +91,28 @@ class TestSuccess:
         assert (await charges.subscription(due)).status == "cancelled"
         assert "after the end of subscription" in caplog.text
 
-    async def test_the_watch_finds_it_where_no_notice_comes(self, charges: ChargeHouse, due: str) -> None:
+    async def test_the_watch_finds_it_where_no_notice_comes(self, charges: ChargeApp, due: str) -> None:
         payment_id = await pending(charges, due)
-        await charges.house.work(5)
+        await charges.app.work(5)
         await charges.end(payment_id, PAID, silent=True)
         assert (await charges.payment(payment_id)).status == "pending"
-        await charges.house.work(6)
+        await charges.app.work(6)
         assert (await charges.payment(payment_id)).status == "paid"
         assert await jobs(charges, "charge.watch") == []
 
-    async def test_the_watch_goes_on_for_ever_while_the_bank_works(self, charges: ChargeHouse, due: str) -> None:
+    async def test_the_watch_goes_on_for_ever_while_the_bank_works(self, charges: ChargeApp, due: str) -> None:
         """A pending charge blocks, over the period's edge too, and nothing but the bank's word ends it."""
         payment_id = await pending(charges, due)
-        await charges.house.work((10 * DAY).total_seconds())
+        await charges.app.work((10 * DAY).total_seconds())
         assert (await charges.payment(payment_id)).status == "pending"
         assert (await charges.charge(due)).payment.id == payment_id
         await charges.end(payment_id, PAID, silent=True)
-        await charges.house.work((6 * HOUR).total_seconds() + 1)
+        await charges.app.work((6 * HOUR).total_seconds() + 1)
         late = await charges.payment(payment_id)
         assert late.status == "paid", "its money is never too late"
         assert (await charges.subscription(due)).anchor == late.paid_at
 
-    async def test_a_notice_about_nothing_is_nothing(self, charges: ChargeHouse, due: str) -> None:
+    async def test_a_notice_about_nothing_is_nothing(self, charges: ChargeApp, due: str) -> None:
         payment_id = await pending(charges, due)
         assert await on_notice(charges.ports, Notice(operation=f"pay_{uuid4()}")) is None
         found = await on_notice(charges.ports, Notice(operation=payment_id))
@@ -120,7 +120,7 @@ class TestSuccess:
         assert found.status == "pending"
 
     async def test_a_bank_that_debits_another_amount_leaves_it_to_the_operator(
-        self, charges: ChargeHouse, due: str
+        self, charges: ChargeApp, due: str
     ) -> None:
         """A mismatch (docs/payments.md "How it ends"); the period is held until the review ends."""
         for outcome, status in (("failed", "MayCharge"), ("paid", "CHARGE_BEFORE_WINDOW")):
@@ -134,12 +134,12 @@ class TestSuccess:
             assert (await charges.payment(payment_id)).status == "amount_mismatch"
             assert (await charges.window(due))["reason"] == "CHARGE_PENDING"
             await resolve_mismatch(charges.ports, payment_id, outcome)
-            await charges.house.work(60)
+            await charges.app.work(60)
             assert (await charges.window(due))["reason"] == (None if status == "MayCharge" else status)
 
 
 class TestFailure:
-    async def test_a_failure_frees_the_period_and_leaves_the_anchor(self, charges: ChargeHouse, due: str) -> None:
+    async def test_a_failure_frees_the_period_and_leaves_the_anchor(self, charges: ChargeApp, due: str) -> None:
         """Only a success moves the anchor (docs/subscriptions.md "Periods and attempts")."""
         before = await charges.subscription(due)
         payment_id = await pending(charges, due)
@@ -150,7 +150,7 @@ class TestFailure:
         assert await charges.told(payment_id) == ["failed"]
         assert await charges.told(due) == []
 
-    async def test_a_revoked_mandate_pauses_also_when_it_comes_later(self, charges: ChargeHouse, due: str) -> None:
+    async def test_a_revoked_mandate_pauses_also_when_it_comes_later(self, charges: ChargeApp, due: str) -> None:
         payment_id = await pending(charges, due)
         await charges.end(payment_id, FAILED, "mandate_revoked")
         assert await charges.told(due) == ["paused"]
@@ -158,7 +158,7 @@ class TestFailure:
 
     @pytest.mark.parametrize(("later", "status"), [(0, "paused"), (60, "active")])
     async def test_a_charge_by_an_earlier_mandate_says_nothing_of_the_new_one(
-        self, charges: ChargeHouse, due: str, later: float, status: str
+        self, charges: ChargeApp, due: str, later: float, status: str
     ) -> None:
         """The payer bound anew while it was pending. If the clock stands still, all of it happens at one moment, and
         the bank's answer counts."""
@@ -168,7 +168,7 @@ class TestFailure:
         await charges.end(payment_id, FAILED, "mandate_revoked")
         assert (await charges.subscription(due)).status == status
 
-    async def test_the_last_attempt_gives_the_period_up_before_it_pauses(self, charges: ChargeHouse, due: str) -> None:
+    async def test_the_last_attempt_gives_the_period_up_before_it_pauses(self, charges: ChargeApp, due: str) -> None:
         """One `subscription.charge_exhausted` per period; each event has a sequence of its own
         (docs/subscriptions.md "Periods and attempts")."""
         for reason in ("insufficient_funds", "insufficient_funds", "mandate_revoked"):
@@ -193,36 +193,36 @@ class TestFailure:
 
 
 class TestExhaustion:
-    async def fail(self, charges: ChargeHouse, subscription_id: str) -> None:
+    async def fail(self, charges: ChargeApp, subscription_id: str) -> None:
         await charges.next(subscription_id, "insufficient_funds")
         with pytest.raises(Refusal, match="refused"):
             await charges.charge(subscription_id)
 
-    async def test_it_is_told_when_the_hours_end_also_if_nobody_asks(self, charges: ChargeHouse, due: str) -> None:
+    async def test_it_is_told_when_the_hours_end_also_if_nobody_asks(self, charges: ChargeApp, due: str) -> None:
         await self.fail(charges, due)
-        await charges.house.work((6 * HOUR).total_seconds() - 1)
+        await charges.app.work((6 * HOUR).total_seconds() - 1)
         assert await charges.told(due) == []
-        await charges.house.work(2)
+        await charges.app.work(2)
         assert await charges.told(due) == ["exhausted"]
         assert await jobs(charges, "subscription.exhaust") == []
         with pytest.raises(Refusal) as refused:
             await charges.charge(due)
         assert refused.value.code == "RECURRING_CHARGE_EXHAUSTED"
-        await charges.house.work((3 * DAY).total_seconds())
+        await charges.app.work((3 * DAY).total_seconds())
         assert await charges.told(due) == ["exhausted"], "once"
 
-    async def test_who_asks_first_tells_it_also_with_a_refusal(self, charges: ChargeHouse, due: str) -> None:
+    async def test_who_asks_first_tells_it_also_with_a_refusal(self, charges: ChargeApp, due: str) -> None:
         """`decide_charge(…).announce` is due in the unit that looked."""
         await self.fail(charges, due)
         await charges.clock.advance((6 * HOUR).total_seconds())
         with pytest.raises(Refusal):
             await charges.charge(due)
         assert await charges.told(due) == ["exhausted"]
-        await charges.house.work(5)
+        await charges.app.work(5)
         assert await charges.told(due) == ["exhausted"]
 
     async def test_the_event_of_a_period_that_is_over_comes_before_the_next_attempt_hides_it(
-        self, charges: ChargeHouse, due: str
+        self, charges: ChargeApp, due: str
     ) -> None:
         await self.fail(charges, due)
         await charges.clock.advance((3 * DAY).total_seconds())
@@ -230,37 +230,37 @@ class TestExhaustion:
         assert await charges.told(due) == ["exhausted"]
         [event] = await charges.events(due)
         assert event["period_ref"] != made.payment.period_ref
-        await charges.house.work(60)
+        await charges.app.work(60)
 
     async def test_a_pending_attempt_puts_it_off_and_a_success_makes_it_needless(
-        self, charges: ChargeHouse, due: str
+        self, charges: ChargeApp, due: str
     ) -> None:
         await self.fail(charges, due)
         payment_id = await pending(charges, due)
-        await charges.house.work((7 * HOUR).total_seconds())
+        await charges.app.work((7 * HOUR).total_seconds())
         assert await charges.told(due) == []
         await charges.end(payment_id, PAID)
-        await charges.house.work((7 * HOUR).total_seconds())
+        await charges.app.work((7 * HOUR).total_seconds())
         assert await charges.told(due) == []
 
-    async def test_a_pending_attempt_that_fails_late_brings_it_at_once(self, charges: ChargeHouse, due: str) -> None:
+    async def test_a_pending_attempt_that_fails_late_brings_it_at_once(self, charges: ChargeApp, due: str) -> None:
         await self.fail(charges, due)
         payment_id = await pending(charges, due)
-        await charges.house.work((7 * HOUR).total_seconds())
+        await charges.app.work((7 * HOUR).total_seconds())
         await charges.end(payment_id, FAILED)
         assert await charges.told(due) == ["exhausted"]
 
-    async def test_a_cancelled_subscription_is_not_given_up(self, charges: ChargeHouse, due: str) -> None:
+    async def test_a_cancelled_subscription_is_not_given_up(self, charges: ChargeApp, due: str) -> None:
         """Decided: no further attempt is in question."""
         await self.fail(charges, due)
         await cancel(charges, due)
-        await charges.house.work(DAY.total_seconds())
+        await charges.app.work(DAY.total_seconds())
         assert await charges.told(due) == []
         assert await jobs(charges, "subscription.exhaust") == []
 
-    async def test_the_calendar_scheme_has_none(self, charges: ChargeHouse) -> None:
+    async def test_the_calendar_scheme_has_none(self, charges: ChargeApp) -> None:
         subscription_id = await charges.subscribed(Interval.DAY, scheme=Scheme.CALENDAR)
         for _ in range(6):
             await self.fail(charges, subscription_id)
-        await charges.house.work(DAY.total_seconds() * 2)
+        await charges.app.work(DAY.total_seconds() * 2)
         assert await charges.told(subscription_id) == []

@@ -20,26 +20,26 @@ from cambist.core.usecases.subscriptions.charges import ChargeAnswer
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import ChargePretence, ChargeStatus
-from tests.charge_house import ChargeHouse, ask_again, look, open_charge_house
+from tests.charge_app import ChargeApp, ask_again, look, open_charge_app
 from tests.invariants import everything
 
 
 @pytest.fixture
-async def charges(url: str, tmp_path: Path) -> AsyncIterator[ChargeHouse]:
+async def charges(url: str, tmp_path: Path) -> AsyncIterator[ChargeApp]:
     """At its end no period was debited twice."""
-    async with open_charge_house(database_url=url, data_dir=tmp_path) as opened:
+    async with open_charge_app(database_url=url, data_dir=tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=[Scheme.WINDOW, Scheme.CALENDAR], ids=lambda scheme: scheme.value)
-async def due(request: pytest.FixtureRequest, charges: ChargeHouse) -> str:
+async def due(request: pytest.FixtureRequest, charges: ChargeApp) -> str:
     subscription_id = await charges.subscribed(Interval.WEEK, scheme=request.param)
     if request.param is Scheme.WINDOW:
         await charges.open_next(subscription_id)
     return subscription_id
 
 
-async def test_many_keys_at_once_make_one_charge(charges: ChargeHouse, due: str) -> None:
+async def test_many_keys_at_once_make_one_charge(charges: ChargeApp, due: str) -> None:
     keys = [str(uuid4()) for _ in range(6)]
     answers = await charges.together(*(charges.charge(due, key=key) for key in keys))
     assert len({answer.payment.id for answer in answers}) == 1
@@ -47,7 +47,7 @@ async def test_many_keys_at_once_make_one_charge(charges: ChargeHouse, due: str)
     assert sum((await charges.debits()).values()) == 1
 
 
-async def test_one_key_many_times_at_once_makes_one_charge(charges: ChargeHouse, due: str) -> None:
+async def test_one_key_many_times_at_once_makes_one_charge(charges: ChargeApp, due: str) -> None:
     key = str(uuid4())
     answers = await charges.together(*(charges.charge(due, key=key) for _ in range(6)))
     assert len({answer.payment.id for answer in answers}) == 1
@@ -57,7 +57,7 @@ async def test_one_key_many_times_at_once_makes_one_charge(charges: ChargeHouse,
 
 
 async def test_a_request_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
-    charges: ChargeHouse, due: str, monkeypatch: pytest.MonkeyPatch
+    charges: ChargeApp, due: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had found no such key, and judges once the charge of another request with the key has been paid."""
     key, take, made = str(uuid4()), use_case._take, list[Payment]()
@@ -73,10 +73,10 @@ async def test_a_request_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
     assert (answer.payment.id, answer.is_new, answer.replayed) == (made[0].id, False, True)
 
 
-async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: ChargeHouse, due: str) -> None:
+async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: ChargeApp, due: str) -> None:
     """After a lost answer the merchant repeats while the watch asks, and the bank says so twice."""
     key = str(uuid4())
-    charges.house.script.charge.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    charges.app.script.charge.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     with pytest.raises(Refusal):
         await charges.charge(due, key=key)
     [payment] = await charges.payments(due)
@@ -87,7 +87,7 @@ async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: C
     assert sum((await charges.debits()).values()) == 1
 
 
-async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeHouse, due: str) -> None:
+async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeApp, due: str) -> None:
     await charges.next(due, "pending")
     payment = (await charges.charge(due)).payment
     await charges.clock.advance(60)
@@ -101,9 +101,7 @@ async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeHouse, 
 
 
 @pytest.mark.parametrize("status", [ChargeStatus.PAID, ChargeStatus.FAILED])
-async def test_an_end_and_a_cancellation_at_once_both_hold(
-    charges: ChargeHouse, due: str, status: ChargeStatus
-) -> None:
+async def test_an_end_and_a_cancellation_at_once_both_hold(charges: ChargeApp, due: str, status: ChargeStatus) -> None:
     await charges.next(due, "pending")
     payment = (await charges.charge(due)).payment
     await charges.bank().pretend_charge(payment.id, ChargePretence(status=status, silent=True))
@@ -117,7 +115,7 @@ async def test_an_end_and_a_cancellation_at_once_both_hold(
     assert not subscription.attempts.pending
 
 
-async def test_charges_and_a_cancellation_at_once(charges: ChargeHouse, due: str) -> None:
+async def test_charges_and_a_cancellation_at_once(charges: ChargeApp, due: str) -> None:
     """A charge that is made before it may still be debited; none after it."""
     answers = await charges.together(
         cancel_subscription(charges.ports, await charges.caller(), due),
@@ -126,11 +124,11 @@ async def test_charges_and_a_cancellation_at_once(charges: ChargeHouse, due: str
     refused = [each.code for each in answers if isinstance(each, Refusal)]
     assert set(refused) <= {"CHARGE_MANDATE_INACTIVE", "PROVIDER_ERROR"}, answers
     assert len(await charges.payments(due)) <= 1
-    await charges.house.work(3600)
+    await charges.app.work(3600)
     assert not [each for each in await charges.payments(due) if each.status == "pending"]
 
 
-async def test_failures_at_once_give_a_period_up_once(charges: ChargeHouse) -> None:
+async def test_failures_at_once_give_a_period_up_once(charges: ChargeApp) -> None:
     subscription_id = await charges.subscribed(Interval.DAY, 1)
     await charges.open_next(subscription_id)
     for _ in range(2):

@@ -14,25 +14,25 @@ from cambist.core.usecases.payments.tallies import remove_payment
 from cambist.core.usecases.subscriptions.charge_progress import WATCH_CHARGE
 from cambist.core.usecases.subscriptions.charges import _undo
 from cambist.ports.jobs import Job
-from tests.charge_house import UNKNOWN, ChargeHouse, due_subscription, open_charge_house, told
+from tests.charge_app import UNKNOWN, ChargeApp, due_subscription, open_charge_app, told
 from tests.planting import beneath
 
 
 @pytest.fixture
-async def charges() -> AsyncIterator[ChargeHouse]:
-    async with open_charge_house(receiver=False) as opened:
+async def charges() -> AsyncIterator[ChargeApp]:
+    async with open_charge_app(receiver=False) as opened:
         yield opened
 
 
-async def test_a_subscription_that_is_not_there_is_refused_before_the_key(charges: ChargeHouse) -> None:
-    assert told(await charges.post(UNKNOWN, headers=charges.house.headers())) == (404, "SUBSCRIPTION_NOT_FOUND")
+async def test_a_subscription_that_is_not_there_is_refused_before_the_key(charges: ChargeApp) -> None:
+    assert told(await charges.post(UNKNOWN, headers=charges.app.headers())) == (404, "SUBSCRIPTION_NOT_FOUND")
     due = await due_subscription(charges)
-    assert told(await charges.post(due, headers=charges.house.headers())) == (400, "MISSING_IDEMPOTENCY_KEY")
+    assert told(await charges.post(due, headers=charges.app.headers())) == (400, "MISSING_IDEMPOTENCY_KEY")
 
 
-async def test_its_watch_leaves_the_request_ten_seconds(charges: ChargeHouse) -> None:
+async def test_its_watch_leaves_the_request_ten_seconds(charges: ChargeApp) -> None:
     due = await due_subscription(charges)
-    charges.house.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
+    charges.app.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
     assert told(await charges.post(due)) == (503, "PROVIDER_UNAVAILABLE")
     [payment] = await charges.payments(due)
     job = await charges.ports.storage.get(Job, WATCH_CHARGE.id_of(payment.id))
@@ -42,17 +42,17 @@ async def test_its_watch_leaves_the_request_ten_seconds(charges: ChargeHouse) ->
 
 @pytest.mark.parametrize(("result", "answer"), [("insufficient_funds", (502, "PROVIDER_ERROR")), ("paid", (200, None))])
 async def test_a_repeat_of_one_that_nobody_knew_of_says_how_it_ended(
-    charges: ChargeHouse, result: str, answer: tuple[int, str | None]
+    charges: ChargeApp, result: str, answer: tuple[int, str | None]
 ) -> None:
     due, key = await due_subscription(charges), str(uuid4())
     await charges.next(due, result)
-    charges.house.script.charge.append(Twist(ending=Ending.UNKNOWN_DONE))
+    charges.app.script.charge.append(Twist(ending=Ending.UNKNOWN_DONE))
     assert told(await charges.post(due, key=key)) == (503, "PROVIDER_UNAVAILABLE")
     again = await charges.post(due, key=key)
     assert (again.status_code, again.json().get("error", {}).get("code")) == answer
 
 
-async def test_while_the_last_one_is_taken_back_the_next_comes_again_in_a_second(charges: ChargeHouse) -> None:
+async def test_while_the_last_one_is_taken_back_the_next_comes_again_in_a_second(charges: ChargeApp) -> None:
     """Its subscription is read before it is gone, and it is read after."""
     due = await due_subscription(charges)
     await charges.next(due, "pending")
@@ -60,7 +60,7 @@ async def test_while_the_last_one_is_taken_back_the_next_comes_again_in_a_second
     async with beneath(charges.ports).unit() as unit:
         remove_payment(unit, await charges.payment(payment_id))
         await unit.commit()
-    charges.house.made_up = True
+    charges.app.made_up = True
     with pytest.raises(Refusal) as caught:
         await charges.charge(due)
     assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 1)
@@ -70,7 +70,7 @@ async def test_while_the_last_one_is_taken_back_the_next_comes_again_in_a_second
     ("opening", "undone"), [(Opening.ASKING, True), (Opening.UNKNOWN, False), (Opening.OPEN, False), (None, True)]
 )
 async def test_one_is_taken_back_while_nobody_else_may_have_sent_it(
-    charges: ChargeHouse, opening: Opening | None, undone: bool
+    charges: ChargeApp, opening: Opening | None, undone: bool
 ) -> None:
     """None: it is gone already."""
     due = await due_subscription(charges)
@@ -83,6 +83,6 @@ async def test_one_is_taken_back_while_nobody_else_may_have_sent_it(
             changes = {"opening": opening} if opening is Opening.OPEN else {"opening": opening, "bank_reference": None}
             unit[Payment].change(payment, **changes)
         await unit.commit()
-    charges.house.made_up = True
+    charges.app.made_up = True
     assert await _undo(charges.ports, payment) is undone
     assert (await charges.ports.storage.get(Payment, payment.id) is None) is undone

@@ -24,51 +24,51 @@ from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckNotice, CheckStatus
 from cambist.ports.storage import Unit
+from tests.apps import TestApp
 from tests.event_factory import happen
-from tests.exchange_house import ExchangeHouse, open_exchange_house
-from tests.houses import TestHouse
-from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, open_kyc_house
-from tests.servers import house_url
+from tests.exchange_app import ExchangeApp, open_exchange_app
+from tests.kyc_kit import FORM, OTHER, PHONE, KycApp, open_kyc_app
+from tests.servers import service_url
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture
-async def anywhere(url: str, tmp_path: Path) -> AsyncIterator[KycHouse]:
+async def anywhere(url: str, tmp_path: Path) -> AsyncIterator[KycApp]:
     """The same on each database."""
-    async with open_kyc_house(tmp_path, database_url=url) as opened:
+    async with open_kyc_app(tmp_path, database_url=url) as opened:
         yield opened
 
 
-async def forget(kyc: KycHouse, client: Client) -> ForgottenClient:
+async def forget(kyc: KycApp, client: Client) -> ForgottenClient:
     """As the command line does."""
     act = Act(operator="olga", name="client.forget", object_id=client.id, reason="asked by letter")
     return await forget_client(acting(kyc.ports, act), client.id)
 
 
-async def refused(kyc: KycHouse, client: Client) -> tuple[str, str]:
+async def refused(kyc: KycApp, client: Client) -> tuple[str, str]:
     with pytest.raises(Refusal) as refusal:
         await forget(kyc, client)
     assert await list_audit(kyc.ports, object_id=client.id, limit=9) == []
     return refusal.value.code, refusal.value.message
 
 
-async def rows(kyc: KycHouse, *kinds: type[Any]) -> str:
+async def rows(kyc: KycApp, *kinds: type[Any]) -> str:
     """Return all stored records of these kinds as text."""
     found = [each for kind in kinds async for batch in kyc.ports.storage.scan(kind) for each in batch]
     return " ".join(str(msgspec.structs.asdict(each)) for each in found)
 
 
-async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(anywhere: KycHouse) -> None:
+async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(anywhere: KycApp) -> None:
     kyc = anywhere
     body = await kyc.documents()
     await kyc.register(body)
@@ -95,14 +95,14 @@ async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(
     assert PHONE not in str(row)
 
 
-async def test_who_was_forgotten_is_a_stranger(kyc: KycHouse) -> None:
+async def test_who_was_forgotten_is_a_stranger(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
     client = await kyc.client()
     await forget(kyc, client)
     assert await on_notice(kyc.ports, CheckNotice(operation=operation_of(client))) is None
     assert (await kyc.check())["status"] == "required"
-    assert (await kyc.house.get("/exchange-clients", mode="live")).json()["data"] == []
+    assert (await kyc.app.get("/exchange-clients", mode="live")).json()["data"] == []
     await kyc.register()
     assert (await kyc.client()).id != client.id
     with pytest.raises(Refusal) as again:
@@ -110,7 +110,7 @@ async def test_who_was_forgotten_is_a_stranger(kyc: KycHouse) -> None:
     assert again.value.code == "CLIENT_NOT_FOUND"
 
 
-async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycHouse) -> None:
+async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycApp) -> None:
     await kyc.register()
     code, message = await refused(kyc, await kyc.client())
     assert code == "INVALID_STATE"
@@ -119,7 +119,7 @@ async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycHouse) -> 
     await forget(kyc, await kyc.client())
 
 
-async def test_a_check_at_a_verifier_that_is_not_set_any_more_keeps_nobody(kyc: KycHouse) -> None:
+async def test_a_check_at_a_verifier_that_is_not_set_any_more_keeps_nobody(kyc: KycApp) -> None:
     """No verifier remains that could decide it."""
     await kyc.register()
     client = await kyc.client()
@@ -129,14 +129,14 @@ async def test_a_check_at_a_verifier_that_is_not_set_any_more_keeps_nobody(kyc: 
     assert (await forget(kyc, client)).verifier == "former"
 
 
-async def test_a_form_that_nobody_fills_in_keeps_nobody(kyc: KycHouse) -> None:
+async def test_a_form_that_nobody_fills_in_keeps_nobody(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     await kyc.register({"phone": PHONE, **FORM})
     await forget(kyc, await kyc.client())
     assert (await kyc.check())["status"] == "required"
 
 
-async def test_a_block_is_not_lost_by_forgetting(kyc: KycHouse) -> None:
+async def test_a_block_is_not_lost_by_forgetting(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     client = await kyc.client()
@@ -148,14 +148,14 @@ async def test_a_block_is_not_lost_by_forgetting(kyc: KycHouse) -> None:
     await forget(kyc, client)
 
 
-async def test_a_client_of_test_mode_is_forgotten_too(kyc: KycHouse) -> None:
+async def test_a_client_of_test_mode_is_forgotten_too(kyc: KycApp) -> None:
     await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": "verified"}, "test")
     done = await forget(kyc, await kyc.client(mode=Mode.TEST))
     assert (done.verifier, done.checks, done.events) == (None, (), 1)
     assert "No verifier" in remains(done)
 
 
-async def test_interrupted_it_is_done_by_the_next_call(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interrupted_it_is_done_by_the_next_call(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client goes last, so that what is left is found again."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
@@ -172,9 +172,7 @@ async def test_interrupted_it_is_done_by_the_next_call(kyc: KycHouse, monkeypatc
     assert client.id not in await rows(kyc, Client, Upload, Event, Delivery, Job)
 
 
-async def test_what_happens_while_a_client_is_forgotten_goes_too(
-    kyc: KycHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_happens_while_a_client_is_forgotten_goes_too(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
     await kyc.register(await kyc.documents())
     await kyc.decide(CheckStatus.VERIFIED)
     client = await kyc.client()
@@ -189,13 +187,13 @@ async def test_what_happens_while_a_client_is_forgotten_goes_too(
     assert client.id not in await rows(kyc, Event)
 
 
-async def paid_by(house: TestHouse, phone: str) -> str:
+async def paid_by(app: TestApp, phone: str) -> str:
     """Make a payment with the phone, and have it paid. Returns its id."""
-    headers = house.headers(Idempotency_Key=str(uuid4()))
+    headers = app.headers(Idempotency_Key=str(uuid4()))
     body = {"amount_rub": "100.00", "client_phone": phone}
-    made = await house.http.post("/api/v1/payments", json=body, headers=headers)
+    made = await app.http.post("/api/v1/payments", json=body, headers=headers)
     payment_id: str = made.json()["id"]
-    await house.simulate(payment_id, outcome="paid", payer_name="Ivan P.")
+    await app.simulate(payment_id, outcome="paid", payer_name="Ivan P.")
     return payment_id
 
 
@@ -203,64 +201,64 @@ class TestMoneyUnderWay:
     """A client of test mode with an exchange."""
 
     @pytest.fixture
-    async def house(self) -> AsyncIterator[ExchangeHouse]:
-        async with open_exchange_house() as opened:
+    async def app(self) -> AsyncIterator[ExchangeApp]:
+        async with open_exchange_app() as opened:
             body = {"phone": PHONE, "kyc_status": "verified"}
             made = await opened.act("/sandbox/exchange-clients", body)
             assert made.status_code == 200, made.text
             yield opened
 
-    async def test_an_exchange_under_way_keeps_its_client(self, house: ExchangeHouse) -> None:
-        made = await house.made(phone=PHONE)
+    async def test_an_exchange_under_way_keeps_its_client(self, app: ExchangeApp) -> None:
+        made = await app.made(phone=PHONE)
         assert made.client_id is not None
         with pytest.raises(Refusal, match="under way"):
-            await forget_client(house.ports, made.client_id)
-        await house.cancel(made.id)
-        await forget_client(house.ports, made.client_id)
-        kept = await house.exchange(made.id)
-        assert open_exchange_phone(house.ports.vault, kept) == PHONE, "the exchange is a record of money"
+            await forget_client(app.ports, made.client_id)
+        await app.cancel(made.id)
+        await forget_client(app.ports, made.client_id)
+        kept = await app.exchange(made.id)
+        assert open_exchange_phone(app.ports.vault, kept) == PHONE, "the exchange is a record of money"
 
-    async def test_events_of_exchanges_and_payments_go_with_their_client(self, house: ExchangeHouse) -> None:
-        test_house = house.house
-        await house.act("/sandbox/exchange-clients", {"phone": OTHER, "kyc_status": "verified"})
-        others = await house.made(phone=OTHER)
-        mine = await house.made(phone=PHONE)
+    async def test_events_of_exchanges_and_payments_go_with_their_client(self, app: ExchangeApp) -> None:
+        test_app = app.app
+        await app.act("/sandbox/exchange-clients", {"phone": OTHER, "kyc_status": "verified"})
+        others = await app.made(phone=OTHER)
+        mine = await app.made(phone=PHONE)
         for made in (mine, others):
-            await house.cancel(made.id)
-        payments = [await paid_by(test_house, phone) for phone in (PHONE, OTHER)]
-        await test_house.work(5)
-        done = await forget_client(house.ports, str(mine.client_id))
-        gone = [await test_house.events(object_id) for object_id in (mine.id, payments[0])]
-        kept = [len(await test_house.events(object_id)) for object_id in (others.id, payments[1])]
+            await app.cancel(made.id)
+        payments = [await paid_by(test_app, phone) for phone in (PHONE, OTHER)]
+        await test_app.work(5)
+        done = await forget_client(app.ports, str(mine.client_id))
+        gone = [await test_app.events(object_id) for object_id in (mine.id, payments[0])]
+        kept = [len(await test_app.events(object_id)) for object_id in (others.id, payments[1])]
         assert (gone, kept, done.events) == ([[], []], [1, 1], 3), "the third is of the verification"
 
-    async def test_money_in_suspense_keeps_its_client(self, house: ExchangeHouse) -> None:
-        made = await house.made(phone=PHONE)
+    async def test_money_in_suspense_keeps_its_client(self, app: ExchangeApp) -> None:
+        made = await app.made(phone=PHONE)
         for amount in ("60", "50"):
-            await house.send(made.id, amount)
-        await house.house.work(15)
-        assert await house.status(made.id) == "completed"
+            await app.send(made.id, amount)
+        await app.app.work(15)
+        assert await app.status(made.id) == "completed"
         with pytest.raises(Refusal, match="suspense"):
-            await forget_client(house.ports, str(made.client_id))
+            await forget_client(app.ports, str(made.client_id))
 
     async def test_money_in_suspense_is_looked_for_to_its_end(
-        self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """However much of others' waits before it."""
         monkeypatch.setattr("cambist.core.usecases.operators.client_forgetting._AT_ONCE", 1)
         phones = (PHONE, OTHER, "+79001234569")
         clients = []
         for phone in phones:
-            await house.act("/sandbox/exchange-clients", {"phone": phone, "kyc_status": "verified"})
-            made = await house.made(phone=phone)
+            await app.act("/sandbox/exchange-clients", {"phone": phone, "kyc_status": "verified"})
+            made = await app.made(phone=phone)
             clients.append(str(made.client_id))
             for amount in ("60", "50") if phone != phones[2] else ("100",):
-                await house.send(made.id, amount)
-            await house.house.work(15)
+                await app.send(made.id, amount)
+            await app.app.work(15)
         for each in clients[:2]:
             with pytest.raises(Refusal, match="suspense"):
-                await forget_client(house.ports, each)
-        await forget_client(house.ports, clients[2])
+                await forget_client(app.ports, each)
+        await forget_client(app.ports, clients[2])
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from cambist.core.usecases.sandbox.clock_batches import batch_of, worth_reading
 from cambist.ports.jobs import Job
+from tests.apps import TestApp
 from tests.clock_kit import advance
-from tests.houses import TestHouse
 
 
 def job(moment: float, argument: str = "", kind: str = "payment.watch", **more: Any) -> Job:
@@ -50,12 +50,12 @@ def test_as_many_are_read_as_the_last_batch_was_large_and_more_than_are_ever_lef
     assert worth_reading(last) == read
 
 
-async def test_each_is_done_at_its_own_moment(house: TestHouse) -> None:
+async def test_each_is_done_at_its_own_moment(app: TestApp) -> None:
     made = []
     for _ in range(5):
-        made.append(await house.created())
-        await house.clock.advance(0.2)
-    await advance(house, timedelta(hours=1))
+        made.append(await app.created())
+        await app.clock.advance(0.2)
+    await advance(app, timedelta(hours=1))
     for payment in made:
-        [event] = await house.events(payment["id"])
+        [event] = await app.events(payment["id"])
         assert event["timestamp"] == payment["expires_at"]

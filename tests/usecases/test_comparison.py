@@ -51,9 +51,9 @@ from cambist.ports.faults import Unavailable
 from cambist.ports.marks import Nowhere
 from cambist.ports.payouts import SentTransfer
 from cambist.ports.remittances import RemittanceRequest
-from tests.exchange_house import BANK_ID, PHONE
+from tests.exchange_app import BANK_ID, PHONE
 from tests.payout_kit import WALLET, WatchedFinder
-from tests.restored import Copy, House, World
+from tests.restored import App, Copy, World
 
 
 @pytest.fixture
@@ -61,20 +61,20 @@ def world(tmp_path: Path) -> World:
     return World("memory", tmp_path)
 
 
-async def paid(house: House) -> Payment:
-    caller = await house.caller()
-    key = house.ports.ids.uuid()
-    made = await create_payment(house.ports, caller, key, lambda: PaymentOrder(amount_rub="1000.00"))
-    await house.pay(made.resource)
-    await house.world.clock.advance(1)
+async def paid(app: App) -> Payment:
+    caller = await app.caller()
+    key = app.ports.ids.uuid()
+    made = await create_payment(app.ports, caller, key, lambda: PaymentOrder(amount_rub="1000.00"))
+    await app.pay(made.resource)
+    await app.world.clock.advance(1)
     return made.resource
 
 
-async def refund(house: House, payment: Payment, key: str | None = None) -> str:
+async def refund(app: App, payment: Payment, key: str | None = None) -> str:
     """A refund of 100 RUB that the bank took; its id."""
     order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-    made = await create_refund(house.ports, await house.caller(), key or house.ports.ids.uuid(), lambda: order)
-    await house.work(60)
+    made = await create_refund(app.ports, await app.caller(), key or app.ports.ids.uuid(), lambda: order)
+    await app.work(60)
     return made.resource.id
 
 
@@ -87,73 +87,73 @@ async def refunded(world: World) -> list[str]:
     return [operation for operation, _ in await world.refunded()]
 
 
-async def lacking(house: House) -> list[str]:
-    return [each.operation for each in (await compare(house.ports, None)).lacking]
+async def lacking(app: App) -> list[str]:
+    return [each.operation for each in (await compare(app.ports, None)).lacking]
 
 
-async def settled_now(house: House) -> None:
+async def settled_now(app: App) -> None:
     """As `cambist settle --cutoff now`: another batch each time, so its payouts have other ids."""
-    await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
-    await house.work(3600)
+    await settle_asked(app.ports, Mode.LIVE, app.ports.clock.now(), lambda _: None)
+    await app.work(3600)
 
 
-async def available(house: House) -> int:
-    async with house.ports.storage.unit() as unit:
-        return (await purses(unit, house.world.account_id, Mode.LIVE)).get(Purse.AVAILABLE, 0)
+async def available(app: App) -> int:
+    async with app.ports.storage.unit() as unit:
+        return (await purses(unit, app.world.account_id, Mode.LIVE)).get(Purse.AVAILABLE, 0)
 
 
 async def test_a_payout_that_the_copy_lacks_is_brought_in_and_not_paid_again(world: World) -> None:
-    async with world.opened() as house:
-        await paid(house)
-        copy, as_of = world.copy(), house.ports.clock.now()
-        await settled_now(house)
+    async with world.opened() as app:
+        await paid(app)
+        copy, as_of = world.copy(), app.ports.clock.now()
+        await settled_now(app)
     [first] = await world.paid_out()
-    async with world.opened(copy) as house:
-        found = await compare(house.ports, as_of)
+    async with world.opened(copy) as app:
+        found = await compare(app.ports, as_of)
         assert [(each.kind, each.operation, each.account_id) for each in found.lacking] == [
             ("transfer", first[0], world.account_id)
         ]
-        [brought] = await bring_in(acting(house.ports, Act(operator="eve", name="resume")), found)
+        [brought] = await bring_in(acting(app.ports, Act(operator="eve", name="resume")), found)
         assert brought.id == first[0]
-        assert await available(house) == -brought.amount.units, "it was paid, and is not credited here yet"
-        assert (await compare(house.ports, as_of)).lacking == []
-        await settled_now(house)
+        assert await available(app) == -brought.amount.units, "it was paid, and is not credited here yet"
+        assert (await compare(app.ports, as_of)).lacking == []
+        await settled_now(app)
         assert await world.paid_out() == [first], "nothing is owed any more"
-        assert [each.status for each in await house.withdrawals()] == [WithdrawalStatus.COMPLETED]
-        async with house.ports.storage.unit() as unit:
+        assert [each.status for each in await app.withdrawals()] == [WithdrawalStatus.COMPLETED]
+        async with app.ports.storage.unit() as unit:
             assert [row.object_id for row in await unit[AuditEntry].find(act="resume")] == [first[0]]
-        await house.check()
+        await app.check()
 
 
 async def test_what_was_pending_in_the_copy_and_never_sent_is_called_off(world: World) -> None:
     """Otherwise it would be sent, too: it was made from the same balance, under another id."""
-    async with world.opened() as house:
-        await paid(house)
+    async with world.opened() as app:
+        await paid(app)
         await world.clock.advance(1)
         copy = world.copy()
-        await settled_now(house)
+        await settled_now(app)
     sent = await world.paid_out()
-    async with world.opened(copy) as house:
+    async with world.opened(copy) as app:
         world.wallet.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
-        await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
-        await run_due(house.ports)
-        await bring_in(house.ports, await compare(house.ports, None))
-        assert sorted(each.status for each in await house.withdrawals()) == ["cancelled", "pending"]
-        await house.work(2 * 3600)
-        await settled_now(house)
+        await settle_asked(app.ports, Mode.LIVE, app.ports.clock.now(), lambda _: None)
+        await run_due(app.ports)
+        await bring_in(app.ports, await compare(app.ports, None))
+        assert sorted(each.status for each in await app.withdrawals()) == ["cancelled", "pending"]
+        await app.work(2 * 3600)
+        await settled_now(app)
         assert await world.paid_out() == sent
-        await house.check()
+        await app.check()
 
 
 async def test_brought_in_twice_it_is_one(world: World) -> None:
-    async with world.opened() as house:
-        await paid(house)
+    async with world.opened() as app:
+        await paid(app)
         copy = world.copy()
-        await settled_now(house)
-    async with world.opened(copy) as house:
-        found = await compare(house.ports, None)
-        assert await bring_in(house.ports, found) == await bring_in(house.ports, found)
-        await house.check()
+        await settled_now(app)
+    async with world.opened(copy) as app:
+        found = await compare(app.ports, None)
+        assert await bring_in(app.ports, found) == await bring_in(app.ports, found)
+        await app.check()
 
 
 class TestTwoMerchantsWithOneWallet:
@@ -161,86 +161,86 @@ class TestTwoMerchantsWithOneWallet:
 
     async def test_a_payout_of_a_daily_batch_is_attributed_by_its_id(self, world: World) -> None:
         """The copy knows nothing of the batch, whose id follows from its day."""
-        async with world.opened() as house:
-            await paid(house)
+        async with world.opened() as app:
+            await paid(app)
             copy = world.copy()
-            await settled_daily(house)
+            await settled_daily(app)
         [sent] = await world.paid_out()
-        async with world.opened(copy) as house:
-            await twin(house)
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, LONG_AGO)
+        async with world.opened(copy) as app:
+            await twin(app)
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, LONG_AGO)
             assert [(each.account_id, each.is_certain) for each in found.lacking] == [(world.account_id, True)]
-            await resume_compared(house.ports, found)
-            await settled_daily(house)
+            await resume_compared(app.ports, found)
+            await settled_daily(app)
             assert await world.paid_out() == [sent], "nothing is owed any more"
-            await house.check()
+            await app.check()
 
     async def test_a_payout_that_nobody_can_attribute_keeps_the_hold(self, world: World) -> None:
         """An operator's batch has its cutoff in its id, which the copy has forgotten."""
         copy = await self._sent_by_hand(world)
         [(operation, _, _)] = await world.paid_out()
-        async with world.opened(copy) as house:
-            await twin(house)
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, None)
+        async with world.opened(copy) as app:
+            await twin(app)
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, None)
             assert [each.operation for each in found.open] == [operation]
             with pytest.raises(Refusal, match=f"--assign {operation}=.*--not-ours {operation}") as refused:
-                await resume_compared(house.ports, found)
+                await resume_compared(app.ports, found)
             assert (refused.value.code, refused.value.details) == ("INVALID_STATE", {"open": [operation]})
-            assert await read_hold(house.ports) is not None
-            assert await house.withdrawals() == []
+            assert await read_hold(app.ports) is not None
+            assert await app.withdrawals() == []
 
     async def test_an_assigned_payout_is_a_debt_and_is_not_paid_again(self, world: World) -> None:
         copy = await self._sent_by_hand(world)
         [sent] = await world.paid_out()
-        async with world.opened(copy) as house:
-            await twin(house)
-            await hold(house.ports, Because.RESTORED)
+        async with world.opened(copy) as app:
+            await twin(app)
+            await hold(app.ports, Because.RESTORED)
             decisions = Decisions(assigned={sent[0]: world.account_id})
-            found = await decided(house.ports, await compare(house.ports, None), decisions)
+            found = await decided(app.ports, await compare(app.ports, None), decisions)
             # The first run was killed before it let go.
-            await bring_in(acting(house.ports, Act(operator="eve", name="resume")), found)
-            found = await decided(house.ports, await compare(house.ports, None), decisions)
+            await bring_in(acting(app.ports, Act(operator="eve", name="resume")), found)
+            found = await decided(app.ports, await compare(app.ports, None), decisions)
             assert found.lacking == []
-            await resume_compared(house.ports, found)
-            assert await available(house) == -sent[2]
-            await settled_now(house)
+            await resume_compared(app.ports, found)
+            assert await available(app) == -sent[2]
+            await settled_now(app)
             assert await world.paid_out() == [sent]
-            async with house.ports.storage.unit() as unit:
+            async with app.ports.storage.unit() as unit:
                 assert [row.object_id for row in await unit[AuditEntry].find(act="resume")] == [sent[0]]
-            await house.check()
+            await app.check()
 
     async def test_two_operators_cannot_assign_a_payout_to_two_merchants(self, world: World) -> None:
         copy = await self._sent_by_hand(world)
         [sent] = await world.paid_out()
-        async with world.opened(copy) as house:
-            other = await twin(house)
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, None)
+        async with world.opened(copy) as app:
+            other = await twin(app)
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, None)
             mine, theirs = [
-                await decided(house.ports, found, Decisions(assigned={sent[0]: account_id}))
+                await decided(app.ports, found, Decisions(assigned={sent[0]: account_id}))
                 for account_id in (world.account_id, other)
             ]
             done = await asyncio.gather(
-                resume_compared(house.ports, mine), resume_compared(house.ports, theirs), return_exceptions=True
+                resume_compared(app.ports, mine), resume_compared(app.ports, theirs), return_exceptions=True
             )
             assert sum(isinstance(each, Refusal) for each in done) == 1
-            assert len(await house.withdrawals()) == 1
-            await house.check()
+            assert len(await app.withdrawals()) == 1
+            await app.check()
 
     async def test_what_is_not_ours_is_left_out_and_noted(self, world: World) -> None:
         copy = await self._sent_by_hand(world)
         [sent] = await world.paid_out()
-        async with world.opened(copy) as house:
-            await twin(house)
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, None)
-            found = await decided(house.ports, found, Decisions(not_ours=frozenset({sent[0]})))
-            await resume_compared(acting(house.ports, Act(operator="eve", name="resume")), found)
-            assert await read_hold(house.ports) is None
-            assert await house.withdrawals() == []
-            async with house.ports.storage.unit() as unit:
+        async with world.opened(copy) as app:
+            await twin(app)
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, None)
+            found = await decided(app.ports, found, Decisions(not_ours=frozenset({sent[0]})))
+            await resume_compared(acting(app.ports, Act(operator="eve", name="resume")), found)
+            assert await read_hold(app.ports) is None
+            assert await app.withdrawals() == []
+            async with app.ports.storage.unit() as unit:
                 rows = [row.object_id for row in await unit[AuditEntry].find(act="resume", order="id")]
             assert rows == [sent[0], "installation"]
 
@@ -249,12 +249,12 @@ class TestTwoMerchantsWithOneWallet:
         """A transfer may have got into a block since the first one asked."""
         copy = await self._sent_by_hand(world)
         [sent] = await world.paid_out()
-        async with world.opened(copy) as house:
-            await twin(house)
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, None)
-            found = await decided(house.ports, found, Decisions(not_ours=frozenset({sent[0]})))
-            guarded = msgspec.structs.replace(house.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
+        async with world.opened(copy) as app:
+            await twin(app)
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, None)
+            found = await decided(app.ports, found, Decisions(not_ours=frozenset({sent[0]})))
+            guarded = msgspec.structs.replace(app.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
             with pytest.raises(Waits) as waits:
                 await resume_compared(acting(guarded, Act(operator="eve", name="resume")), found)
             assert waits.value.act.arguments == {"not_ours": sent[0]}
@@ -265,7 +265,7 @@ class TestTwoMerchantsWithOneWallet:
                     await confirm_act(confirming, waits.value.act.id, Nowhere())
             else:
                 await confirm_act(confirming, waits.value.act.id, Nowhere())
-            assert (await read_hold(house.ports) is not None) is sends_more
+            assert (await read_hold(app.ports) is not None) is sends_more
 
     @pytest.mark.parametrize(
         ("decisions", "code"),
@@ -286,31 +286,31 @@ class TestTwoMerchantsWithOneWallet:
             assigned={told.get(key, key): told.get(value, value) for key, value in decisions.assigned.items()},
             not_ours=frozenset(told.get(each, each) for each in decisions.not_ours),
         )
-        async with world.opened(copy) as house:
-            await twin(house)
+        async with world.opened(copy) as app:
+            await twin(app)
             with pytest.raises(Refusal) as refused:
-                await decided(house.ports, await compare(house.ports, None), decisions)
+                await decided(app.ports, await compare(app.ports, None), decisions)
             assert refused.value.code == code
 
     async def test_a_payout_whose_id_proves_its_owner_is_given_to_nobody_else(self, world: World) -> None:
-        async with world.opened() as house:
-            await paid(house)
+        async with world.opened() as app:
+            await paid(app)
             copy = world.copy()
-            await settled_daily(house)
+            await settled_daily(app)
         [(operation, _, _)] = await world.paid_out()
-        async with world.opened(copy) as house:
-            other = await twin(house)
-            found = await compare(house.ports, LONG_AGO)
+        async with world.opened(copy) as app:
+            other = await twin(app)
+            found = await compare(app.ports, LONG_AGO)
             for wrong in (Decisions(assigned={operation: other}), Decisions(not_ours=frozenset({operation}))):
                 with pytest.raises(Refusal, match="follows from account"):
-                    await decided(house.ports, found, wrong)
+                    await decided(app.ports, found, wrong)
 
     async def _sent_by_hand(self, world: World) -> Copy:
         """A copy from before a payout of a batch that an operator asked for."""
-        async with world.opened() as house:
-            await paid(house)
+        async with world.opened() as app:
+            await paid(app)
             copy = world.copy()
-            await settled_now(house)
+            await settled_now(app)
         return copy
 
 
@@ -322,31 +322,31 @@ class TestWalletThatCannotList:
         world.wallet = WatchedFinder(world.wallet.inner)
 
     async def test_a_forgotten_daily_payout_is_found_by_its_id(self, world: World) -> None:
-        async with world.opened() as house:
-            await paid(house)
-            copy, as_of = world.copy(), house.ports.clock.now()
-            await settled_daily(house)
+        async with world.opened() as app:
+            await paid(app)
+            copy, as_of = world.copy(), app.ports.clock.now()
+            await settled_daily(app)
         [sent] = await world.paid_out()
-        async with world.opened(copy) as house:
-            await twin(house)
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, as_of)
+        async with world.opened(copy) as app:
+            await twin(app)
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, as_of)
             assert [(each.operation, each.account_id) for each in found.lacking] == [(sent[0], world.account_id)]
-            await resume_compared(house.ports, found)
-            await settled_daily(house)
+            await resume_compared(app.ports, found)
+            await settled_daily(app)
             assert await world.paid_out() == [sent]
-            await house.check()
+            await app.check()
 
     async def test_a_pending_payout_that_was_sent_otherwise_keeps_the_hold(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async with world.opened() as house:
-            await paid(house)
+        async with world.opened() as app:
+            await paid(app)
             world.wallet.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
-            await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
-            await house.work()
+            await settle_asked(app.ports, Mode.LIVE, app.ports.clock.now(), lambda _: None)
+            await app.work()
             copy = world.copy()
-            await house.work(60)
+            await app.work(60)
         [(operation, _, units)] = await world.paid_out()
         find = world.wallet.find
 
@@ -355,58 +355,58 @@ class TestWalletThatCannotList:
             return sent and msgspec.structs.replace(sent, units=units + 1_000_000)
 
         monkeypatch.setattr(world.wallet, "find", more)
-        async with world.opened(copy) as house:
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, None)
+        async with world.opened(copy) as app:
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, None)
             assert [(each.operation, each.differs) for each in found.open] == [(operation, True)]
             with pytest.raises(Refusal, match=f"cambist payout accept {operation}"):
-                await resume_compared(house.ports, found)
-            await accept_sent(house.ports, operation)
-            await resume_compared(house.ports, await compare(house.ports, None))
-            assert await read_hold(house.ports) is None
+                await resume_compared(app.ports, found)
+            await accept_sent(app.ports, operation)
+            await resume_compared(app.ports, await compare(app.ports, None))
+            assert await read_hold(app.ports) is None
 
     async def test_a_wallet_that_gives_no_answer_is_no_comparison(self, world: World) -> None:
-        async with world.opened() as house:
-            await paid(house)
+        async with world.opened() as app:
+            await paid(app)
             copy = world.copy()
-        async with world.opened(copy) as house:
+        async with world.opened(copy) as app:
             await world.clock.advance(24 * 3600)
             world.wallet.script.find.append(Twist(ending=Ending.UNAVAILABLE))
             with pytest.raises(Unavailable):
-                await compare(house.ports, house.ports.clock.now())
+                await compare(app.ports, app.ports.clock.now())
 
 
-async def twin(house: House) -> str:
+async def twin(app: App) -> str:
     """Another merchant who is paid out to the same wallet."""
-    other = await create_account(house.ports, "Other")
-    await set_settings(house.ports, other.account_id, {"payout_wallet": WALLET})
+    other = await create_account(app.ports, "Other")
+    await set_settings(app.ports, other.account_id, {"payout_wallet": WALLET})
     return other.account_id
 
 
-async def settled_daily(house: House) -> None:
+async def settled_daily(app: App) -> None:
     """The daily settlement of all that was paid by now, and its payouts to their end."""
-    await house.world.clock.advance(2 * 24 * 3600)
-    await settle_now(house.ports, Mode.LIVE)
-    await house.work(3600)
+    await app.world.clock.advance(2 * 24 * 3600)
+    await settle_now(app.ports, Mode.LIVE)
+    await app.work(3600)
 
 
 async def test_what_is_known_is_not_lacking(world: World) -> None:
-    async with world.opened() as house:
-        await paid(house)
-        await settled_now(house)
-        assert (await compare(house.ports, None)).lacking == []
+    async with world.opened() as app:
+        await paid(app)
+        await settled_now(app)
+        assert (await compare(app.ports, None)).lacking == []
 
 
 async def test_a_wallet_that_gives_no_answer_is_no_comparison(world: World) -> None:
     """Nothing was sent, it would say."""
-    async with world.opened() as house:
-        await paid(house)
+    async with world.opened() as app:
+        await paid(app)
         copy = world.copy()
-        await settled_now(house)
-    async with world.opened(copy) as house:
+        await settled_now(app)
+    async with world.opened(copy) as app:
         world.wallet.script.find.append(Twist(ending=Ending.UNAVAILABLE))
         with pytest.raises(Unavailable):
-            await compare(house.ports, None)
+            await compare(app.ports, None)
 
 
 class TestRefunds:
@@ -414,148 +414,148 @@ class TestRefunds:
 
     async def test_a_refund_that_the_copy_lacks_is_booked_before_the_hold_ends(self, world: World) -> None:
         """The merchant had an answer, and so has no reason to repeat the request."""
-        async with world.opened() as house:
-            payment = await paid(house)
-            copy, as_of, key = world.copy(), house.ports.clock.now(), house.ports.ids.uuid()
-            refund_id = await refund(house, payment, key)
-        async with world.opened(copy) as house:
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, as_of)
+        async with world.opened() as app:
+            payment = await paid(app)
+            copy, as_of, key = world.copy(), app.ports.clock.now(), app.ports.ids.uuid()
+            refund_id = await refund(app, payment, key)
+        async with world.opened(copy) as app:
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, as_of)
             [lacking] = found.lacking
             assert (lacking.provider, lacking.kind, lacking.operation) == ("bank", "refund", refund_id)
             assert (lacking.amount, lacking.account_id) == ("100.00 RUB", world.account_id)
-            assert await bring_in(house.ports, found) == []
-            await resume_compared(house.ports, found)
-            booked = await house.ports.storage.get(Refund, refund_id)
+            assert await bring_in(app.ports, found) == []
+            await resume_compared(app.ports, found)
+            booked = await app.ports.storage.get(Refund, refund_id)
             assert booked is not None
             assert (booked.status, booked.amount) == ("completed", Rub(100_00))
-            await settled_now(house)
-            assert await refund(house, payment, key) == refund_id, "the key gives the refund that it made"
+            await settled_now(app)
+            assert await refund(app, payment, key) == refund_id, "the key gives the refund that it made"
             assert await refunded(world) == [refund_id]
-            await house.check()
+            await app.check()
 
     async def test_executed_refunds_and_payouts_need_no_second_operator(self, world: World) -> None:
         """They happened, so nobody decides about them. The end of the hold waits for the second one."""
-        async with world.opened() as house:
-            payment = await paid(house)
+        async with world.opened() as app:
+            payment = await paid(app)
             copy = world.copy()
-            refund_id = await refund(house, payment)
-            await settled_now(house)
-        async with world.opened(copy) as house:
-            await hold(house.ports, Because.RESTORED)
-            guarded = msgspec.structs.replace(house.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
+            refund_id = await refund(app, payment)
+            await settled_now(app)
+        async with world.opened(copy) as app:
+            await hold(app.ports, Because.RESTORED)
+            guarded = msgspec.structs.replace(app.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
             acted = acting(guarded, Act(operator="eve", name="resume"))
             with pytest.raises(Waits):
-                await resume_compared(acted, await compare(house.ports, None))
-            assert await read_hold(house.ports) is not None
-            booked = await house.ports.storage.get(Refund, refund_id)
+                await resume_compared(acted, await compare(app.ports, None))
+            assert await read_hold(app.ports) is not None
+            booked = await app.ports.storage.get(Refund, refund_id)
             assert booked is not None
             assert booked.status == "completed"
-            [payout] = await house.withdrawals()
-            async with house.ports.storage.unit() as unit:
+            [payout] = await app.withdrawals()
+            async with app.ports.storage.unit() as unit:
                 rows = {row.object_id for row in await unit[AuditEntry].find(act="resume")}
             assert {refund_id, payout.id} <= rows
 
     async def test_a_refund_above_what_is_left_of_its_payment_is_open(self, world: World) -> None:
-        async with world.opened() as house:
-            payment = await paid(house)
+        async with world.opened() as app:
+            payment = await paid(app)
             copy = world.copy()
-            refund_id = await refund(house, payment)
-        async with world.opened(copy) as house:
-            await hold(house.ports, Because.RESTORED)
-            await create_refund_for(house.ports, payment.id)
-            found = await compare(house.ports, None)
+            refund_id = await refund(app, payment)
+        async with world.opened(copy) as app:
+            await hold(app.ports, Because.RESTORED)
+            await create_refund_for(app.ports, payment.id)
+            found = await compare(app.ports, None)
             assert [each.operation for each in found.open] == [refund_id]
             with pytest.raises(Refusal, match=f"--not-ours {refund_id}"):
-                await resume_compared(house.ports, found)
+                await resume_compared(app.ports, found)
 
     async def test_pending_refunds_are_asked_for_before_the_hold_ends(self, world: World) -> None:
         """This includes refunds that were not approved in the copy, or that wait for money there."""
-        async with world.opened() as house:
-            payment = await paid(house)
-            await set_settings(house.ports, world.account_id, {"refund_approval": "manual"})
+        async with world.opened() as app:
+            payment = await paid(app)
+            await set_settings(app.ports, world.account_id, {"refund_approval": "manual"})
             order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-            made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+            made = await create_refund(app.ports, await app.caller(), app.ports.ids.uuid(), lambda: order)
             copy = world.copy()
-            await approve_refund(house.ports, made.resource.id)
-            await house.work(60)
-        async with world.opened(copy) as house:
-            await hold(house.ports, Because.RESTORED)
-            found = await compare(house.ports, None)
+            await approve_refund(app.ports, made.resource.id)
+            await app.work(60)
+        async with world.opened(copy) as app:
+            await hold(app.ports, Because.RESTORED)
+            found = await compare(app.ports, None)
             assert found.lacking == []
             world.script.find_refund.append(Twist(ending=Ending.UNAVAILABLE))
             with pytest.raises(Unavailable):
-                await resume_compared(house.ports, found)
-            assert await read_hold(house.ports) is not None
-            await resume_compared(house.ports, found)
-            booked = await house.ports.storage.get(Refund, made.resource.id)
+                await resume_compared(app.ports, found)
+            assert await read_hold(app.ports) is not None
+            await resume_compared(app.ports, found)
+            booked = await app.ports.storage.get(Refund, made.resource.id)
             assert booked is not None
             assert booked.status == "completed"
-            await house.check()
+            await app.check()
 
     async def test_one_that_the_copy_knows_is_not(self, world: World) -> None:
-        async with world.opened() as house:
-            await refund(house, await paid(house))
+        async with world.opened() as app:
+            await refund(app, await paid(app))
             copy = world.copy()
-        async with world.opened(copy) as house:
-            assert (await compare(house.ports, None)).lacking == []
+        async with world.opened(copy) as app:
+            assert (await compare(app.ports, None)).lacking == []
 
     async def test_one_from_before_the_moment_is_not_asked_for(self, world: World) -> None:
-        async with world.opened() as house:
-            payment = await paid(house)
+        async with world.opened() as app:
+            payment = await paid(app)
             copy = world.copy()
-            await refund(house, payment)
+            await refund(app, payment)
             await world.clock.advance((2 * MARGIN).total_seconds())
-        async with world.opened(copy) as house:
-            assert (await compare(house.ports, house.ports.clock.now())).lacking == []
+        async with world.opened(copy) as app:
+            assert (await compare(app.ports, app.ports.clock.now())).lacking == []
 
     async def test_one_that_failed_is_not_shown(self, world: World) -> None:
         """No money went."""
-        async with world.opened() as house:
-            payment = await paid(house)
+        async with world.opened() as app:
+            payment = await paid(app)
             copy = world.copy()
             world.bank._refunds_hold = None
-            refund_id = await refund(house, payment)
+            refund_id = await refund(app, payment)
             await world.bank.pretend_refund(refund_id, RefundStatus.FAILED)
-        async with world.opened(copy) as house:
-            assert (await compare(house.ports, None)).lacking == []
+        async with world.opened(copy) as app:
+            assert (await compare(app.ports, None)).lacking == []
 
     async def test_money_that_was_sent_back_from_suspense_is_known(self, world: World) -> None:
-        async with world.opened() as house:
-            payment = await paid(house)
-            await house.pay(payment, again=True)
-            [money] = await list_suspense(house.ports)
-            await return_suspense(house.ports, money.id)
-            await house.work(60)
+        async with world.opened() as app:
+            payment = await paid(app)
+            await app.pay(payment, again=True)
+            [money] = await list_suspense(app.ports)
+            await return_suspense(app.ports, money.id)
+            await app.work(60)
             assert await refunded(world) == [return_operation(money, 1)]
-            assert await lacking(house) == []
+            assert await lacking(app) == []
 
     async def test_rub_that_an_exchange_gave_back_are_known(self, world: World) -> None:
-        async with world.opened() as house:
-            await house.know_client(PHONE)
+        async with world.opened() as app:
+            await app.know_client(PHONE)
             made = await create_rub_usdt(
-                house.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+                app.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
             )
-            await house.work(1000)
+            await app.work(1000)
             invoice = invoice_operation(made.id)
             for notice in await world.bank.pretend(invoice, Pretence(status=InvoiceStatus.PAID)):
-                await on_notice(house.ports, notice)
-            [transfer] = await return_money(house.ports, made.id)
-            await house.work(60)
+                await on_notice(app.ports, notice)
+            [transfer] = await return_money(app.ports, made.id)
+            await app.work(60)
             assert await refunded(world) == [rub_return_operation(transfer.id, 1)]
-            assert await lacking(house) == []
+            assert await lacking(app) == []
 
     async def test_money_that_the_copy_never_had_is_listed_by_its_operation(self, world: World) -> None:
         """It came and went back since; the payment that the id names is known, and is not enough."""
-        async with world.opened() as house:
-            payment = await paid(house)
+        async with world.opened() as app:
+            payment = await paid(app)
             copy = world.copy()
-            await house.pay(payment, again=True)
-            [money] = await list_suspense(house.ports)
-            await return_suspense(house.ports, money.id)
-            await house.work(60)
-        async with world.opened(copy) as house:
-            assert await lacking(house) == [return_operation(money, 1)]
+            await app.pay(payment, again=True)
+            [money] = await list_suspense(app.ports)
+            await return_suspense(app.ports, money.id)
+            await app.work(60)
+        async with world.opened(copy) as app:
+            assert await lacking(app) == [return_operation(money, 1)]
 
     async def test_rub_for_a_client_are_no_refund(self, world: World) -> None:
         await world.bank.remit(RemittanceRequest(operation="op", phone=PHONE, bank_id=BANK_ID, amount_kopecks=1))
@@ -564,6 +564,6 @@ class TestRefunds:
 
     async def test_a_bank_that_gives_no_answer_is_no_comparison(self, world: World) -> None:
         world.script.refunds_since.append(Twist(ending=Ending.UNAVAILABLE))
-        async with world.opened() as house:
+        async with world.opened() as app:
             with pytest.raises(Unavailable):
-                await compare(house.ports, None)
+                await compare(app.ports, None)

@@ -26,10 +26,10 @@ from cambist.core.usecases.subscriptions.subscriptions import patch_subscription
 from cambist.frontends.console.kinds.subscriptions import SUBSCRIPTIONS
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
-from tests.subscription_house import (
+from tests.subscription_app import (
     bindings,
     bound,
     call,
@@ -55,293 +55,293 @@ def both(amount: str) -> dict[str, str]:
     return {"amount_rub": amount, "cap_amount_rub": amount}
 
 
-async def amounts(house: TestHouse, made: dict[str, Any]) -> tuple[str, str, str | None]:
+async def amounts(app: TestApp, made: dict[str, Any]) -> tuple[str, str, str | None]:
     """Amount, cap and consent."""
-    found = await record(house, made["id"])
+    found = await record(app, made["id"])
     return str(found.amount), str(found.cap_amount), None if found.consent is None else str(found.consent)
 
 
-async def refusal(house: TestHouse, made: dict[str, Any], body: dict[str, Any]) -> tuple[int, str | None]:
-    answer = await patch(house, made["id"], body)
+async def refusal(app: TestApp, made: dict[str, Any], body: dict[str, Any]) -> tuple[int, str | None]:
+    answer = await patch(app, made["id"], body)
     return answer.status_code, answer.json().get("error", {}).get("code")
 
 
-async def at_bank(house: TestHouse, payment: Payment) -> str:
+async def at_bank(app: TestApp, payment: Payment) -> str:
     """How the bank sees the binding of this payment."""
-    found = await house.payment(payment.id)
-    return (await simulator(house).mandate_state(found.bank_reference or "")).status
+    found = await app.payment(payment.id)
+    return (await simulator(app).mandate_state(found.bank_reference or "")).status
 
 
-Path_ = Callable[[TestHouse], Awaitable[dict[str, Any]]]
+Path_ = Callable[[TestApp], Awaitable[dict[str, Any]]]
 
 
-async def first(house: TestHouse) -> dict[str, Any]:
+async def first(app: TestApp) -> dict[str, Any]:
     """The QR of 200 lapses, the amount goes down to 100, and the payer confirms the next QR."""
-    made = await subscribed(house, amount_rub="200")
-    await open_link(house, made["id"])
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await house.work(16 * 60)
-    await play(house, made["id"], "confirm")
+    made = await subscribed(app, amount_rub="200")
+    await open_link(app, made["id"])
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await app.work(16 * 60)
+    await play(app, made["id"], "confirm")
     return made
 
 
-async def none(house: TestHouse) -> dict[str, Any]:
-    made = await subscribed(house, amount_rub="200", binding_charge="none")
-    await open_link(house, made["id"])
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await play(house, made["id"], "confirm")
+async def none(app: TestApp) -> dict[str, Any]:
+    made = await subscribed(app, amount_rub="200", binding_charge="none")
+    await open_link(app, made["id"])
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await play(app, made["id"], "confirm")
     return made
 
 
-async def rebound(house: TestHouse) -> dict[str, Any]:
+async def rebound(app: TestApp) -> dict[str, Any]:
     """Bound at 200, lowered to 100, and bound anew by a page that shows 100."""
-    made = await bound(house, amount_rub="200")
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await play(house, made["id"], "mandate_lost")
-    await call(house, made["id"], "rebind", Idempotency_Key=str(uuid4()))
-    await play(house, made["id"], "confirm")
+    made = await bound(app, amount_rub="200")
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await play(app, made["id"], "mandate_lost")
+    await call(app, made["id"], "rebind", Idempotency_Key=str(uuid4()))
+    await play(app, made["id"], "confirm")
     return made
 
 
-async def calendar(house: TestHouse) -> dict[str, Any]:
-    await choose_calendar(house)
-    made = await subscribed(house, amount_rub="200")
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await play(house, made["id"], "confirm")
+async def calendar(app: TestApp) -> dict[str, Any]:
+    await choose_calendar(app)
+    made = await subscribed(app, amount_rub="200")
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await play(app, made["id"], "confirm")
     return made
 
 
-async def unopened(house: TestHouse) -> dict[str, Any]:
+async def unopened(app: TestApp) -> dict[str, Any]:
     """Raised and lowered again before anybody saw the page."""
-    made = await subscribed(house, amount_rub="50")
-    await patch(house, made["id"], both("300"))
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await play(house, made["id"], "confirm")
+    made = await subscribed(app, amount_rub="50")
+    await patch(app, made["id"], both("300"))
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await play(app, made["id"], "confirm")
     return made
 
 
 @pytest.mark.parametrize("path", [first, none, rebound, calendar, unopened])
-async def test_consent_is_what_the_confirmed_bindings_page_showed(house: TestHouse, path: Path_) -> None:
+async def test_consent_is_what_the_confirmed_bindings_page_showed(app: TestApp, path: Path_) -> None:
     """A payer who confirmed 100 is never charged 200, whatever was shown before."""
-    made = await path(house)
-    assert (await shown(house, made["id"]))["status"] == "active"
-    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+    made = await path(app)
+    assert (await shown(app, made["id"]))["status"] == "active"
+    assert await amounts(app, made) == ("100.00", "100.00", "100.00")
     for above in (both("200"), both("100.01"), {"cap_amount_rub": "200"}):
-        assert await refusal(house, made, above) == (400, "INVALID_AMOUNT")
-    assert await refusal(house, made, {"amount_rub": "60"}) == (200, None)
-    assert await refusal(house, made, both("100")) == (200, None)
-    await house.clock.advance(32 * 86400)
-    headers = house.headers(Idempotency_Key=str(uuid4()))
+        assert await refusal(app, made, above) == (400, "INVALID_AMOUNT")
+    assert await refusal(app, made, {"amount_rub": "60"}) == (200, None)
+    assert await refusal(app, made, both("100")) == (200, None)
+    await app.clock.advance(32 * 86400)
+    headers = app.headers(Idempotency_Key=str(uuid4()))
     body = {"amount_rub": "200", "external_id": "x"}
-    charged = await house.http.post(f"/api/v1/subscriptions/{made['id']}/charges", json=body, headers=headers)
+    charged = await app.http.post(f"/api/v1/subscriptions/{made['id']}/charges", json=body, headers=headers)
     assert (charged.status_code, charged.json()["error"]["code"]) == (409, "CAP_EXCEEDED")
 
 
 @pytest.mark.parametrize("charge", ["first", "none"])
-async def test_patch_is_free_until_the_payer_confirms(house: TestHouse, charge: str) -> None:
+async def test_patch_is_free_until_the_payer_confirms(app: TestApp, charge: str) -> None:
     """A patch is free even while a QR is out, because the payer has not agreed yet."""
-    made = await subscribed(house, amount_rub="200", binding_charge=charge)
+    made = await subscribed(app, amount_rub="200", binding_charge=charge)
     for amount in ("900", "50", "400"):
-        await open_link(house, made["id"])
-        assert await refusal(house, made, both(amount)) == (200, None)
-        assert await amounts(house, made) == (f"{amount}.00", f"{amount}.00", None)
-    await play(house, made["id"], "confirm")
-    assert await amounts(house, made) == ("400.00", "400.00", "400.00")
+        await open_link(app, made["id"])
+        assert await refusal(app, made, both(amount)) == (200, None)
+        assert await amounts(app, made) == (f"{amount}.00", f"{amount}.00", None)
+    await play(app, made["id"], "confirm")
+    assert await amounts(app, made) == ("400.00", "400.00", "400.00")
 
 
 @pytest.mark.parametrize("charge", ["first", "none"])
-async def test_a_qr_of_another_amount_is_ended_at_the_bank(house: TestHouse, charge: str) -> None:
-    made = await subscribed(house, amount_rub="200", binding_charge=charge)
-    old = await open_link(house, made["id"])
-    await patch(house, made["id"], {"amount_rub": "100"})
-    assert await statuses(house, old.id) == [("pending", "expired")]
-    assert (await record(house, made["id"])).binding is None
-    await house.work(1)
-    assert await at_bank(house, old) == "closed"
-    assert await house.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
-    new = await open_link(house, made["id"])
+async def test_a_qr_of_another_amount_is_ended_at_the_bank(app: TestApp, charge: str) -> None:
+    made = await subscribed(app, amount_rub="200", binding_charge=charge)
+    old = await open_link(app, made["id"])
+    await patch(app, made["id"], {"amount_rub": "100"})
+    assert await statuses(app, old.id) == [("pending", "expired")]
+    assert (await record(app, made["id"])).binding is None
+    await app.work(1)
+    assert await at_bank(app, old) == "closed"
+    assert await app.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
+    new = await open_link(app, made["id"])
     assert (new.shown_amount, new.amount) == (Rub(100_00), Rub(100_00) if charge == "first" else Rub(1_00))
-    await play(house, made["id"], "confirm")
-    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+    await play(app, made["id"], "confirm")
+    assert await amounts(app, made) == ("100.00", "100.00", "100.00")
 
 
-async def test_a_cap_alone_leaves_the_qr_as_it_is(house: TestHouse) -> None:
-    made = await subscribed(house)
-    old = await open_link(house, made["id"])
-    await patch(house, made["id"], both("500"))
-    await house.work(60)
-    assert (await open_link(house, made["id"])).id == old.id
+async def test_a_cap_alone_leaves_the_qr_as_it_is(app: TestApp) -> None:
+    made = await subscribed(app)
+    old = await open_link(app, made["id"])
+    await patch(app, made["id"], both("500"))
+    await app.work(60)
+    assert (await open_link(app, made["id"])).id == old.id
 
 
 @pytest.mark.parametrize(("to", "amount"), [("100", "100.00"), ("300", "200.00")])
 @pytest.mark.parametrize("heard", [True, False])
 @pytest.mark.parametrize("charge", ["first", "none"])
 async def test_a_payer_who_confirmed_a_withdrawn_qr_first_is_bound_by_it(
-    house: TestHouse, charge: str, heard: bool, to: str, amount: str
+    app: TestApp, charge: str, heard: bool, to: str, amount: str
 ) -> None:
     """The confirmation crosses the change of the amount: the payer saw 200, so 200 is the consent and the first charge,
     and the amount comes down to it."""
-    made = await subscribed(house, amount_rub="200", binding_charge=charge)
-    old = await open_link(house, made["id"])
-    await patch(house, made["id"], both(to))
-    await pretend(house, binding_operation(old.id), E.CONFIRM, silent=not heard)
-    await house.work(60)
-    assert await statuses(house, old.id) == [("pending", "expired"), ("expired", "paid")]
-    assert (await shown(house, made["id"]))["status"] == "active"
-    assert await amounts(house, made) == (amount, amount, "200.00")
-    assert await at_bank(house, old) == "active"
-    assert (await house.payment(old.id)).actual_amount == (Rub(200_00) if charge == "first" else Rub(0))
-    assert await everything(house.ports, Suspense) == []
+    made = await subscribed(app, amount_rub="200", binding_charge=charge)
+    old = await open_link(app, made["id"])
+    await patch(app, made["id"], both(to))
+    await pretend(app, binding_operation(old.id), E.CONFIRM, silent=not heard)
+    await app.work(60)
+    assert await statuses(app, old.id) == [("pending", "expired"), ("expired", "paid")]
+    assert (await shown(app, made["id"]))["status"] == "active"
+    assert await amounts(app, made) == (amount, amount, "200.00")
+    assert await at_bank(app, old) == "active"
+    assert (await app.payment(old.id)).actual_amount == (Rub(200_00) if charge == "first" else Rub(0))
+    assert await everything(app.ports, Suspense) == []
 
 
-async def test_of_two_qrs_the_one_that_is_confirmed_counts(house: TestHouse) -> None:
+async def test_of_two_qrs_the_one_that_is_confirmed_counts(app: TestApp) -> None:
     """The QR for 200 lapsed by itself, the QR for 100 is alive. Confirming the late one binds at 200, and money of the
     other goes to suspense."""
-    made = await subscribed(house, amount_rub="200")
-    old = await open_link(house, made["id"])
-    await house.work(16 * 60)
-    await patch(house, made["id"], {"amount_rub": "100"})
-    new = await open_link(house, made["id"])
-    await pretend(house, binding_operation(old.id), E.CONFIRM)
-    assert await amounts(house, made) == ("100.00", "100.00", "200.00")
-    await pretend(house, binding_operation(new.id), E.CONFIRM)
-    [suspense] = await everything(house.ports, Suspense)
+    made = await subscribed(app, amount_rub="200")
+    old = await open_link(app, made["id"])
+    await app.work(16 * 60)
+    await patch(app, made["id"], {"amount_rub": "100"})
+    new = await open_link(app, made["id"])
+    await pretend(app, binding_operation(old.id), E.CONFIRM)
+    assert await amounts(app, made) == ("100.00", "100.00", "200.00")
+    await pretend(app, binding_operation(new.id), E.CONFIRM)
+    [suspense] = await everything(app.ports, Suspense)
     assert (suspense.amount, suspense.reason) == (Rub(100_00), "bound_already")
-    assert await amounts(house, made) == ("100.00", "100.00", "100.00"), "the payer's last word counts"
+    assert await amounts(app, made) == ("100.00", "100.00", "100.00"), "the payer's last word counts"
 
 
-async def test_money_on_a_withdrawn_qr_without_a_mandate_is_the_first_charge(house: TestHouse) -> None:
+async def test_money_on_a_withdrawn_qr_without_a_mandate_is_the_first_charge(app: TestApp) -> None:
     """The QR was ended while the payer paid: the money counts, and the next QR takes nothing."""
-    made = await subscribed(house, amount_rub="200")
-    old = await open_link(house, made["id"])
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await house.work(1)
-    await pretend(house, binding_operation(old.id), E.PAID)
-    assert (await house.payment(old.id)).status == "paid"
-    new = await open_link(house, made["id"])
+    made = await subscribed(app, amount_rub="200")
+    old = await open_link(app, made["id"])
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await app.work(1)
+    await pretend(app, binding_operation(old.id), E.PAID)
+    assert (await app.payment(old.id)).status == "paid"
+    new = await open_link(app, made["id"])
     assert (new.binding, new.shown_amount) == ("none", Rub(100_00))
-    await play(house, made["id"], "confirm")
-    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
-    assert await everything(house.ports, Suspense) == []
-    assert (await verify_ledger(house.ports)).holds
+    await play(app, made["id"], "confirm")
+    assert await amounts(app, made) == ("100.00", "100.00", "100.00")
+    assert await everything(app.ports, Suspense) == []
+    assert (await verify_ledger(app.ports)).holds
 
 
-async def test_a_payment_between_the_look_and_the_revocation_is_found(house: TestHouse) -> None:
+async def test_a_payment_between_the_look_and_the_revocation_is_found(app: TestApp) -> None:
     """Without any notice: the bank is asked once more after it has ended the QR."""
-    made = await subscribed(house, amount_rub="200")
-    old = await open_link(house, made["id"])
-    await patch(house, made["id"], {"amount_rub": "100"})
-    bank = house.ports.banks.named("simulator-test")
+    made = await subscribed(app, amount_rub="200")
+    old = await open_link(app, made["id"])
+    await patch(app, made["id"], {"amount_rub": "100"})
+    bank = app.ports.banks.named("simulator-test")
     revoke = bank.revoke  # type: ignore[attr-defined]  # the simulated bank binds
 
     async def paid_meanwhile(reference: str) -> None:
-        await pretend(house, binding_operation(old.id), E.PAID, silent=True)
+        await pretend(app, binding_operation(old.id), E.PAID, silent=True)
         await revoke(reference)
 
     bank.revoke = paid_meanwhile  # type: ignore[attr-defined]  # as above
-    await house.work(1)
-    assert (await house.payment(old.id)).status == "paid"
-    assert (await record(house, made["id"])).first_payment_id == old.id
+    await app.work(1)
+    assert (await app.payment(old.id)).status == "paid"
+    assert (await record(app, made["id"])).first_payment_id == old.id
 
 
 @pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.UNKNOWN_NOT_DONE, Ending.UNKNOWN_DONE])
 @pytest.mark.parametrize("call_", ["mandate_state", "revoke"])
 async def test_a_bank_that_is_away_is_asked_to_end_a_qr_until_it_answers(
-    house: TestHouse, call_: str, ending: Ending
+    app: TestApp, call_: str, ending: Ending
 ) -> None:
-    made = await subscribed(house, amount_rub="200")
-    old = await open_link(house, made["id"])
-    getattr(house.script, call_).extend([Twist(ending=ending)] * 2)
-    assert await refusal(house, made, {"amount_rub": "100"}) == (200, None)
-    await house.work(300)
-    assert await at_bank(house, old) == "closed"
-    assert await house.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
+    made = await subscribed(app, amount_rub="200")
+    old = await open_link(app, made["id"])
+    getattr(app.script, call_).extend([Twist(ending=ending)] * 2)
+    assert await refusal(app, made, {"amount_rub": "100"}) == (200, None)
+    await app.work(300)
+    assert await at_bank(app, old) == "closed"
+    assert await app.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
 
 
-async def test_a_withdrawn_binding_that_no_bank_heard_of_is_asked_for_no_more(house: TestHouse) -> None:
+async def test_a_withdrawn_binding_that_no_bank_heard_of_is_asked_for_no_more(app: TestApp) -> None:
     """The change overtakes the bank's answer: no bank is asked for a QR of the former amount."""
-    made = await subscribed(house, amount_rub="200")
-    house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
-    old = await open_link(house, made["id"])
-    await patch(house, made["id"], {"amount_rub": "100"})
-    await house.work(3600)
-    assert (await house.payment(old.id)).bank_reference is None
-    assert await house.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
-    assert (await open_link(house, made["id"])).shown_amount == Rub(100_00)
+    made = await subscribed(app, amount_rub="200")
+    app.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
+    old = await open_link(app, made["id"])
+    await patch(app, made["id"], {"amount_rub": "100"})
+    await app.work(3600)
+    assert (await app.payment(old.id)).bank_reference is None
+    assert await app.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
+    assert (await open_link(app, made["id"])).shown_amount == Rub(100_00)
 
 
-async def test_calendar_link_of_another_amount_is_replaced_in_the_answer(house: TestHouse) -> None:
-    await choose_calendar(house)
-    made = await subscribed(house, amount_rub="200")
-    [old] = await bindings(house, made["id"])
-    changed = (await patch(house, made["id"], {"amount_rub": "100"})).json()
+async def test_calendar_link_of_another_amount_is_replaced_in_the_answer(app: TestApp) -> None:
+    await choose_calendar(app)
+    made = await subscribed(app, amount_rub="200")
+    [old] = await bindings(app, made["id"])
+    changed = (await patch(app, made["id"], {"amount_rub": "100"})).json()
     assert (changed["amount_rub"], changed["binding_url_pending"]) == ("100.00", False)
     assert changed["binding_url"] not in (None, made["binding_url"])
-    [_, new] = await bindings(house, made["id"])
+    [_, new] = await bindings(app, made["id"])
     assert (new.amount, new.shown_amount) == (Rub(100_00), Rub(100_00))
-    await house.work(1)
-    assert (await at_bank(house, old), await at_bank(house, new)) == ("closed", "open")
-    assert await statuses(house, made["id"]) == [], "the answer says it"
-    same = (await patch(house, made["id"], both("100"))).json()
+    await app.work(1)
+    assert (await at_bank(app, old), await at_bank(app, new)) == ("closed", "open")
+    assert await statuses(app, made["id"]) == [], "the answer says it"
+    same = (await patch(app, made["id"], both("100"))).json()
     assert same["binding_url"] == changed["binding_url"]
 
 
-async def test_calendar_link_that_comes_later_is_told_once(house: TestHouse) -> None:
-    await choose_calendar(house)
-    issue_links(house, None)
-    made = await subscribed(house, amount_rub="200")
-    changed = (await patch(house, made["id"], {"amount_rub": "100"})).json()
+async def test_calendar_link_that_comes_later_is_told_once(app: TestApp) -> None:
+    await choose_calendar(app)
+    issue_links(app, None)
+    made = await subscribed(app, amount_rub="200")
+    changed = (await patch(app, made["id"], {"amount_rub": "100"})).json()
     assert (changed["binding_url"], changed["binding_url_pending"]) == (None, True)
-    await house.work(1)
-    await play(house, made["id"], "link_ready")
-    [event] = await house.events(made["id"])
+    await app.work(1)
+    await play(app, made["id"], "link_ready")
+    [event] = await app.events(made["id"])
     assert (event["status"], event["binding_url"] is not None) == ("pending_binding", True)
-    await play(house, made["id"], "confirm")
-    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+    await play(app, made["id"], "confirm")
+    assert await amounts(app, made) == ("100.00", "100.00", "100.00")
 
 
-async def test_calendar_amount_stays_where_no_bank_can_give_a_new_link(house: TestHouse) -> None:
+async def test_calendar_amount_stays_where_no_bank_can_give_a_new_link(app: TestApp) -> None:
     """Nothing is written, and the link that is out goes on."""
-    await choose_calendar(house)
-    made = await subscribed(house, amount_rub="200")
-    await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
-    assert await refusal(house, made, {"amount_rub": "100"}) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
-    await house.work(60)
-    assert (await shown(house, made["id"]))["binding_url"] == made["binding_url"]
-    assert [await at_bank(house, each) for each in await bindings(house, made["id"])] == ["open"]
-    await play(house, made["id"], "confirm")
-    assert await amounts(house, made) == ("200.00", "200.00", "200.00")
+    await choose_calendar(app)
+    made = await subscribed(app, amount_rub="200")
+    await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
+    assert await refusal(app, made, {"amount_rub": "100"}) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
+    await app.work(60)
+    assert (await shown(app, made["id"]))["binding_url"] == made["binding_url"]
+    assert [await at_bank(app, each) for each in await bindings(app, made["id"])] == ["open"]
+    await play(app, made["id"], "confirm")
+    assert await amounts(app, made) == ("200.00", "200.00", "200.00")
 
 
-async def test_operators_see_what_the_payer_agreed_to(house: TestHouse) -> None:
+async def test_operators_see_what_the_payer_agreed_to(app: TestApp) -> None:
     """At the console, for a payer who disputes a charge."""
-    made = await subscribed(house, amount_rub="200")
+    made = await subscribed(app, amount_rub="200")
     told = []
     for step in (None, "confirm"):
         if step is not None:
-            await play(house, made["id"], step)
-            await patch(house, made["id"], {"amount_rub": "100"})
-        told.append(dict(SUBSCRIPTIONS.facts(await SUBSCRIPTIONS.get(house.ports, made["id"])))["payer agreed to"])
+            await play(app, made["id"], step)
+            await patch(app, made["id"], {"amount_rub": "100"})
+        told.append(dict(SUBSCRIPTIONS.facts(await SUBSCRIPTIONS.get(app.ports, made["id"])))["payer agreed to"])
     assert told == [None, "200.00 RUB a charge"]
 
 
-async def test_a_press_names_the_amount_that_the_payer_saw(house: TestHouse) -> None:
-    made = await subscribed(house, amount_rub="200")
-    await patch(house, made["id"], both("300"))
+async def test_a_press_names_the_amount_that_the_payer_saw(app: TestApp) -> None:
+    made = await subscribed(app, amount_rub="200")
+    await patch(app, made["id"], both("300"))
     with pytest.raises(TermsChanged):
-        await open_binding(house.ports, made["id"], seen="200.00")
-    assert await bindings(house, made["id"]) == []
-    await open_binding(house.ports, made["id"], seen="300.00")
-    assert len(await bindings(house, made["id"])) == 1
+        await open_binding(app.ports, made["id"], seen="200.00")
+    assert await bindings(app, made["id"]) == []
+    await open_binding(app.ports, made["id"], seen="300.00")
+    assert len(await bindings(app, made["id"])) == 1
 
 
 @pytest.fixture
-async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
-    async with open_test_house(database_url=url, data_dir=tmp_path) as opened:
+async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestApp]:
+    async with open_test_app(database_url=url, data_dir=tmp_path) as opened:
         yield opened
 
 
-async def test_of_a_change_and_a_press_at_once_no_qr_of_the_former_amount_is_left(busy: TestHouse) -> None:
+async def test_of_a_change_and_a_press_at_once_no_qr_of_the_former_amount_is_left(busy: TestApp) -> None:
     """On every storage: either the press meets the new terms, or its QR is withdrawn."""
     for _ in range(4):
         made = await subscribed(busy, amount_rub="200")
@@ -362,7 +362,7 @@ async def test_of_a_change_and_a_press_at_once_no_qr_of_the_former_amount_is_lef
         assert set(known) <= {"closed"}
 
 
-async def test_of_a_change_and_a_confirmation_at_once_the_consent_is_what_was_shown(busy: TestHouse) -> None:
+async def test_of_a_change_and_a_confirmation_at_once_the_consent_is_what_was_shown(busy: TestApp) -> None:
     for to in ("100", "300"):
         made = await subscribed(busy, amount_rub="200")
         old = await open_link(busy, made["id"])
@@ -379,29 +379,29 @@ async def test_of_a_change_and_a_confirmation_at_once_the_consent_is_what_was_sh
 
 async def change_with_crash(at: int, *, after: bool, scheme: str) -> int:
     """The amount changes while a QR or link is out, and the process dies at one of the commits."""
-    async with open_test_house() as house:
+    async with open_test_app() as app:
         if scheme == "calendar":
-            await choose_calendar(house)
-        made = await subscribed(house, amount_rub="200")
-        old = await open_link(house, made["id"]) if scheme == "window" else (await bindings(house, made["id"]))[0]
-        whole, fuse = house.ports, CrashPoint(at, after=after)
-        who = await caller(whole, house.account.account_id)
+            await choose_calendar(app)
+        made = await subscribed(app, amount_rub="200")
+        old = await open_link(app, made["id"]) if scheme == "window" else (await bindings(app, made["id"]))[0]
+        whole, fuse = app.ports, CrashPoint(at, after=after)
+        who = await caller(whole, app.account.account_id)
         wish = SubscriptionPatch(amount_rub="100")
         with suppress(Killed):
-            house.ports = fused(whole, fuse)
-            await patch_subscription(house.ports, who, made["id"], wish)
-            await house.work(1)
-        house.ports = whole
-        await house.work(LEASE + 30)
+            app.ports = fused(whole, fuse)
+            await patch_subscription(app.ports, who, made["id"], wish)
+            await app.work(1)
+        app.ports = whole
+        await app.work(LEASE + 30)
         await patch_subscription(whole, who, made["id"], wish)
-        await house.work(LEASE)
-        assert await at_bank(house, old) == "closed"
-        assert await statuses(house, old.id) == [("pending", "expired")]
+        await app.work(LEASE)
+        assert await at_bank(app, old) == "closed"
+        assert await statuses(app, old.id) == [("pending", "expired")]
         if scheme == "calendar":
-            assert (await shown(house, made["id"]))["binding_url"] not in (None, made["binding_url"])
-        await play(house, made["id"], "confirm")
-        assert await amounts(house, made) == ("100.00", "100.00", "100.00")
-        assert len(await bindings(house, made["id"])) == 2
+            assert (await shown(app, made["id"]))["binding_url"] not in (None, made["binding_url"])
+        await play(app, made["id"], "confirm")
+        assert await amounts(app, made) == ("100.00", "100.00", "100.00")
+        assert len(await bindings(app, made["id"])) == 2
         return fuse.commits
 
 

@@ -45,27 +45,27 @@ from cambist.frontends.console.kinds.wishes import wanted
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from tests.planting import beneath
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def mismatch(refunds: RefundHouse) -> str:
-    made = (await refunds.house.create(mode="live")).json()["id"]
-    await refunds.house.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+async def mismatch(refunds: RefundApp) -> str:
+    made = (await refunds.app.create(mode="live")).json()["id"]
+    await refunds.app.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     return str(made)
 
 
-async def test_what_needs_a_person_comes_oldest_first(refunds: RefundHouse) -> None:
+async def test_what_needs_a_person_comes_oldest_first(refunds: RefundApp) -> None:
     assert (await read_action_items(refunds.ports)).found == []
     first = await mismatch(refunds)
-    await refunds.house.clock.advance(60)
+    await refunds.app.clock.advance(60)
     refund_id = await refunds.apply(await refunds.paid(mode="live"), mode="live")
-    await refunds.house.clock.advance(60)
+    await refunds.app.clock.advance(60)
     await set_gateway(refunds.ports, "simulator-live", GatewayStatus.DOWN)
     needs = await read_action_items(refunds.ports)
     assert needs.complete
@@ -78,10 +78,10 @@ async def test_what_needs_a_person_comes_oldest_first(refunds: RefundHouse) -> N
     assert [need.kind for need in (await read_action_items(refunds.ports)).found] == ["mismatch", "gateway"]
 
 
-async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
+async def test_each_kind_of_trouble_is_a_need(refunds: RefundApp) -> None:
     """Plant the rows that only outages create."""
-    refunds.house.made_up = True
-    now = refunds.house.clock.now() + timedelta(days=3)
+    refunds.app.made_up = True
+    now = refunds.app.clock.now() + timedelta(days=3)
     made = await refunds.paid(mode="live")
     payment = await refunds.payment(made)
     account_id, mode = payment.account_id, Mode.LIVE
@@ -113,17 +113,17 @@ async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
         fields = {name: getattr(breaker, name) for name in breaker.__struct_fields__}
         unit[Breaker].add(Breaker(**{**fields, "opened_at": now, "next_probe_at": now, "failures": 10}))
         await unit.commit()
-    await refunds.house.clock.advance_to(now)
+    await refunds.app.clock.advance_to(now)
     found = await read_action_items(refunds.ports)
     assert sorted(need.kind for need in found.found) == ["breaker", "payout", "proof", "suspense", "unknown"]
 
 
-async def test_hashes_of_exchanges_are_found(refunds: RefundHouse) -> None:
+async def test_hashes_of_exchanges_are_found(refunds: RefundApp) -> None:
     """Hashes of payouts, of deposits, and of returns."""
-    refunds.house.made_up = True
-    now = refunds.house.clock.now()
+    refunds.app.made_up = True
+    now = refunds.app.clock.now()
     paid, came, went = "a" * 64, "0x" + "b" * 64, "c" * 64
-    account_id, mode = refunds.house.account.account_id, Mode.LIVE
+    account_id, mode = refunds.app.account.account_id, Mode.LIVE
     async with refunds.ports.storage.unit() as unit:
         unit[Exchange].add(
             Exchange(
@@ -149,18 +149,18 @@ async def test_hashes_of_exchanges_are_found(refunds: RefundHouse) -> None:
     assert await search(refunds.ports, "d" * 64) == []
 
 
-async def test_the_pulse_counts_by_tallies_and_what_is_new(refunds: RefundHouse) -> None:
+async def test_the_pulse_counts_by_tallies_and_what_is_new(refunds: RefundApp) -> None:
     first = await read_dashboard(refunds.ports)
     for _ in range(3):
         await refunds.paid("1000.00", mode="live")
-    await refunds.house.create(mode="live")
+    await refunds.app.create(mode="live")
     second = await read_dashboard(refunds.ports, first)
     assert (second.today, second.paid_today, str(second.taken_today)) == (4, 3, "3000.00")
     assert second.days[-1] == 4
     live = second.due[0]
     # Paid after 00:00 UTC of the day of the next run: it is for the one after.
     assert (live.mode, str(live.pending), str(live.expected)) == (Mode.LIVE, "3000.00", "0.00")
-    await refunds.house.clock.advance(86_400)
+    await refunds.app.clock.advance(86_400)
     third = await read_dashboard(refunds.ports, second)
     assert str(third.due[0].expected) == "3000.00"
     await refunds.paid(mode="live")
@@ -172,10 +172,10 @@ async def test_the_pulse_counts_by_tallies_and_what_is_new(refunds: RefundHouse)
 @pytest.mark.parametrize("status", [None, "paid", "pending"])
 @pytest.mark.parametrize("mode", [None, Mode.LIVE])
 async def test_pages_join_without_a_gap_or_a_double(
-    shared: RefundHouse, newest_first: bool, status: str | None, mode: Mode | None
+    shared: RefundApp, newest_first: bool, status: str | None, mode: Mode | None
 ) -> None:
     """Also among payments of one moment, and whether or not an account is named."""
-    for account_id in (None, shared.house.account.account_id):
+    for account_id in (None, shared.app.account.account_id):
         wanted = Wanted(account_id=account_id, mode=mode, newest_first=newest_first)
         named: dict[str, Any] = {} if status is None else {"status": PaymentStatus(status)}
         seen: list[Payment] = []
@@ -189,16 +189,16 @@ async def test_pages_join_without_a_gap_or_a_double(
 
 
 @pytest.fixture
-async def spread() -> AsyncIterator[RefundHouse]:
+async def spread() -> AsyncIterator[RefundApp]:
     """Payments of both modes, two a day."""
-    async with open_refund_house() as opened:
+    async with open_refund_app() as opened:
         for day in range(4):
             mode = "live" if day % 2 else "test"
             await opened.paid(
                 "100.00" if day < 2 else "200.00", mode=mode, **({"external_id": "order-7"} if day < 2 else {})
             )
-            await opened.house.create(mode=mode)
-            await opened.house.clock.advance(86_400)
+            await opened.app.create(mode=mode)
+            await opened.app.clock.advance(86_400)
         yield opened
 
 
@@ -206,7 +206,7 @@ async def spread() -> AsyncIterator[RefundHouse]:
 @pytest.mark.parametrize("status", [None, "paid"])
 @pytest.mark.parametrize("external_id", [None, "order-7"])
 async def test_dates_and_orders_are_asked_for_over_one_account_and_all(
-    spread: RefundHouse, newest_first: bool, status: str | None, external_id: str | None
+    spread: RefundApp, newest_first: bool, status: str | None, external_id: str | None
 ) -> None:
     """From is included and to is not; pages join at the ends, too; so does what no index has."""
     async with spread.ports.storage.unit() as unit:
@@ -214,7 +214,7 @@ async def test_dates_and_orders_are_asked_for_over_one_account_and_all(
     moments = sorted({each.created_at for each in everything})
     assert len(moments) > 3
     spans = ((None, None), (moments[1], None), (None, moments[-1]), (moments[1], moments[-1]), (moments[2], moments[2]))
-    for account_id in (None, spread.house.account.account_id):
+    for account_id in (None, spread.app.account.account_id):
         for since, until in spans:
             wish = Wish(
                 filters={
@@ -241,7 +241,7 @@ async def test_dates_and_orders_are_asked_for_over_one_account_and_all(
                 assert await leafed(spread, asked) == [each.id for each in fitting], asked
 
 
-async def leafed(spread: RefundHouse, wish: Wish) -> list[str]:
+async def leafed(spread: RefundApp, wish: Wish) -> list[str]:
     """All pages of two of the console's list of payments."""
     seen: list[Payment] = []
     while page := await PAYMENTS.read(spread.ports, wish, seen[-1] if seen else None, 2):
@@ -250,7 +250,7 @@ async def leafed(spread: RefundHouse, wish: Wish) -> list[str]:
 
 
 async def test_a_page_of_what_no_index_has_is_there_though_all_move_while_it_is_read(
-    spread: RefundHouse, monkeypatch: pytest.MonkeyPatch
+    spread: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two reads of a page payments may go from one status to another, and none of those counted be left."""
     monkeypatch.setattr(browse_room, "LOOKED_AT", 8)
@@ -266,7 +266,7 @@ async def test_a_page_of_what_no_index_has_is_there_though_all_move_while_it_is_
 
 
 async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
-    spread: RefundHouse, monkeypatch: pytest.MonkeyPatch
+    spread: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browse_room, "_WALK", 2)
     looked = partial(browse_room.sifted, most=2, by="id", newest_first=True)
@@ -284,7 +284,7 @@ async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
 @pytest.mark.parametrize("order", PAYMENTS.orders)
 @pytest.mark.parametrize("status", ["", "paid"])
 async def test_amounts_are_looked_for_among_about_so_many_of_all_that_the_other_filters_let_through(
-    spread: RefundHouse, monkeypatch: pytest.MonkeyPatch, order: str, status: str
+    spread: RefundApp, monkeypatch: pytest.MonkeyPatch, order: str, status: str
 ) -> None:
     """However many statuses there are, and however unevenly the payments are spread over them."""
     most = 2
@@ -333,35 +333,35 @@ def test_a_day_that_is_the_last_is_included_and_what_is_no_moment_is_refused(
 
 
 @pytest.fixture
-async def shared() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def shared() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         for number in range(4):
             mode = "live" if number % 2 else "test"
             await opened.paid(mode=mode)
-            await opened.house.create(mode=mode)
+            await opened.app.create(mode=mode)
             if number == 1:
-                await opened.house.clock.advance(1)
+                await opened.app.clock.advance(1)
         yield opened
 
 
-async def test_refunds_are_leafed_through_by_status_over_all_accounts(refunds: RefundHouse) -> None:
+async def test_refunds_are_leafed_through_by_status_over_all_accounts(refunds: RefundApp) -> None:
     made = []
     for _ in range(3):
         made.append(await refunds.apply(await refunds.paid(mode="live"), mode="live"))
-        await refunds.house.clock.advance(1)  # ids of live mode say nothing of time
+        await refunds.app.clock.advance(1)  # ids of live mode say nothing of time
     seen: list[Refund] = []
     while page := await browse(refunds.ports, Refund, Wanted(), seen[-1] if seen else None, 2, status="pending"):
         seen += page
     assert [each.id for each in seen] == made[::-1]
 
 
-async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refunds: RefundHouse) -> None:
+async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refunds: RefundApp) -> None:
     """Ids of refunds, payouts, exchanges and charges follow from their causes, not from time."""
     payment_id = await refunds.paid(mode="live")
     made = []
     for _ in range(6):
         made.append(await refunds.apply(payment_id, "10.00", mode="live"))
-        await refunds.house.clock.advance(1)
+        await refunds.app.clock.advance(1)
     assert made != sorted(made)
     for order, expected in (("newest", made[::-1]), ("oldest", made)):
         found = await REFUNDS.read(refunds.ports, Wish(order=order), None, 4)
@@ -381,10 +381,10 @@ async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refu
         await unit.commit()
 
 
-async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> None:
+async def test_a_timeline_tells_everything_in_order(refunds: RefundApp) -> None:
     payment_id = await refunds.paid(mode="live")
     refund_id = await refunds.apply(payment_id, mode="live")
-    await refunds.house.clock.advance(5)
+    await refunds.app.clock.advance(5)
     act = Act(operator="olga", name="refund.reject", object_id=refund_id, reason="fraud")
     await reject_refund(acting(refunds.ports, act), refund_id, "no")
     moments = await read_timeline(refunds.ports, await refunds.payment(payment_id))
@@ -398,18 +398,18 @@ async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> Non
 
 
 async def test_last_digits_are_looked_for_in_the_newest_payments(
-    refunds: RefundHouse, monkeypatch: pytest.MonkeyPatch
+    refunds: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called = await refunds.paid(mode="live", client_phone="+79005551234")
-    await refunds.house.clock.advance(1)
-    await refunds.house.create()
+    await refunds.app.clock.advance(1)
+    await refunds.app.create()
     for newest, found in ((1, []), (2, [called]), (3, [called])):
         monkeypatch.setattr(search_room, "LOOKED_AT", newest)
         for text in ("1234", "+79005551234"):
             assert [each.object_id for each in await search(refunds.ports, text)] == found, newest
 
 
-async def test_search_finds_by_whatever_is_known(refunds: RefundHouse) -> None:
+async def test_search_finds_by_whatever_is_known(refunds: RefundApp) -> None:
     payment_id = await refunds.paid(mode="live", external_id="order-7", client_phone="+79005551234")
     refund_id = await refunds.apply(payment_id, mode="live", external_id="back-7")
     for text, found in (
@@ -419,8 +419,8 @@ async def test_search_finds_by_whatever_is_known(refunds: RefundHouse) -> None:
         ("back-7", [refund_id]),
         ("1234", [payment_id]),
         ("***1234", [payment_id]),
-        (refunds.house.account.account_id, [refunds.house.account.account_id]),
-        (refunds.house.account.live.api_key, [refunds.house.account.live.api_key]),
+        (refunds.app.account.account_id, [refunds.app.account.account_id]),
+        (refunds.app.account.live.api_key, [refunds.app.account.live.api_key]),
         ("ab" * 32, []),
         ("nothing", []),
         ("", []),

@@ -16,29 +16,29 @@ from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.ports.bank import RefundStatus
 from tests.invariants import everything
 from tests.planting import beneath
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 from tests.tables import table
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house(made_up=True) as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app(made_up=True) as opened:
         yield opened
 
 
-async def moved(refunds: RefundHouse) -> list[Movement]:
-    await list_fresh(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+async def moved(refunds: RefundApp) -> list[Movement]:
+    await list_fresh(refunds.ports, refunds.app.account.account_id, Mode.TEST)
     found: list[Movement] = await everything(refunds.ports, Movement)
     return sorted(found, key=lambda each: each.number)
 
 
 async def test_a_refund_and_its_return_are_converted_by_the_market_rate_with_opposite_signs(
-    refunds: RefundHouse,
+    refunds: RefundApp,
 ) -> None:
     await refunds.settled("500.00")
     payment_id = await refunds.settled()
     refund_id = await refunds.apply(payment_id, "40.00")
-    await refunds.house.work(2)
+    await refunds.app.work(2)
     await refunds.tell(refund_id, RefundStatus.FAILED)
     movements = await moved(refunds)
     found = await conversions_of(refunds.ports, movements)
@@ -52,7 +52,7 @@ async def test_a_refund_and_its_return_are_converted_by_the_market_rate_with_opp
 
 @table("kind", [Payment, SettlementItem, Settlement])
 async def test_what_is_forgotten_has_no_conversion_and_the_others_have_theirs(kind: type) -> None:
-    async with open_refund_house(made_up=True) as refunds:
+    async with open_refund_app(made_up=True) as refunds:
         for amount in ("100.00", "200.00", "300.00"):
             await refunds.settled(amount)
         movements = await moved(refunds)
@@ -70,10 +70,10 @@ async def test_what_is_forgotten_has_no_conversion_and_the_others_have_theirs(ki
         assert left == {each: whole[each] for each in whole if each != number}
 
 
-async def test_a_refund_that_is_forgotten_has_none(refunds: RefundHouse) -> None:
+async def test_a_refund_that_is_forgotten_has_none(refunds: RefundApp) -> None:
     await refunds.settled("500.00")
     refund_id = await refunds.apply(await refunds.settled(), "40.00")
-    await refunds.house.work(2)
+    await refunds.app.work(2)
     movements = await moved(refunds)
     whole = await conversions_of(refunds.ports, movements)
     async with beneath(refunds.ports).unit() as unit:

@@ -21,8 +21,8 @@ from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 
 KEY = str(UUID(int=7))
 
@@ -34,33 +34,33 @@ async def caller(ports: Ports, account_id: str) -> Caller:
     return Caller(account=account, mode=Mode.TEST, key_id="svc_test_sweep")
 
 
-async def story(house: TestHouse, ports: Ports) -> str:
+async def story(app: TestApp, ports: Ports) -> str:
     """Create, pay, deliver. Returns the payment's id."""
-    who = await caller(ports, house.account.account_id)
+    who = await caller(ports, app.account.account_id)
     made = await create_payment(ports, who, KEY, lambda: PaymentOrder(amount_rub="100.00"))
     await simulate_payment(ports, made.resource, Pretence(status=InvoiceStatus.PAID))
-    house.ports = ports
-    await house.work()
+    app.ports = ports
+    await app.work()
     return made.resource.id
 
 
 async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
     """Run the story with a crash at commit `at`, recover, finish it, check everything. Returns commits seen."""
-    async with open_test_house(test_banks=(bank,)) as house:
-        whole, fuse = house.ports, CrashPoint(at, after=after)
+    async with open_test_app(test_banks=(bank,)) as app:
+        whole, fuse = app.ports, CrashPoint(at, after=after)
         with suppress(Killed):
-            await story(house, fused(whole, fuse))
-        house.ports = whole
+            await story(app, fused(whole, fuse))
+        app.ports = whole
         # The new process: leases of the dead one end, the watch takes up what was left.
-        await house.work(LEASE + 30)
-        payment_id = await story(house, whole)
-        await house.work(LEASE)
-        await check(house, payment_id)
+        await app.work(LEASE + 30)
+        payment_id = await story(app, whole)
+        await app.work(LEASE)
+        await check(app, payment_id)
         return fuse.commits
 
 
-async def check(house: TestHouse, payment_id: str) -> None:
-    async with house.ports.storage.unit() as unit:
+async def check(app: TestApp, payment_id: str) -> None:
+    async with app.ports.storage.unit() as unit:
         payments = await unit[Payment].find()
         keys = await unit[IdempotencyKey].find()
         events = await unit[Event].find()
@@ -69,9 +69,9 @@ async def check(house: TestHouse, payment_id: str) -> None:
     assert [payment.id for payment in payments] == [payment_id]
     assert [key.resource_id for key in keys] == [payment_id]
     assert (payments[0].status, payments[0].sequence) == ("paid", 1)
-    assert [msgspec.json.decode(open_event_body(house.ports.vault, event))["status"] for event in events] == ["paid"]
+    assert [msgspec.json.decode(open_event_body(app.ports.vault, event))["status"] for event in events] == ["paid"]
     assert [delivery.status for delivery in deliveries] == [DeliveryStatus.DELIVERED]
-    assert {webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks} == {events[0].id}
+    assert {webhook.headers["X-Webhook-Id"] for webhook in app.postman.webhooks} == {events[0].id}
     assert [job.kind for job in jobs] in ([], ["payment.watch"])
 
 
@@ -92,11 +92,11 @@ async def test_a_crash_at_any_commit_loses_nothing_and_does_nothing_twice(bank: 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_crash_while_a_refused_payment_is_taken_back_frees_the_key(after: bool) -> None:
-    async with open_test_house() as house:
-        whole, fuse = house.ports, CrashPoint(2, after=after)
-        house.script.create.extend([Twist(ending=Ending.REFUSED)] * (1 if after else 2))
+    async with open_test_app() as app:
+        whole, fuse = app.ports, CrashPoint(2, after=after)
+        app.script.create.extend([Twist(ending=Ending.REFUSED)] * (1 if after else 2))
         with pytest.raises(Killed):
-            await story(house, fused(whole, fuse))
-        await house.work(LEASE)
-        assert not house.script.create
-        await story(house, whole)
+            await story(app, fused(whole, fuse))
+        await app.work(LEASE)
+        assert not app.script.create
+        await story(app, whole)

@@ -26,7 +26,7 @@ from cambist.core.usecases.webhooks import endpoint_worker
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
 from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.core.usecases.webhooks.results import TIMER, commit
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.bundle import Ports
@@ -35,9 +35,9 @@ from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.storage import Storage, Unit
 from cambist.ports.vault import VaultError
+from tests.apps import WEBHOOK_SECRET
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.event_factory import happen
-from tests.houses import WEBHOOK_SECRET
 from tests.quiesce import at_rest
 
 GOOD = DeliveryResult(answer=Answer.RESPONDED, status=200)
@@ -92,7 +92,7 @@ class Town:
 
 
 class Bench:
-    """A house in memory with many merchants, under a virtual clock."""
+    """An app in memory with many merchants, under a virtual clock."""
 
     def __init__(self, ports: Ports, clock: VirtualClock, town: Town) -> None:
         self.ports = ports
@@ -174,8 +174,8 @@ async def open_bench() -> AsyncIterator[Bench]:
     clock = VirtualClock(settle=at_rest)
     town = Town(clock)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
-    async with open_house(settings, clock=clock, ids=SeededIds(), notifier=town) as house:
-        yield Bench(house.ports, clock, town)
+    async with open_app(settings, clock=clock, ids=SeededIds(), notifier=town) as app:
+        yield Bench(app.ports, clock, town)
 
 
 @pytest.fixture

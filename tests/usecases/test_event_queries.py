@@ -21,8 +21,8 @@ from cambist.core.usecases.webhooks.events import (
     read_query,
 )
 from tests import event_factory
+from tests.apps import TestApp
 from tests.domain.test_payloads import full
-from tests.houses import TestHouse
 from tests.http.test_webhook_endpoints import made
 from tests.invariants import everything
 from tests.planting import beneath
@@ -98,54 +98,52 @@ def test_a_range_asks_as_a_list_does() -> None:
     assert read == msgspec.structs.replace(WANTED, status=DeliveryStatus.FAILED)
 
 
-async def asking(house: TestHouse) -> Caller:
-    account = await house.ports.storage.get(Account, house.account.account_id)
+async def asking(app: TestApp) -> Caller:
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
     return Caller(account=account, mode=Mode.LIVE, key_id="a-key")
 
 
-async def test_long_lists_of_each_type_are_counted_by_themselves(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_long_lists_of_each_type_are_counted_by_themselves(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """And days that are over once (docs/concepts.md "Lists")."""
     monkeypatch.setattr(long_lists, "LONG", 2)
-    caller, types = await asking(house), [EventType.PAYMENT_STATUS_CHANGED] * 5 + [EventType.REFUND_FAILED] * 3
-    at = house.clock.now() - timedelta(days=3)
-    async with beneath(house.ports).unit() as unit:
+    caller, types = await asking(app), [EventType.PAYMENT_STATUS_CHANGED] * 5 + [EventType.REFUND_FAILED] * 3
+    at = app.clock.now() - timedelta(days=3)
+    async with beneath(app.ports).unit() as unit:
         for number, each in enumerate(types):
             event_id = f"evt_{number}"
             told = {"id": event_id, "account_id": caller.account_id, "mode": Mode.LIVE, "type": each}
-            body = house.ports.vault.seal(msgspec.json.encode(full(each)), event_body_place(event_id))
+            body = app.ports.vault.seal(msgspec.json.encode(full(each)), event_body_place(event_id))
             unit[Event].add(msgspec.structs.replace(EVENT, **told, body=body, created_at=at))
         await unit.commit()
     kept = list[Any]()
     for _ in range(2):
         for asked, total in ((None, 8), (types[0], 5), (types[-1], 3)):
-            assert (await list_events(house.ports, caller, EventQuery(type=asked), 1, 20)).total == total
-        counts = [each.count for each in await everything(house.ports, ListCount) if each.count]
+            assert (await list_events(app.ports, caller, EventQuery(type=asked), 1, 20)).total == total
+        counts = [each.count for each in await everything(app.ports, ListCount) if each.count]
         assert sorted(counts) == [3, 5, 8]
-        kept.append(await everything(house.ports, ListCount))
+        kept.append(await everything(app.ports, ListCount))
     assert kept[0] == kept[1]
 
 
 @pytest.mark.parametrize("object_id", ["", "\0", "pay_1\0", "\u00e9"])
-async def test_what_no_id_looks_like_has_no_events(house: TestHouse, object_id: str) -> None:
-    page = await list_events(house.ports, await asking(house), EventQuery(object_id=object_id), 1, 20)
+async def test_what_no_id_looks_like_has_no_events(app: TestApp, object_id: str) -> None:
+    page = await list_events(app.ports, await asking(app), EventQuery(object_id=object_id), 1, 20)
     assert (page.records, page.total) == ([], 0)
 
 
-async def test_events_are_found_by_how_their_delivery_stands(house: TestHouse) -> None:
+async def test_events_are_found_by_how_their_delivery_stands(app: TestApp) -> None:
     """Pending events have a time of the next attempt, and all others have none."""
-    caller = msgspec.structs.replace(await asking(house), mode=Mode.TEST)
-    endpoint_id = (await made(house))["id"]
-    [event] = await event_factory.happen(house.ports, caller.account_id)
+    caller = msgspec.structs.replace(await asking(app), mode=Mode.TEST)
+    endpoint_id = (await made(app))["id"]
+    [event] = await event_factory.happen(app.ports, caller.account_id)
     for before, status, other in (("", "pending", "delivered"), ("work", "delivered", "pending")):
         if before:
-            await house.work(5)
+            await app.work(5)
         for asked, found in ((status, [event]), (other, [])):
-            own = await list_events(house.ports, caller, EventQuery(delivery_status=asked), 1, 20)
+            own = await list_events(app.ports, caller, EventQuery(delivery_status=asked), 1, 20)
             wish = EndpointEventFilter(delivery_status=asked)
-            further = await list_endpoint_events(house.ports, caller, endpoint_id, wish, lambda: (1, 20))
+            further = await list_endpoint_events(app.ports, caller, endpoint_id, wish, lambda: (1, 20))
             assert [each.event.id for each in own.records] == found, asked
             assert [each.event.id for each in further.records] == found, asked
             assert (own.total, further.total) == (len(found), len(found))

@@ -21,7 +21,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.payouts import Senders, SignedTransfer
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
+from tests.exchange_app import PHONE, WALLET, ExchangeApp, open_exchange_app
 from tests.invariants import everything
 
 KEY = str(UUID(int=7))
@@ -108,38 +108,38 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     end: str
     twists: tuple[Twist, ...] = ()
 
-    async def story(self, house: ExchangeHouse, ports: Ports) -> None:
+    async def story(self, app: ExchangeApp, ports: Ports) -> None:
         """Create it, let the client send what is not sent yet, wait for the end."""
-        house.house.ports = ports
-        order, caller = house.order("10000"), await house.caller()
+        app.app.ports = ports
+        order, caller = app.order("10000"), await app.caller()
         with suppress(Refusal):  # the key of an exchange that is over by now
             await create_exchange(ports, caller, KEY, lambda: order)
-        [exchange] = await everything(house.ports, Exchange)
-        already = len(await house.watcher.deposits(exchange.crypto_deposit_address or ""))
+        [exchange] = await everything(app.ports, Exchange)
+        already = len(await app.watcher.deposits(exchange.crypto_deposit_address or ""))
         for amount in self.sent[already:]:
-            await house.send(exchange.id, amount)
-        await house.house.work(1200)
+            await app.send(exchange.id, amount)
+        await app.app.work(1200)
 
-    async def check(self, house: ExchangeHouse) -> None:
-        [exchange] = await everything(house.ports, Exchange)
+    async def check(self, app: ExchangeApp) -> None:
+        [exchange] = await everything(app.ports, Exchange)
         assert exchange.status == self.end
-        assert await house.said(exchange.id) == [self.end]
-        paid = sum((await house.remitted()).values())
+        assert await app.said(exchange.id) == [self.end]
+        paid = sum((await app.remitted()).values())
         assert paid == (exchange.amount_rub.kopecks if self.end == "completed" else 0)
 
     async def run(self, at: int, *, after: bool) -> int:
         """Run the story with a crash at point `at`, recover, finish it, check everything. Returns the points seen."""
-        async with open_exchange_house(receiver=False) as house:
-            await house.house.work()
-            house.house.script.remit.extend(self.twists)
-            whole, fuse = house.ports, CrashPoint(at, after=after)
+        async with open_exchange_app(receiver=False) as app:
+            await app.app.work()
+            app.app.script.remit.extend(self.twists)
+            whole, fuse = app.ports, CrashPoint(at, after=after)
             with suppress(Killed):
-                await self.story(house, fused_throughout(whole, fuse))
-            house.house.ports = whole
+                await self.story(app, fused_throughout(whole, fuse))
+            app.app.ports = whole
             # The new process: leases of the dead one end, the job takes up what was left.
-            await house.house.work(LEASES_ARE_OVER)
-            await self.story(house, whole)
-            await self.check(house)
+            await app.app.work(LEASES_ARE_OVER)
+            await self.story(app, whole)
+            await self.check(app)
             return fuse.commits
 
 
@@ -164,16 +164,16 @@ async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, aft
         await way.run(at, after=after)
 
 
-async def _buy(house: ExchangeHouse, ports: Ports) -> None:
+async def _buy(app: ExchangeApp, ports: Ports) -> None:
     """RUB to USDT: make it, pay it, wait for the end."""
-    house.house.ports = ports
-    if not await everything(house.ports, Exchange):
-        account_id, phone = house.house.account.account_id, PHONE
+    app.app.ports = ports
+    if not await everything(app.ports, Exchange):
+        account_id, phone = app.app.account.account_id, PHONE
         await create_rub_usdt(ports, account_id, Mode.TEST, amount_rub="5000.00", client_phone=phone, address=WALLET)
-    await house.house.work(15)
-    [exchange] = await everything(house.ports, Exchange)
-    await house.bank().pretend(invoice_operation(exchange.id), Pretence(status=InvoiceStatus.PAID))
-    await house.house.work(600)
+    await app.app.work(15)
+    [exchange] = await everything(app.ports, Exchange)
+    await app.bank().pretend(invoice_operation(exchange.id), Pretence(status=InvoiceStatus.PAID))
+    await app.app.work(600)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -181,19 +181,19 @@ async def _buy(house: ExchangeHouse, ports: Ports) -> None:
 async def test_a_crash_while_usdt_are_sent_sends_them_once(after: bool, lost: bool) -> None:
     points, at = 1, 0
     while at <= min(points, 40):
-        async with open_exchange_house(receiver=False) as house:
-            await house.house.work()
+        async with open_exchange_app(receiver=False) as app:
+            await app.app.work()
             if lost:
-                house.sender.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
-            whole, fuse = house.ports, CrashPoint(at, after=after)
+                app.sender.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
+            whole, fuse = app.ports, CrashPoint(at, after=after)
             with suppress(Killed):
-                await _buy(house, fused_throughout(whole, fuse))
-            house.house.ports = whole
-            await house.house.work(LEASES_ARE_OVER)
-            await _buy(house, whole)
-            [exchange] = await everything(house.ports, Exchange)
-            assert await house.said(exchange.id) == ["completed"]
-            assert len(await house.on_chain()) == 1
+                await _buy(app, fused_throughout(whole, fuse))
+            app.app.ports = whole
+            await app.app.work(LEASES_ARE_OVER)
+            await _buy(app, whole)
+            [exchange] = await everything(app.ports, Exchange)
+            assert await app.said(exchange.id) == ["completed"]
+            assert len(await app.on_chain()) == 1
             points = fuse.commits if at == 0 else points
         at += 1
     assert points >= 10

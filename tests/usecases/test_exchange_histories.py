@@ -21,7 +21,7 @@ from cambist.core.usecases.exchanges.returns import return_money
 from cambist.ports.faults import Refused, Unavailable
 from cambist.ports.payouts import TransferState
 from cambist.ports.remittances import RemittanceStatus
-from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.invariants import everything
 
 Act = Callable[[int, int], Awaitable[object]]
@@ -38,8 +38,8 @@ _ENDINGS = (Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE, En
 class History:
     """Three clients and whatever happens to their exchanges."""
 
-    def __init__(self, house: ExchangeHouse) -> None:
-        self.house = house
+    def __init__(self, app: ExchangeApp) -> None:
+        self.app = app
         self.made: list[str] = []
         self.sent = 0
         self.acts: Mapping[str, Act] = {
@@ -66,7 +66,7 @@ class History:
 
     async def create(self, which: int, much: int) -> None:
         done = await asyncio.gather(
-            *(self.house.made(_AMOUNTS[much % 4], f"+7000000000{which % 3}") for _ in range(1 + much % 2)),
+            *(self.app.made(_AMOUNTS[much % 4], f"+7000000000{which % 3}") for _ in range(1 + much % 2)),
             return_exceptions=True,
         )
         for each in done:
@@ -76,67 +76,67 @@ class History:
                 raise each
 
     async def buy(self, which: int, much: int) -> None:
-        self.made.append((await self.house.bought(f"{1000 + much * 777}.00", f"+7000000000{which % 3}")).id)
+        self.made.append((await self.app.bought(f"{1000 + much * 777}.00", f"+7000000000{which % 3}")).id)
 
     async def pay(self, which: int, much: int) -> None:
-        asked = (await self.house.exchange(self.one(which))).amount_rub
-        await self.house.pay(self.one(which), max(1, asked.kopecks * (much % 13) // 10), again=True)
+        asked = (await self.app.exchange(self.one(which))).amount_rub
+        await self.app.pay(self.one(which), max(1, asked.kopecks * (much % 13) // 10), again=True)
 
     async def chain(self, which: int, much: int) -> None:
-        tx_hash = (await self.house.exchange(self.one(which))).tx_hash
+        tx_hash = (await self.app.exchange(self.one(which))).tx_hash
         if much % 3 == 0:
             twist = Twist(ending=tuple(Ending)[which % len(Ending)])
-            (self.house.sender.script.broadcast if much % 2 else self.house.sender.script.state).append(twist)
+            (self.app.sender.script.broadcast if much % 2 else self.app.sender.script.state).append(twist)
         elif tx_hash is not None:
-            await self.house.sender.pretend(tx_hash, TransferState.FINAL if much % 2 else TransferState.IN_BLOCK)
+            await self.app.sender.pretend(tx_hash, TransferState.FINAL if much % 2 else TransferState.IN_BLOCK)
 
     async def send(self, which: int, much: int) -> None:
-        exchange = await self.house.exchange(self.one(which))
+        exchange = await self.app.exchange(self.one(which))
         asked = exchange.amount_usdt
         if exchange.crypto_deposit_address is None:
             return
         amount = Usdt(max(1, asked.units * (much % 13) // 10))
-        await self.house.send(self.one(which), str(amount), final=much % 3 > 0)
+        await self.app.send(self.one(which), str(amount), final=much % 3 > 0)
 
     async def drop(self, which: int, _: int) -> None:
-        address = (await self.house.exchange(self.one(which))).crypto_deposit_address or "none"
-        for deposit in await self.house.watcher.deposits(address):
+        address = (await self.app.exchange(self.one(which))).crypto_deposit_address or "none"
+        for deposit in await self.app.watcher.deposits(address):
             if not deposit.is_final:
-                await self.house.watcher.pretend_drop(address, deposit.tx_hash)
+                await self.app.watcher.pretend_drop(address, deposit.tx_hash)
 
     async def cancel(self, which: int, _: int) -> None:
-        await cancel_exchange(self.house.ports, await self.house.caller(), self.one(which))
+        await cancel_exchange(self.app.ports, await self.app.caller(), self.one(which))
 
     async def look(self, which: int, much: int) -> None:
-        await asyncio.gather(*(self.house.look(self.one(which)) for _ in range(1 + much % 3)))
+        await asyncio.gather(*(self.app.look(self.one(which)) for _ in range(1 + much % 3)))
 
     async def lose(self, which: int, much: int) -> None:
-        script = self.house.house.script
+        script = self.app.app.script
         script.remit.append(Twist(ending=_ENDINGS[which % 4]))
         if much % 2:
             script.find_remittance.append(Twist(ending=Ending.UNAVAILABLE))
 
     async def away(self, which: int, much: int) -> None:
-        script = self.house.watcher.script
+        script = self.app.watcher.script
         script.deposits.append(Twist(ending=Ending.UNAVAILABLE, doubled=which % 2 == 0))
         if much % 4 == 0:
             script.address.append(Twist(ending=Ending.UNAVAILABLE))
 
     async def bank(self, which: int, much: int) -> None:
         word = tuple(RemittanceStatus)[much % 3]
-        await self.house.at_bank(f"{self.one(which)}/{1 + much % 2}", word)
+        await self.app.at_bank(f"{self.one(which)}/{1 + much % 2}", word)
 
     async def back(self, which: int, much: int) -> None:
-        exchange = await self.house.exchange(self.one(which))
+        exchange = await self.app.exchange(self.one(which))
         twist = Twist(ending=_ENDINGS[much % 4])
-        self.house.house.script.refund.extend([twist] * (much % 2))
-        await return_money(self.house.ports, exchange.id, BACK if exchange.takes_usdt else None)
+        self.app.app.script.refund.extend([twist] * (much % 2))
+        await return_money(self.app.ports, exchange.id, BACK if exchange.takes_usdt else None)
 
     async def take(self, which: int, _: int) -> None:
-        await self.house.pay(self.one(which), taken_back=True)
+        await self.app.pay(self.one(which), taken_back=True)
 
     async def work(self, which: int, much: int) -> None:
-        await self.house.house.work((which + 1) * much * 3)
+        await self.app.app.work((which + 1) * much * 3)
 
 
 STEPS = st.lists(
@@ -160,27 +160,27 @@ STEPS = st.lists(
 @example(steps=[("buy", 0, 0), ("pay", 0, 10), ("work", 3, 25), ("take", 0, 0)])
 @example(steps=[("buy", 0, 0), *[("work", 5, 40)] * 2, ("pay", 0, 10), ("back", 0, 0), ("work", 0, 20), ("take", 0, 0)])
 async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int, int]]) -> None:
-    async with open_exchange_house(receiver=False) as house:
-        history = History(house)
+    async with open_exchange_app(receiver=False) as app:
+        history = History(app)
         for name, which, much in steps:
             with suppress(Refusal, Refused, Unavailable):
                 await history.acts[name](which, much)
-        await _check_bank(house)
-        script = house.house.script
+        await _check_bank(app)
+        script = app.app.script
         script.remit.clear()
         script.find_remittance.clear()
         script.refund.clear()
-        await house.house.work(24 * 3600)
-        await _check_bank(house)
-        for exchange in await everything(house.ports, Exchange):
-            assert await house.said(exchange.id) == ([exchange.status] if exchange.is_final else []), exchange
-        await _check_value(house)
+        await app.app.work(24 * 3600)
+        await _check_bank(app)
+        for exchange in await everything(app.ports, Exchange):
+            assert await app.said(exchange.id) == ([exchange.status] if exchange.is_final else []), exchange
+        await _check_value(app)
 
 
-async def _check_bank(house: ExchangeHouse) -> None:
+async def _check_bank(app: ExchangeApp) -> None:
     """The bank never pays a client more than was quoted, and only a client whose USDT arrived in full."""
-    paid = await house.remitted()
-    for exchange in await everything(house.ports, Exchange):
+    paid = await app.remitted()
+    for exchange in await everything(app.ports, Exchange):
         mine = sum(amount for operation, amount in paid.items() if operation_exchange(operation) == exchange.id)
         assert mine <= exchange.amount_rub.kopecks, exchange
         assert mine == 0 or exchange.amount_usdt_received >= exchange.amount_usdt, exchange
@@ -188,10 +188,10 @@ async def _check_bank(house: ExchangeHouse) -> None:
             assert mine == exchange.amount_rub.kopecks, exchange
 
 
-async def _check_value(house: ExchangeHouse) -> None:
+async def _check_value(app: ExchangeApp) -> None:
     """Each unit of received USDT belongs to the service or the merchant, is in suspense, under way or dust, or was sent
     to a client. The same holds for RUB, of which some may be lost."""
-    transfers, exchanges = await house.transfers(), await everything(house.ports, Exchange)
+    transfers, exchanges = await app.transfers(), await everything(app.ports, Exchange)
     for currency, where in _WHERE.items():
         mine = [transfer for transfer in transfers if transfer.currency is currency]
         returns = [each.sent_back for each in mine if each.sent_back is not None]
@@ -200,5 +200,5 @@ async def _check_value(house: ExchangeHouse) -> None:
         done = [each for each in exchanges if each.status == "completed" and not each.takes_usdt]
         paid = sum(paid_out(each.parts).kopecks for each in exchanges)
         gone = sum(each.amount_usdt.units for each in done) if currency is Currency.USDT else paid
-        assert sum(await house.purses(*where)) == came - gone, currency
+        assert sum(await app.purses(*where)) == came - gone, currency
     assert all(not exchange.takes_usdt or exchange.tx_hash is None for exchange in exchanges)

@@ -14,51 +14,51 @@ from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.progress import take_funds
 from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
-from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
+from tests.exchange_app import PHONE, WALLET, ExchangeApp, open_exchange_app
 
 KOPECKS = 10_000_00
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[ExchangeHouse]:
-    async with open_exchange_house() as opened:
+async def app() -> AsyncIterator[ExchangeApp]:
+    async with open_exchange_app() as opened:
         yield opened
 
 
-async def test_rub_taken_back_in_the_hold_are_given_nothing_for(house: ExchangeHouse) -> None:
-    made = await house.bought()
-    await house.pay(made.id)
-    assert await house.status(made.id) == "rub_received"
-    await house.pay(made.id, taken_back=True)
-    assert await house.status(made.id) == "partial"
-    assert await house.purses(Purse.EXCHANGING_RUB, Purse.BANK) == [0, 0]
-    await house.house.work(1000)
-    assert (await house.said(made.id), await house.on_chain()) == (["expired"], [])
+async def test_rub_taken_back_in_the_hold_are_given_nothing_for(app: ExchangeApp) -> None:
+    made = await app.bought()
+    await app.pay(made.id)
+    assert await app.status(made.id) == "rub_received"
+    await app.pay(made.id, taken_back=True)
+    assert await app.status(made.id) == "partial"
+    assert await app.purses(Purse.EXCHANGING_RUB, Purse.BANK) == [0, 0]
+    await app.app.work(1000)
+    assert (await app.said(made.id), await app.on_chain()) == (["expired"], [])
 
 
-async def test_who_pays_again_in_time_is_held_anew_and_gets_the_usdt(house: ExchangeHouse) -> None:
-    made = await house.bought()
-    await house.pay(made.id)
-    await house.pay(made.id, taken_back=True)
-    await house.house.work(120)
-    await house.pay(made.id, again=True)
-    await house.house.work(299)
-    assert await house.status(made.id) == "rub_received"
-    await house.house.work(60)
-    assert (await house.said(made.id), len(await house.on_chain())) == (["completed"], 1)
+async def test_who_pays_again_in_time_is_held_anew_and_gets_the_usdt(app: ExchangeApp) -> None:
+    made = await app.bought()
+    await app.pay(made.id)
+    await app.pay(made.id, taken_back=True)
+    await app.app.work(120)
+    await app.pay(made.id, again=True)
+    await app.app.work(299)
+    assert await app.status(made.id) == "rub_received"
+    await app.app.work(60)
+    assert (await app.said(made.id), len(await app.on_chain())) == (["completed"], 1)
 
 
-async def test_a_surplus_steps_in_for_what_was_taken_back(house: ExchangeHouse) -> None:
-    made = await house.bought()
-    await house.pay(made.id, 6_000_00)
-    await house.pay(made.id, 5_000_00, again=True)
-    assert await house.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE) == [KOPECKS, 1_000_00]
-    await house.pay(made.id, taken_back=True)
-    assert await house.status(made.id) == "partial"
-    await house.pay(made.id, KOPECKS, again=True)
-    await house.house.work(400)
-    assert await house.said(made.id) == ["completed"]
-    assert await house.purses(Purse.SUSPENSE) == [0]
+async def test_a_surplus_steps_in_for_what_was_taken_back(app: ExchangeApp) -> None:
+    made = await app.bought()
+    await app.pay(made.id, 6_000_00)
+    await app.pay(made.id, 5_000_00, again=True)
+    assert await app.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE) == [KOPECKS, 1_000_00]
+    await app.pay(made.id, taken_back=True)
+    assert await app.status(made.id) == "partial"
+    await app.pay(made.id, KOPECKS, again=True)
+    await app.app.work(400)
+    assert await app.said(made.id) == ["completed"]
+    assert await app.purses(Purse.SUSPENSE) == [0]
 
 
 @pytest.mark.parametrize(
@@ -71,31 +71,31 @@ async def test_a_surplus_steps_in_for_what_was_taken_back(house: ExchangeHouse) 
     ],
 )
 async def test_where_one_of_two_is_taken_back_the_other_counts(
-    house: ExchangeHouse, first: int, second: int, status: str
+    app: ExchangeApp, first: int, second: int, status: str
 ) -> None:
-    made = await house.bought()
-    await house.pay(made.id, first)
-    await house.pay(made.id, second, again=True)
-    came = sorted(await house.transfers(), key=lambda each: each.amount != first)
+    made = await app.bought()
+    await app.pay(made.id, first)
+    await app.pay(made.id, second, again=True)
+    came = sorted(await app.transfers(), key=lambda each: each.amount != first)
     seen = [
         Incoming(source=transfer_source(each), amount=each.amount, at=each.received_at, is_taken_back=each is came[0])
         for each in came
     ]
-    after = await take_funds(house.ports, await house.exchange(made.id), seen)
+    after = await take_funds(app.ports, await app.exchange(made.id), seen)
     assert after.status == status
-    assert await house.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE, Purse.BANK) == [second, 0, -second]
+    assert await app.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE, Purse.BANK) == [second, 0, -second]
 
 
-async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(house: ExchangeHouse) -> None:
-    made = await house.bought()
-    await house.pay(made.id)
-    await house.house.work(299)
-    house.house.script.state.extend([Twist(ending=Ending.UNAVAILABLE)] * 2)
-    await house.house.work(5)
-    assert await house.status(made.id) == "rub_received"
-    await house.pay(made.id, taken_back=True, silent=True)
-    await house.house.work(600)
-    assert (await house.said(made.id), await house.on_chain()) == (["expired"], [])
+async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(app: ExchangeApp) -> None:
+    made = await app.bought()
+    await app.pay(made.id)
+    await app.app.work(299)
+    app.app.script.state.extend([Twist(ending=Ending.UNAVAILABLE)] * 2)
+    await app.app.work(5)
+    assert await app.status(made.id) == "rub_received"
+    await app.pay(made.id, taken_back=True, silent=True)
+    await app.app.work(600)
+    assert (await app.said(made.id), await app.on_chain()) == (["expired"], [])
 
 
 @pytest.mark.parametrize(
@@ -106,15 +106,15 @@ async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(hou
     ],
 )
 async def test_how_a_bank_answers_exchanges_counts_for_its_gateway(
-    house: ExchangeHouse, ending: Ending, reason: GatewayReason
+    app: ExchangeApp, ending: Ending, reason: GatewayReason
 ) -> None:
     """Invoices, reads of them, and remittances are calls of the gateway like any other
     (docs/webhooks.md "Gateways")."""
     wish = ClientSimulation(phone=PHONE, kyc_status="verified")
-    await simulate_client(house.ports, await house.caller(Mode.LIVE), wish)
-    house.house.script.create.extend([Twist(ending=ending)] * 12)
-    account_id = house.house.account.account_id
-    await create_rub_usdt(house.ports, account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET)
-    await house.house.work(120)
-    [gateway] = [each for each in await list_gateways(house.ports, Mode.LIVE) if each.gateway_id == "simulator-live"]
+    await simulate_client(app.ports, await app.caller(Mode.LIVE), wish)
+    app.app.script.create.extend([Twist(ending=ending)] * 12)
+    account_id = app.app.account.account_id
+    await create_rub_usdt(app.ports, account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET)
+    await app.app.work(120)
+    [gateway] = [each for each in await list_gateways(app.ports, Mode.LIVE) if each.gateway_id == "simulator-live"]
     assert (gateway.status, gateway.reason) == (GatewayStatus.DOWN, reason)

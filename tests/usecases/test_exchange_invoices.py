@@ -13,7 +13,7 @@ from cambist.core.usecases.exchanges.exchanges import cancel_any_exchange
 from cambist.frontends.compose import Adapters, FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
-from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.exchange_app import ExchangeApp, open_exchange_app
 
 NAME = "simulator-test"
 MINUTE = 60
@@ -22,12 +22,12 @@ MINUTE = 60
 class Closing:
     """An app whose bank closes invoices, and the references that it was asked to close."""
 
-    def __init__(self, house: ExchangeHouse) -> None:
-        self.house = house
+    def __init__(self, app: ExchangeApp) -> None:
+        self.app = app
         self.closed: list[str] = []
         self.fault: Fault | None = None
         self.ends_after: timedelta | None = None
-        bank: Any = house.ports.banks.named(NAME)._adapter  # type: ignore[attr-defined]
+        bank: Any = app.ports.banks.named(NAME)._adapter  # type: ignore[attr-defined]
         close, create = bank.cancel_invoice, bank.create_invoice
 
         async def cancel_invoice(reference: str) -> None:
@@ -42,55 +42,55 @@ class Closing:
             made: Invoice = await create(longer)
             if self.ends_after is None:
                 return made
-            return msgspec.structs.replace(made, expires_at=house.house.clock.now() + self.ends_after)
+            return msgspec.structs.replace(made, expires_at=app.app.clock.now() + self.ends_after)
 
         bank.cancel_invoice, bank.create_invoice = cancel_invoice, create_invoice
 
     async def status(self, exchange_id: str) -> str:
-        return (await self.house.exchange(exchange_id)).status
+        return (await self.app.exchange(exchange_id)).status
 
     async def at_bank(self, reference: str | None) -> InvoiceStatus:
-        return (await self.house.ports.banks.named(NAME).invoice_state(reference or "")).status
+        return (await self.app.ports.banks.named(NAME).invoice_state(reference or "")).status
 
 
 @pytest.fixture
 async def closing() -> AsyncIterator[Closing]:
     bank = FurtherBank(name=NAME, capabilities=BankCapabilities(simulated=True, cancels_invoices=True))
-    async with open_exchange_house(adapters=Adapters(banks={Mode.TEST: []}), further_banks=[bank]) as opened:
+    async with open_exchange_app(adapters=Adapters(banks={Mode.TEST: []}), further_banks=[bank]) as opened:
         yield Closing(opened)
 
 
 async def test_one_that_expired_is_closed_once(closing: Closing) -> None:
-    made = await closing.house.bought()
-    await closing.house.house.work(15 * MINUTE - 1)
+    made = await closing.app.bought()
+    await closing.app.app.work(15 * MINUTE - 1)
     assert closing.closed == []
-    await closing.house.house.work(7 * 3600)
+    await closing.app.app.work(7 * 3600)
     assert (await closing.status(made.id), closing.closed) == ("expired", [made.invoice_reference])
     assert await closing.at_bank(made.invoice_reference) is InvoiceStatus.CANCELLED
 
 
 async def test_one_that_was_cancelled_is_closed(closing: Closing) -> None:
-    made = await closing.house.bought()
-    await cancel_any_exchange(closing.house.ports, made.id)
-    await closing.house.house.work(5 * MINUTE)
+    made = await closing.app.bought()
+    await cancel_any_exchange(closing.app.ports, made.id)
+    await closing.app.app.work(5 * MINUTE)
     assert (await closing.status(made.id), closing.closed) == ("cancelled", [made.invoice_reference])
 
 
 @pytest.mark.parametrize("fault", [Unavailable("away"), OutcomeUnknown("cut"), Refused("no", reason="state")], ids=str)
 async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(closing: Closing, fault: Fault) -> None:
     closing.fault = fault
-    made = await closing.house.bought()
-    await closing.house.house.work(15 * MINUTE + 1)
+    made = await closing.app.bought()
+    await closing.app.app.work(15 * MINUTE + 1)
     assert (await closing.status(made.id), closing.closed) == ("expired", [made.invoice_reference])
     closing.fault = None
-    await closing.house.house.work(3600)
+    await closing.app.app.work(3600)
     assert closing.closed == [made.invoice_reference] * 2
 
 
 async def test_one_that_was_paid_is_not_closed(closing: Closing) -> None:
-    made = await closing.house.bought()
-    await closing.house.pay(made.id)
-    await closing.house.house.work(7 * 3600)
+    made = await closing.app.bought()
+    await closing.app.pay(made.id)
+    await closing.app.app.work(7 * 3600)
     assert (await closing.status(made.id), closing.closed) == ("completed", [])
 
 
@@ -99,9 +99,9 @@ async def test_an_exchange_ends_with_its_invoice_where_that_ends_earlier(
     closing: Closing, minutes: int, lives: int
 ) -> None:
     closing.ends_after = timedelta(minutes=minutes)
-    made = await closing.house.bought()
-    assert made.expires_at - closing.house.house.clock.now() == timedelta(minutes=lives)
-    await closing.house.house.work(lives * MINUTE - 1)
+    made = await closing.app.bought()
+    assert made.expires_at - closing.app.app.clock.now() == timedelta(minutes=lives)
+    await closing.app.app.work(lives * MINUTE - 1)
     assert await closing.status(made.id) == "awaiting_rub"
-    await closing.house.house.work(1)
+    await closing.app.app.work(1)
     assert await closing.status(made.id) == "expired"

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from cambist.ports.faults import Unavailable
-from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.exchange_app import ExchangeApp, open_exchange_app
 
 HOUR = 3600
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[ExchangeHouse]:
-    async with open_exchange_house(receiver=False) as opened:
+async def app() -> AsyncIterator[ExchangeApp]:
+    async with open_exchange_app(receiver=False) as opened:
         yield opened
 
 
@@ -23,30 +23,30 @@ async def _away(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize("takes_usdt", [True, False])
 async def test_it_is_known_once_they_answer_again(
-    house: ExchangeHouse, takes_usdt: bool, monkeypatch: pytest.MonkeyPatch
+    app: ExchangeApp, takes_usdt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look at the end of the six hours is tried until it is answered."""
-    made = await (house.made() if takes_usdt else house.bought())
-    await house.house.work(1000)
-    assert await house.status(made.id) == "expired"
+    made = await (app.made() if takes_usdt else app.bought())
+    await app.app.work(1000)
+    assert await app.status(made.id) == "expired"
     if takes_usdt:
-        await house.send(made.id, "7")
+        await app.send(made.id, "7")
     else:
-        await house.pay(made.id, 7_00, again=True, silent=True)
+        await app.pay(made.id, 7_00, again=True, silent=True)
     with monkeypatch.context() as while_away:
         while_away.setattr(
-            house.watcher if takes_usdt else house.bank(), "deposits" if takes_usdt else "invoice_state", _away
+            app.watcher if takes_usdt else app.bank(), "deposits" if takes_usdt else "invoice_state", _away
         )
-        await house.house.work(8 * HOUR)
-        assert await house.transfers() == []
-    await house.house.work(HOUR)
-    [known] = await house.transfers()
+        await app.app.work(8 * HOUR)
+        assert await app.transfers() == []
+    await app.app.work(HOUR)
+    [known] = await app.transfers()
     assert known.suspended == known.amount
 
 
-async def test_nobody_is_asked_for_ever(house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = await house.made()
-    await house.house.work(1000)
-    monkeypatch.setattr(house.watcher, "deposits", _away)
-    await house.house.work(31 * HOUR)
-    assert await house.ports.storage.next_due() is None, made.id
+async def test_nobody_is_asked_for_ever(app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await app.made()
+    await app.app.work(1000)
+    monkeypatch.setattr(app.watcher, "deposits", _away)
+    await app.app.work(31 * HOUR)
+    assert await app.ports.storage.next_due() is None, made.id

@@ -17,7 +17,7 @@ from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from tests.exchange_house import PHONE, ExchangeHouse, open_exchange_house
+from tests.exchange_app import PHONE, ExchangeApp, open_exchange_app
 from tests.payout_kit import lost_wallet
 from tests.providers_kit import inside
 from tests.usecases.test_exchange_return import BACK, late_rub, late_usdt
@@ -27,8 +27,8 @@ UNKNOWN = "acc_00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[ExchangeHouse]:
-    async with open_exchange_house(receiver=False) as opened:
+async def app() -> AsyncIterator[ExchangeApp]:
+    async with open_exchange_app(receiver=False) as opened:
         yield opened
 
 
@@ -54,122 +54,122 @@ OPENINGS: dict[str, tuple[bool, Callable[[Ports, Exchange], Awaitable[Exchange |
 
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("name", OPENINGS)
-async def test_what_moved_on_meanwhile_is_neither_opened_nor_ended(house: ExchangeHouse, name: str, gone: bool) -> None:
+async def test_what_moved_on_meanwhile_is_neither_opened_nor_ended(app: ExchangeApp, name: str, gone: bool) -> None:
     takes_usdt, opening = OPENINGS[name]
-    made = await (house.made() if takes_usdt else house.bought())
+    made = await (app.made() if takes_usdt else app.bought())
     read = msgspec.structs.replace(made, status=S.PENDING, version=made.version - 1)
     if gone:
-        async with house.ports.storage.unit() as unit:
+        async with app.ports.storage.unit() as unit:
             unit[Exchange].remove(made)
             await WATCH_EXCHANGE.drop(unit, made.id)
             await unit.commit()
     if name == "address is away":
-        house.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE))
+        app.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE))
     if name == "invoice is refused":
-        house.house.script.create.append(Twist(ending=Ending.REFUSED))
+        app.app.script.create.append(Twist(ending=Ending.REFUSED))
     if name == "time is over":
-        await house.house.clock.advance(3600)
+        await app.app.clock.advance(3600)
     if gone and name == "address is away":
-        assert await refused(opening(house.ports, read)) == "PROVIDER_UNAVAILABLE"
+        assert await refused(opening(app.ports, read)) == "PROVIDER_UNAVAILABLE"
     else:
-        assert await opening(house.ports, read) == (None if gone else made)
-    assert await house.ports.storage.get(Exchange, made.id) == (None if gone else made)
+        assert await opening(app.ports, read) == (None if gone else made)
+    assert await app.ports.storage.get(Exchange, made.id) == (None if gone else made)
 
 
 @pytest.mark.parametrize(("left", "status"), [(1, "pending"), (0, "failed")])
 async def test_one_without_a_place_for_its_money_fails_at_its_deadline(
-    house: ExchangeHouse, left: int, status: str
+    app: ExchangeApp, left: int, status: str
 ) -> None:
-    house.house.script.create.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
-    made = await house.bought()
+    app.app.script.create.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    made = await app.bought()
     assert made.status is S.PENDING
-    await house.house.clock.advance((made.expires_at - house.house.clock.now()).total_seconds() - left)
-    await give_up(house.ports, made.id)
-    assert await house.status(made.id) == status
+    await app.app.clock.advance((made.expires_at - app.app.clock.now()).total_seconds() - left)
+    await give_up(app.ports, made.id)
+    assert await app.status(made.id) == status
 
 
 @pytest.mark.parametrize(("asked", "told"), [(None, 30), (0.2, 1), (1.4, 1), (1.6, 2), (90.0, 90)])
 async def test_a_watcher_that_says_when_to_come_back_is_believed(
-    house: ExchangeHouse, asked: float | None, told: int
+    app: ExchangeApp, asked: float | None, told: int
 ) -> None:
-    house.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE, retry_after=asked))
+    app.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE, retry_after=asked))
     with pytest.raises(Refusal) as caught:
-        await house.made()
+        await app.made()
     assert caught.value.retry_after == told
 
 
-async def test_its_watch_leaves_its_maker_ten_seconds(house: ExchangeHouse) -> None:
-    made = await house.made()
-    job = await house.ports.storage.get(Job, WATCH_EXCHANGE.id_of(made.id))
+async def test_its_watch_leaves_its_maker_ten_seconds(app: ExchangeApp) -> None:
+    made = await app.made()
+    job = await app.ports.storage.get(Job, WATCH_EXCHANGE.id_of(made.id))
     assert job is not None
     assert job.due == made.created_at + timedelta(seconds=10)
 
 
 class TestCancelling:
-    async def test_of_two_at_once_one_cancels(self, house: ExchangeHouse) -> None:
-        made, caller = await house.made(), await house.caller()
+    async def test_of_two_at_once_one_cancels(self, app: ExchangeApp) -> None:
+        made, caller = await app.made(), await app.caller()
         ended = await asyncio.gather(
-            *(cancel_exchange(house.ports, caller, made.id) for _ in range(2)), return_exceptions=True
+            *(cancel_exchange(app.ports, caller, made.id) for _ in range(2)), return_exceptions=True
         )
         [first] = [each for each in ended if isinstance(each, Exchange)]
         [second] = [each for each in ended if isinstance(each, Refusal)]
         assert (first.status, second.code) == ("cancelled", "INVALID_STATE")
 
-    async def test_one_that_is_over_is_refused_though_its_chain_is_away(self, house: ExchangeHouse) -> None:
-        made, caller = await house.made(), await house.caller()
-        await cancel_exchange(house.ports, caller, made.id)
-        house.watcher.script.deposits.append(Twist(ending=Ending.UNAVAILABLE))
-        assert await refused(cancel_exchange(house.ports, caller, made.id)) == "INVALID_STATE"
+    async def test_one_that_is_over_is_refused_though_its_chain_is_away(self, app: ExchangeApp) -> None:
+        made, caller = await app.made(), await app.caller()
+        await cancel_exchange(app.ports, caller, made.id)
+        app.watcher.script.deposits.append(Twist(ending=Ending.UNAVAILABLE))
+        assert await refused(cancel_exchange(app.ports, caller, made.id)) == "INVALID_STATE"
 
-    async def test_its_invoice_is_closed_at_once(self, house: ExchangeHouse) -> None:
-        made = await house.bought()
-        await cancel_any_exchange(house.ports, made.id)
-        job = await house.ports.storage.get(Job, WATCH_EXCHANGE.id_of(made.id))
+    async def test_its_invoice_is_closed_at_once(self, app: ExchangeApp) -> None:
+        made = await app.bought()
+        await cancel_any_exchange(app.ports, made.id)
+        job = await app.ports.storage.get(Job, WATCH_EXCHANGE.id_of(made.id))
         assert job is not None
-        assert job.due == house.house.clock.now()
+        assert job.due == app.app.clock.now()
 
 
 class TestOperators:
-    async def test_their_list_is_of_both_modes_the_newest_first(self, house: ExchangeHouse) -> None:
-        account_id = house.house.account.account_id
+    async def test_their_list_is_of_both_modes_the_newest_first(self, app: ExchangeApp) -> None:
+        account_id = app.app.account.account_id
         made = []
         for phone in (PHONE, "+70000000002", "+70000000003"):
-            made.append((await house.bought(phone=phone)).id if phone == PHONE else (await house.made(phone=phone)).id)
-            await house.house.clock.advance(1)
-        async with house.ports.storage.unit() as unit:
+            made.append((await app.bought(phone=phone)).id if phone == PHONE else (await app.made(phone=phone)).id)
+            await app.app.clock.advance(1)
+        async with app.ports.storage.unit() as unit:
             newest = await unit[Exchange].get(made[-1])
             assert newest is not None
             unit[Exchange].add(msgspec.structs.replace(newest, id=f"{newest.id[:-1]}x", mode="live", active_slot=None))
             await unit.commit()
-        house.house.made_up = True
-        shown = [each.id for each in await every_exchange(house.ports, account_id)]
+        app.app.made_up = True
+        shown = [each.id for each in await every_exchange(app.ports, account_id)]
         assert shown == [f"{made[-1][:-1]}x", *made[::-1]]
-        assert [each.id for each in await every_exchange(house.ports, account_id, limit=2)] == shown[:2]
+        assert [each.id for each in await every_exchange(app.ports, account_id, limit=2)] == shown[:2]
 
-    async def test_an_account_that_is_not_there_has_no_lists(self, house: ExchangeHouse) -> None:
-        assert await refused(every_exchange(house.ports, UNKNOWN)) == "ACCOUNT_NOT_FOUND"
-        assert await refused(list_suspended(house.ports, UNKNOWN)) == "ACCOUNT_NOT_FOUND"
+    async def test_an_account_that_is_not_there_has_no_lists(self, app: ExchangeApp) -> None:
+        assert await refused(every_exchange(app.ports, UNKNOWN)) == "ACCOUNT_NOT_FOUND"
+        assert await refused(list_suspended(app.ports, UNKNOWN)) == "ACCOUNT_NOT_FOUND"
 
-    async def test_without_a_wallet_no_exchange_of_rub_begins(self, house: ExchangeHouse) -> None:
-        house.ports = lost_wallet(house.ports)
-        assert await refused(house.bought()) == "PROVIDER_NOT_CONFIGURED"
+    async def test_without_a_wallet_no_exchange_of_rub_begins(self, app: ExchangeApp) -> None:
+        app.ports = lost_wallet(app.ports)
+        assert await refused(app.bought()) == "PROVIDER_NOT_CONFIGURED"
 
-    async def test_without_a_wallet_no_usdt_go_back(self, house: ExchangeHouse) -> None:
-        exchange_id = await late_usdt(house)
-        assert await refused(return_money(lost_wallet(house.ports), exchange_id, BACK)) == "PROVIDER_NOT_CONFIGURED"
+    async def test_without_a_wallet_no_usdt_go_back(self, app: ExchangeApp) -> None:
+        exchange_id = await late_usdt(app)
+        assert await refused(return_money(lost_wallet(app.ports), exchange_id, BACK)) == "PROVIDER_NOT_CONFIGURED"
 
     async def test_a_bank_that_sends_nothing_back_is_asked_for_nothing(
-        self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        exchange_id = await late_rub(house)
-        bank, gone = house.bank(), msgspec.structs.replace(house.ports.banks, banks={})
+        exchange_id = await late_rub(app)
+        bank, gone = app.bank(), msgspec.structs.replace(app.ports.banks, banks={})
         with pytest.raises(Refusal, match="does not send any back"):
-            await return_money(msgspec.structs.replace(house.ports, banks=gone), exchange_id)
+            await return_money(msgspec.structs.replace(app.ports, banks=gone), exchange_id)
         monkeypatch.setattr(inside(bank), "_capabilities", msgspec.structs.replace(bank.capabilities, refunds=False))
         with pytest.raises(Refusal, match="does not send any back"):
-            await return_money(house.ports, exchange_id)
+            await return_money(app.ports, exchange_id)
 
-    async def test_what_is_left_is_known_at_the_end(self, house: ExchangeHouse) -> None:
-        made = await house.made()
+    async def test_what_is_left_is_known_at_the_end(self, app: ExchangeApp) -> None:
+        made = await app.made()
         with pytest.raises(Refusal, match="awaiting_usdt: what is left is known at its end"):
-            await return_money(house.ports, made.id, BACK)
+            await return_money(app.ports, made.id, BACK)

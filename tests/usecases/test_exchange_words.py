@@ -31,7 +31,7 @@ from cambist.ports.faults import NotConfigured, Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from tests.domain.exchange_kit import END, NOW, exchange
-from tests.exchange_house import PHONE, ExchangeHouse, conclude, open_exchange_house
+from tests.exchange_app import PHONE, ExchangeApp, conclude, open_exchange_app
 from tests.planting import beneath
 from tests.usecases.test_exchange_return import BACK, late_rub, late_usdt
 
@@ -40,8 +40,8 @@ KEY = "5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[ExchangeHouse]:
-    async with open_exchange_house(receiver=False) as opened:
+async def app() -> AsyncIterator[ExchangeApp]:
+    async with open_exchange_app(receiver=False) as opened:
         yield opened
 
 
@@ -72,156 +72,156 @@ def test_a_bank_knows_a_part_from_when_it_was_sent() -> None:
 
 
 class TestReturns:
-    async def returning(self, house: ExchangeHouse) -> ExchangeTransfer:
-        exchange_id = await late_rub(house)
-        house.house.script.refund.append(Twist(ending=Ending.UNKNOWN_DONE))
-        house.house.script.find_refund.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
-        [transfer] = await return_money(house.ports, exchange_id)
-        await house.house.clock.advance(1)
-        await house.run_due()
-        [transfer] = await house.transfers()
+    async def returning(self, app: ExchangeApp) -> ExchangeTransfer:
+        exchange_id = await late_rub(app)
+        app.app.script.refund.append(Twist(ending=Ending.UNKNOWN_DONE))
+        app.app.script.find_refund.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
+        [transfer] = await return_money(app.ports, exchange_id)
+        await app.app.clock.advance(1)
+        await app.run_due()
+        [transfer] = await app.transfers()
         return transfer
 
-    async def test_a_bank_knows_one_from_when_it_was_sent(self, house: ExchangeHouse) -> None:
-        transfer = await self.returning(house)
+    async def test_a_bank_knows_one_from_when_it_was_sent(self, app: ExchangeApp) -> None:
+        transfer = await self.returning(app)
         assert transfer.sent_back is not None
-        exchange = await house.exchange(transfer.exchange_id)
+        exchange = await app.exchange(transfer.exchange_id)
         assert RUB_RETURNS.sent_at(RubReturning(transfer, exchange)) == transfer.sent_back.sent_at
         assert transfer.sent_back.sent_at != transfer.sent_back.created_at
 
     @pytest.mark.parametrize(("failure", "told"), [("account_closed", "account_closed"), (None, "unknown")])
-    async def test_why_one_failed_is_kept(self, house: ExchangeHouse, failure: str | None, told: str) -> None:
-        transfer = await self.returning(house)
+    async def test_why_one_failed_is_kept(self, app: ExchangeApp, failure: str | None, told: str) -> None:
+        transfer = await self.returning(app)
         assert transfer.sent_back is not None
         state = RefundState(status=RefundStatus.FAILED, failure=failure)
-        await conclude(house.ports, transfer.id, transfer.sent_back.operation, state)
-        [after] = await house.transfers()
+        await conclude(app.ports, transfer.id, transfer.sent_back.operation, state)
+        [after] = await app.transfers()
         assert after.sent_back is not None
         assert (after.sent_back.status, after.sent_back.failure) == ("failed", told)
 
-    async def test_only_rub_that_are_sent_back_are_the_banks(self, house: ExchangeHouse) -> None:
-        await return_money(house.ports, await late_usdt(house), BACK)
-        [usdt] = await house.transfers()
-        await late_rub(house)
-        [rub] = [each for each in await house.transfers() if each.id != usdt.id]
-        async with house.ports.storage.unit() as unit:
-            assert [await RUB_RETURNS.load(house.ports, unit, each) for each in (usdt.id, rub.id, "gone")] == [None] * 3
+    async def test_only_rub_that_are_sent_back_are_the_banks(self, app: ExchangeApp) -> None:
+        await return_money(app.ports, await late_usdt(app), BACK)
+        [usdt] = await app.transfers()
+        await late_rub(app)
+        [rub] = [each for each in await app.transfers() if each.id != usdt.id]
+        async with app.ports.storage.unit() as unit:
+            assert [await RUB_RETURNS.load(app.ports, unit, each) for each in (usdt.id, rub.id, "gone")] == [None] * 3
 
 
 class TestPayouts:
-    async def received(self, house: ExchangeHouse) -> Exchange:
+    async def received(self, app: ExchangeApp) -> Exchange:
         """Make an exchange whose USDT arrived and whose payout has not begun."""
-        made = await house.made()
-        await house.send(made.id)
-        after = await progress.look_at_funds(house.ports, made)
+        made = await app.made()
+        await app.send(made.id)
+        after = await progress.look_at_funds(app.ports, made)
         assert after.status is S.USDT_RECEIVED
         return after
 
-    async def test_it_says_why_it_cannot_begin(self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-        received, bank = await self.received(house), house.bank()
-        no_banks = msgspec.structs.replace(house.ports.banks, order={}, banks={})
+    async def test_it_says_why_it_cannot_begin(self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+        received, bank = await self.received(app), app.bank()
+        no_banks = msgspec.structs.replace(app.ports.banks, order={}, banks={})
         with pytest.raises(NotConfigured, match="no bank of test mode"):
-            await begin_payout(msgspec.structs.replace(house.ports, banks=no_banks), received)
+            await begin_payout(msgspec.structs.replace(app.ports, banks=no_banks), received)
 
         async def nobody(*_: object) -> None:
             return None
 
         monkeypatch.setattr("cambist.core.usecases.exchanges.payout.first_open", nobody)
         with pytest.raises(Unavailable, match="out of service"):
-            await begin_payout(house.ports, received)
-        assert (await house.exchange(received.id), await house.remitted(), bank.name) == (
+            await begin_payout(app.ports, received)
+        assert (await app.exchange(received.id), await app.remitted(), bank.name) == (
             received,
             {},
             "simulator-test",
         )
 
-    async def test_what_its_bank_may_have_waits_until_it_is_wired_again(self, house: ExchangeHouse) -> None:
-        begun = await begin_payout(house.ports, await self.received(house))
-        no_banks = msgspec.structs.replace(house.ports.banks, banks={})
+    async def test_what_its_bank_may_have_waits_until_it_is_wired_again(self, app: ExchangeApp) -> None:
+        begun = await begin_payout(app.ports, await self.received(app))
+        no_banks = msgspec.structs.replace(app.ports.banks, banks={})
         with pytest.raises(NotConfigured):
-            await pay_out(msgspec.structs.replace(house.ports, banks=no_banks), begun)
+            await pay_out(msgspec.structs.replace(app.ports, banks=no_banks), begun)
 
-    async def test_what_the_vault_did_not_tag_begins_nothing(self, house: ExchangeHouse) -> None:
-        received = await self.received(house)
-        async with beneath(house.ports).unit() as unit:
+    async def test_what_the_vault_did_not_tag_begins_nothing(self, app: ExchangeApp) -> None:
+        received = await self.received(app)
+        async with beneath(app.ports).unit() as unit:
             forged = unit[Exchange].save(msgspec.structs.replace(received, client_bank_id="bank100000000111"))
             await unit.commit()
-        assert await begin_payout(house.ports, forged) == forged
-        async with beneath(house.ports).unit() as unit:
+        assert await begin_payout(app.ports, forged) == forged
+        async with beneath(app.ports).unit() as unit:
             unit[Exchange].save(msgspec.structs.replace(forged, client_bank_id=received.client_bank_id))
             await unit.commit()
 
-    async def test_what_the_vault_did_not_tag_is_asked_for_once_it_is_sent(self, house: ExchangeHouse) -> None:
+    async def test_what_the_vault_did_not_tag_is_asked_for_once_it_is_sent(self, app: ExchangeApp) -> None:
         """And not before."""
-        begun = await begin_payout(house.ports, await self.received(house))
-        house.house.script.remit.append(Twist(ending=Ending.UNKNOWN_DONE))
-        await pay_out(house.ports, begun)
-        sent = await house.exchange(begun.id)
-        await house.bank().pretend_remittance(sent.parts[0].operation, R.DONE)
-        async with beneath(house.ports).unit() as unit:
+        begun = await begin_payout(app.ports, await self.received(app))
+        app.app.script.remit.append(Twist(ending=Ending.UNKNOWN_DONE))
+        await pay_out(app.ports, begun)
+        sent = await app.exchange(begun.id)
+        await app.bank().pretend_remittance(sent.parts[0].operation, R.DONE)
+        async with beneath(app.ports).unit() as unit:
             forged = unit[Exchange].save(msgspec.structs.replace(sent, client_bank_id="bank100000000111"))
             await unit.commit()
-        assert (await pay_out(house.ports, forged)).exchange.status == "completed"
-        house.house.made_up = True
-        async with beneath(house.ports).unit() as unit:
-            whole = await house.exchange(begun.id)
+        assert (await pay_out(app.ports, forged)).exchange.status == "completed"
+        app.app.made_up = True
+        async with beneath(app.ports).unit() as unit:
+            whole = await app.exchange(begun.id)
             unit[Exchange].save(msgspec.structs.replace(whole, client_bank_id=sent.client_bank_id))
             await unit.commit()
 
 
 class TestSending:
-    async def test_it_begins_once_after_the_hold(self, house: ExchangeHouse) -> None:
-        made = await house.bought()
-        await house.pay(made.id)
-        held = await house.exchange(made.id)
+    async def test_it_begins_once_after_the_hold(self, app: ExchangeApp) -> None:
+        made = await app.bought()
+        await app.pay(made.id)
+        held = await app.exchange(made.id)
         assert held.hold_until is not None
-        await house.house.clock.advance((held.hold_until - house.house.clock.now()).total_seconds() - 1)
-        assert await begin_sending(house.ports, held) == held
-        await house.house.clock.advance(1)
-        begun = await begin_sending(house.ports, held)
+        await app.app.clock.advance((held.hold_until - app.app.clock.now()).total_seconds() - 1)
+        assert await begin_sending(app.ports, held) == held
+        await app.app.clock.advance(1)
+        begun = await begin_sending(app.ports, held)
         assert begun.status is S.USDT_SENDING
-        assert await begin_sending(house.ports, held) == begun, "whoever comes late begins nothing"
+        assert await begin_sending(app.ports, held) == begun, "whoever comes late begins nothing"
         with pytest.raises(Stale):
-            await begin_sending(house.ports, msgspec.structs.replace(held, id=f"{held.id[:-1]}x"))
+            await begin_sending(app.ports, msgspec.structs.replace(held, id=f"{held.id[:-1]}x"))
 
 
 class TestBeginnings:
     @pytest.mark.parametrize(("left", "status"), [(1, "awaiting_rub"), (0, "failed")])
     async def test_at_its_deadline_nobody_is_asked_for_an_invoice(
-        self, house: ExchangeHouse, left: int, status: str
+        self, app: ExchangeApp, left: int, status: str
     ) -> None:
-        house.house.script.create.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
-        made = await house.bought()
-        await house.house.clock.advance((made.expires_at - house.house.clock.now()).total_seconds() - left)
-        assert await house.look(made.id) == status
+        app.app.script.create.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+        made = await app.bought()
+        await app.app.clock.advance((made.expires_at - app.app.clock.now()).total_seconds() - left)
+        assert await app.look(made.id) == status
 
     @pytest.mark.parametrize(("payload", "link", "shown"), [("p", "l", "p"), (None, "l", "l"), ("p", None, "p")])
     async def test_a_client_is_shown_what_the_bank_gave(
-        self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch, payload: str | None, link: Any, shown: str
+        self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch, payload: str | None, link: Any, shown: str
     ) -> None:
         async def give(_request: InvoiceRequest) -> Invoice:
             return Invoice(reference="simulator-test:r", payload=payload, link=link)
 
-        monkeypatch.setattr(house.bank(), "create_invoice", give)
-        assert (await house.bought()).invoice_payload == shown
+        monkeypatch.setattr(app.bank(), "create_invoice", give)
+        assert (await app.bought()).invoice_payload == shown
 
-    async def test_a_repeat_of_one_that_is_open_asks_nobody(self, house: ExchangeHouse) -> None:
-        made = await house.made(key=KEY)
-        house.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE))
-        assert await house.made(key=KEY) == made
-        assert len(house.watcher.script.address) == 1
+    async def test_a_repeat_of_one_that_is_open_asks_nobody(self, app: ExchangeApp) -> None:
+        made = await app.made(key=KEY)
+        app.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE))
+        assert await app.made(key=KEY) == made
+        assert len(app.watcher.script.address) == 1
 
-    async def test_of_two_with_one_key_at_once_both_hear_of_one(self, house: ExchangeHouse) -> None:
-        first, second = await asyncio.gather(house.made(key=KEY), house.made(key=KEY))
+    async def test_of_two_with_one_key_at_once_both_hear_of_one(self, app: ExchangeApp) -> None:
+        first, second = await asyncio.gather(app.made(key=KEY), app.made(key=KEY))
         assert first.id == second.id
 
     async def test_one_that_another_request_took_back_is_not_there(
-        self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        address = house.watcher.address
+        address = app.watcher.address
 
         async def late(operation: str) -> str:
-            async with house.ports.storage.unit() as unit:
+            async with app.ports.storage.unit() as unit:
                 found = await unit[Exchange].get(operation)
                 assert found is not None
                 unit[Exchange].remove(found)
@@ -229,52 +229,52 @@ class TestBeginnings:
                 await unit.commit()
             return await address(operation)
 
-        monkeypatch.setattr(house.watcher, "address", late)
+        monkeypatch.setattr(app.watcher, "address", late)
         with pytest.raises(Refusal) as caught:
-            await house.made(key=str(uuid4()))
+            await app.made(key=str(uuid4()))
         assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)
 
     async def test_who_is_blocked_while_the_rate_is_asked_begins_none(
-        self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+        self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def slow(*given: Any, **named: Any) -> Any:
             found = await market_rate(*given, **named)
             wish = ClientSimulation(phone=PHONE, kyc_status="blocked")
-            await simulate_client(house.ports, await house.caller(), wish)
+            await simulate_client(app.ports, await app.caller(), wish)
             return found
 
         monkeypatch.setattr(creation, "market_rate", slow)
         with pytest.raises(Refusal) as caught:
-            await house.made()
+            await app.made()
         assert caught.value.code == "CLIENT_BLOCKED"
 
 
 async def test_what_moved_while_its_watch_looked_is_looked_at_at_once(
-    house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+    app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, inner = await house.bought(), progress.progress
+    made, inner = await app.bought(), progress.progress
 
     async def slow(ports: Ports, before: Exchange, attempts: int = 1) -> Any:
         paying = await inner(ports, before, attempts)
-        await house.pay(made.id)
+        await app.pay(made.id)
         return paying
 
     monkeypatch.setattr(progress, "progress", slow)
-    await house.house.clock.advance(10)
-    [job] = await house.ports.storage.claim(10, 60)
-    await progress.watch_exchange(house.ports, job)
-    after = await house.ports.storage.get(Job, job.id)
+    await app.app.clock.advance(10)
+    [job] = await app.ports.storage.claim(10, 60)
+    await progress.watch_exchange(app.ports, job)
+    after = await app.ports.storage.get(Job, job.id)
     assert after is not None
-    assert (after.due, await house.status(made.id)) == (house.house.clock.now(), "rub_received")
+    assert (after.due, await app.status(made.id)) == (app.app.clock.now(), "rub_received")
 
 
-async def test_of_one_that_is_over_nothing_is_heard_while_its_bank_is_away(house: ExchangeHouse) -> None:
+async def test_of_one_that_is_over_nothing_is_heard_while_its_bank_is_away(app: ExchangeApp) -> None:
     """So the last look for late money is tried again."""
-    made = await house.bought()
-    await house.pay(made.id)
-    await house.house.work(400)
-    over = await house.exchange(made.id)
-    house.house.script.state.append(Twist(ending=Ending.UNAVAILABLE))
-    paying = await progress.progress(house.ports, over)
+    made = await app.bought()
+    await app.pay(made.id)
+    await app.app.work(400)
+    over = await app.exchange(made.id)
+    app.app.script.state.append(Twist(ending=Ending.UNAVAILABLE))
+    paying = await progress.progress(app.ports, over)
     assert paying is not None
     assert (paying.exchange, paying.is_heard, over.status) == (over, False, S.COMPLETED)

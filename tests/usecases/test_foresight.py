@@ -16,28 +16,28 @@ from cambist.core.usecases.operators.foresight import (
     foresee_settlement,
 )
 from tests.payout_kit import WALLET, lost_wallet
-from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, open_refund_app
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def app() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def test_a_purse_is_told_with_what_is_added_to_it(house: RefundHouse) -> None:
-    await house.paid()
-    account_id = house.house.account.account_id
-    held = await foresee_purse(house.ports, account_id, Mode.TEST, Purse.PENDING, -5_00)
+async def test_a_purse_is_told_with_what_is_added_to_it(app: RefundApp) -> None:
+    await app.paid()
+    account_id = app.app.account.account_id
+    held = await foresee_purse(app.ports, account_id, Mode.TEST, Purse.PENDING, -5_00)
     assert (held.purse, held.currency, held.holds, held.adds) == (Purse.PENDING, Currency.RUB, 100_00, -5_00)
-    held = await foresee_purse(house.ports, account_id, Mode.LIVE, Purse.AVAILABLE, 1)
+    held = await foresee_purse(app.ports, account_id, Mode.LIVE, Purse.AVAILABLE, 1)
     assert (held.currency, held.holds, held.adds, held.is_covered) == (Currency.USDT, 0, 1, True)
 
 
-async def test_a_refund_before_the_settlement_takes_what_is_pending(house: RefundHouse) -> None:
-    payment_id = await house.paid()
-    refund = await house.refund(await house.apply(payment_id, "100.00"))
-    payment, held = await foresee_refund(house.ports, refund)
+async def test_a_refund_before_the_settlement_takes_what_is_pending(app: RefundApp) -> None:
+    payment_id = await app.paid()
+    refund = await app.refund(await app.apply(payment_id, "100.00"))
+    payment, held = await foresee_refund(app.ports, refund)
     assert (payment and payment.id, held and (held.purse, held.holds, held.adds, held.is_covered)) == (
         payment_id,
         (Purse.PENDING, 100_00, -100_00, True),
@@ -46,54 +46,54 @@ async def test_a_refund_before_the_settlement_takes_what_is_pending(house: Refun
 
 @pytest.mark.parametrize(("overdraft", "is_covered"), [(0, False), (-1, False), (None, True)])
 async def test_a_refund_after_the_settlement_takes_the_market_value_down_to_the_overdraft(
-    house: RefundHouse, overdraft: int | None, is_covered: bool
+    app: RefundApp, overdraft: int | None, is_covered: bool
 ) -> None:
     """`overdraft`: None is exactly enough, -1 is one unit less, 0 is no overdraft."""
     lacks = MARKET_100 - SETTLED_100
-    await house.set(refund_overdraft_usdt=str(Usdt(0 if overdraft == 0 else lacks + (overdraft or 0))))
-    refund = await house.refund(await house.apply(await house.settled()))
-    _, held = await foresee_refund(house.ports, refund)
+    await app.set(refund_overdraft_usdt=str(Usdt(0 if overdraft == 0 else lacks + (overdraft or 0))))
+    refund = await app.refund(await app.apply(await app.settled()))
+    _, held = await foresee_refund(app.ports, refund)
     assert held is not None
     assert (held.purse, held.holds, held.adds) == (Purse.AVAILABLE, SETTLED_100, -MARKET_100)
     assert held.is_covered is is_covered
 
 
 async def test_a_payout_takes_what_refunds_that_wait_leave_as_far_as_the_network_can_move_it(
-    house: RefundHouse,
+    app: RefundApp,
 ) -> None:
-    account_id = house.house.account.account_id
-    first = await house.settled()
-    assert await foresee_payout(house.ports, account_id, Mode.TEST) == DuePayout(
+    account_id = app.app.account.account_id
+    first = await app.settled()
+    assert await foresee_payout(app.ports, account_id, Mode.TEST) == DuePayout(
         amount=Usdt(SETTLED_100 // 100 * 100), available=Usdt(SETTLED_100), kept=Usdt(0), wallet=None
     )
-    live = await foresee_payout(house.ports, account_id, Mode.LIVE)
+    live = await foresee_payout(app.ports, account_id, Mode.LIVE)
     assert (live.amount, live.available) == (Usdt(0), Usdt(0))
-    due = await foresee_payout(lost_wallet(house.ports), account_id, Mode.TEST)
+    due = await foresee_payout(lost_wallet(app.ports), account_id, Mode.TEST)
     assert (due.amount, due.available) == (Usdt(0), Usdt(SETTLED_100))
-    await house.set(refund_reserve="true", refund_approval="auto")
-    await house.apply(first)
-    await house.house.work(5)
-    due = await foresee_payout(house.ports, account_id, Mode.TEST)
+    await app.set(refund_reserve="true", refund_approval="auto")
+    await app.apply(first)
+    await app.app.work(5)
+    due = await foresee_payout(app.ports, account_id, Mode.TEST)
     assert (due.amount, due.available, due.kept) == (Usdt(0), Usdt(SETTLED_100), Usdt(MARKET_100))
-    await house.settled()
-    await house.set(payout_wallet=WALLET)
-    due = await foresee_payout(house.ports, account_id, Mode.TEST)
+    await app.settled()
+    await app.set(payout_wallet=WALLET)
+    due = await foresee_payout(app.ports, account_id, Mode.TEST)
     left = due.available - due.kept
     assert left > Usdt(0)
     assert (due.amount, due.wallet) == (Usdt(left.units // 100 * 100), WALLET)
 
 
-async def test_a_settlement_takes_all_that_was_paid_before_its_cutoff(house: RefundHouse) -> None:
+async def test_a_settlement_takes_all_that_was_paid_before_its_cutoff(app: RefundApp) -> None:
     for _ in range(2):
-        await house.paid()
-    due = await foresee_settlement(house.ports, Mode.TEST, None)
+        await app.paid()
+    due = await foresee_settlement(app.ports, Mode.TEST, None)
     assert (due.payments, due.merchants, due.amount) == (0, 0, Rub(0))
-    await house.house.clock.advance(2 * 86400)
-    await house.paid("70.00")
-    due = await foresee_settlement(house.ports, Mode.TEST, None)
+    await app.app.clock.advance(2 * 86400)
+    await app.paid("70.00")
+    due = await foresee_settlement(app.ports, Mode.TEST, None)
     assert due == DueSettlement(mode=Mode.TEST, payments=2, merchants=1, amount=Rub(200_00), rate=due.rate)
-    await house.settle()
-    due = await foresee_settlement(house.ports, Mode.TEST, None)
+    await app.settle()
+    due = await foresee_settlement(app.ports, Mode.TEST, None)
     assert (due.payments, due.merchants, due.rate) == (0, 0, "92.50")
-    live = await foresee_settlement(house.ports, Mode.LIVE, None)
+    live = await foresee_settlement(app.ports, Mode.LIVE, None)
     assert (live.mode, live.payments, live.amount, live.rate) == (Mode.LIVE, 0, Rub(0), None)

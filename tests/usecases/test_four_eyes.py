@@ -38,10 +38,10 @@ from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Queueing, Unit
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.exchange_house import open_exchange_house
+from tests.exchange_app import open_exchange_app
 from tests.invariants import everything
 from tests.race_barriers import BarrierStorage, OtherCommit
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 from tests.usecases.test_exchange_return import BACK, late_usdt
 
 ALL = ("payout_wallet", "refunds", "suspense")
@@ -50,8 +50,8 @@ SECRET = "another-secret-of-the-tests"
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house(four_eyes=ALL, four_eyes_refund_above=Rub(50_00)) as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app(four_eyes=ALL, four_eyes_refund_above=Rub(50_00)) as opened:
         yield opened
 
 
@@ -76,17 +76,17 @@ async def rows(ports: Ports) -> list[tuple[str, str, str | None]]:
     return [(row.operator, row.act, row.object_id) for row in found]
 
 
-async def applied(refunds: RefundHouse, amount: str | None = None) -> str:
+async def applied(refunds: RefundApp, amount: str | None = None) -> str:
     """An application of live mode that waits for approval."""
     return await refunds.apply(await refunds.paid(mode="live"), amount, mode="live")
 
 
-async def asked(refunds: RefundHouse, refund_id: str, operator: str = "olga") -> PendingAct:
+async def asked(refunds: RefundApp, refund_id: str, operator: str = "olga") -> PendingAct:
     ports = by(refunds.ports, operator, object_id=refund_id, reason="the goods came back")
     return await waits(approve_refund(ports, refund_id))
 
 
-async def test_an_act_takes_effect_when_another_operator_confirms_it(refunds: RefundHouse) -> None:
+async def test_an_act_takes_effect_when_another_operator_confirms_it(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     assert (await refunds.refund(refund_id)).approved_at is None
@@ -95,17 +95,17 @@ async def test_an_act_takes_effect_when_another_operator_confirms_it(refunds: Re
         ("refund", "100.00 RUB", "100.00 RUB"),
         ("approved", "no, pending", "yes"),
     ]
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert await refunds.status(refund_id) == "pending"
     done = (await confirm_act(by(refunds.ports, "ivan", "act.confirm", object_id=act.id), act.id)).act
     assert (done.status, done.operator, done.decided_by) == ("confirmed", "olga", "ivan")
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert await refunds.status(refund_id) == "completed"
     assert await list_acts(refunds.ports) == []
     assert [each.id for each in await list_acts(refunds.ports, waiting=False)] == [act.id]
 
 
-async def test_both_names_stand_in_the_audit_log(refunds: RefundHouse) -> None:
+async def test_both_names_stand_in_the_audit_log(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     await confirm_act(by(refunds.ports, "ivan", "act.confirm", reason="seen the parcel"), act.id)
@@ -121,27 +121,27 @@ async def test_both_names_stand_in_the_audit_log(refunds: RefundHouse) -> None:
 
 
 @pytest.mark.parametrize("name", ["olga", "OLGA", " olga ", "ｏlga"])
-async def test_who_asked_cannot_confirm(refunds: RefundHouse, name: str) -> None:
+async def test_who_asked_cannot_confirm(refunds: RefundApp, name: str) -> None:
     act = await asked(refunds, await applied(refunds))
     assert is_same_operator("olga", name)
     said = await refused(confirm_act(by(refunds.ports, name, "act.confirm"), act.id))
     assert said.startswith("INVALID_STATE: olga asked for it")
 
 
-async def test_a_refund_below_the_sum_needs_nobody_else(refunds: RefundHouse) -> None:
+async def test_a_refund_below_the_sum_needs_nobody_else(refunds: RefundApp) -> None:
     refund_id = await applied(refunds, "50.00")
     await approve_refund(by(refunds.ports, "olga"), refund_id)
     assert (await refunds.refund(refund_id)).approved_at is not None
 
 
-async def test_small_refunds_of_one_payment_are_counted_together(refunds: RefundHouse) -> None:
+async def test_small_refunds_of_one_payment_are_counted_together(refunds: RefundApp) -> None:
     payment_id = await refunds.paid(mode="live")
     first, second = [await refunds.apply(payment_id, "30.00", mode="live") for _ in range(2)]
     await approve_refund(by(refunds.ports, "olga"), first)
     await waits(approve_refund(by(refunds.ports, "olga"), second))
 
 
-async def test_an_operators_refund_that_would_be_sent_at_once_waits(refunds: RefundHouse) -> None:
+async def test_an_operators_refund_that_would_be_sent_at_once_waits(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="auto")
     payment_id = await refunds.paid(mode="live")
     act = await waits(create_refund_for(by(refunds.ports, "olga", "refund.create"), payment_id, reason="by phone"))
@@ -150,11 +150,11 @@ async def test_an_operators_refund_that_would_be_sent_at_once_waits(refunds: Ref
     assert not (await refunds.payment(payment_id)).refund_pending
     await confirm_act(by(refunds.ports, "ivan"), act.id)
     assert (await refunds.payment(payment_id)).refund_pending
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert (await refunds.payment(payment_id)).status == "refunded"
 
 
-async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundHouse) -> None:
+async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="auto")
     live = await applied(refunds)
     assert (await refunds.refund(live)).approved_at is not None
@@ -164,8 +164,8 @@ async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundH
     assert (await refunds.refund(simulated)).approved_at is not None
 
 
-async def test_a_payout_wallet_waits(refunds: RefundHouse) -> None:
-    account_id = refunds.house.account.account_id
+async def test_a_payout_wallet_waits(refunds: RefundApp) -> None:
+    account_id = refunds.app.account.account_id
     act = await waits(set_wallet(refunds.ports, "olga"))
     assert (act.object_id, act.mode, act.account_id) == (account_id, None, account_id)
     assert act.shown[1].before == "-"
@@ -185,13 +185,13 @@ def set_wallet(ports: Ports, operator: str, address: str = WALLET) -> Awaitable[
     return doing()
 
 
-async def wallet(refunds: RefundHouse) -> str | None:
+async def wallet(refunds: RefundApp) -> str | None:
     return (await refunds.caller()).account.settings.payout_wallet
 
 
-async def test_secret_that_waits_is_encrypted_and_shown_at_the_confirmation(refunds: RefundHouse) -> None:
+async def test_secret_that_waits_is_encrypted_and_shown_at_the_confirmation(refunds: RefundApp) -> None:
     wish = {"payout_wallet": WALLET, "webhook_secret": SECRET}
-    account_id = refunds.house.account.account_id
+    account_id = refunds.app.account.account_id
     act = await waits(accounts.set_settings(by(refunds.ports, "olga"), account_id, wish))
     [kept] = await everything(refunds.ports, PendingAct)
     assert SECRET not in str(msgspec.to_builtins(kept))
@@ -204,54 +204,54 @@ async def test_secret_that_waits_is_encrypted_and_shown_at_the_confirmation(refu
     assert open_webhook_secret(refunds.ports.vault, account_id, account.webhook_secret) == SECRET
 
 
-async def second_transfer(refunds: RefundHouse) -> tuple[str, Suspense]:
+async def second_transfer(refunds: RefundApp) -> tuple[str, Suspense]:
     payment_id = await refunds.paid(mode="live")
-    await refunds.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await refunds.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     [money] = await list_suspense(refunds.ports)
     return payment_id, money
 
 
-async def test_money_in_suspense_waits(refunds: RefundHouse) -> None:
+async def test_money_in_suspense_waits(refunds: RefundApp) -> None:
     _, money = await second_transfer(refunds)
     act = await waits(return_suspense(by(refunds.ports, "olga", "payment.return"), money.id))
-    await refunds.house.work(6)
+    await refunds.app.work(6)
     assert (await list_suspense(refunds.ports))[0].resolved_at is None
     await confirm_act(by(refunds.ports, "ivan"), act.id)
-    await refunds.house.work(6)
+    await refunds.app.work(6)
     assert await list_suspense(refunds.ports) == []
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("paid", "paid"), ("failed", "failed")])
-async def test_the_review_of_another_amount_waits(refunds: RefundHouse, outcome: str, status: str) -> None:
-    made = await refunds.house.create({"amount_rub": "100.00"}, mode="live")
+async def test_the_review_of_another_amount_waits(refunds: RefundApp, outcome: str, status: str) -> None:
+    made = await refunds.app.create({"amount_rub": "100.00"}, mode="live")
     payment_id = made.json()["id"]
-    await refunds.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+    await refunds.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     act = await waits(resolve_mismatch(by(refunds.ports, "olga", "payment.resolve"), payment_id, outcome))
     assert (await refunds.payment(payment_id)).status == "amount_mismatch"
     assert await everything(refunds.ports, Suspense) == []
     await confirm_act(by(refunds.ports, "ivan"), act.id)
     assert (await refunds.payment(payment_id)).status == status
-    await refunds.house.work(6)
+    await refunds.app.work(6)
 
 
 async def test_money_of_an_exchange_waits_and_goes_to_the_address_that_was_shown() -> None:
-    async with open_exchange_house(receiver=False, four_eyes=ALL) as house:
-        exchange_id = await late_usdt(house)
-        house.house.made_up = True
-        async with house.ports.storage.unit() as unit:
-            [transfer] = await house.transfers()
+    async with open_exchange_app(receiver=False, four_eyes=ALL) as app:
+        exchange_id = await late_usdt(app)
+        app.app.made_up = True
+        async with app.ports.storage.unit() as unit:
+            [transfer] = await app.transfers()
             unit[ExchangeTransfer].save(msgspec.structs.replace(transfer, mode=Mode.LIVE))
             await unit.commit()
-        act = await waits(return_money(by(house.ports, "olga", "exchange.return"), exchange_id, BACK))
+        act = await waits(return_money(by(app.ports, "olga", "exchange.return"), exchange_id, BACK))
         assert ("goes to", "-", BACK) in [(line.field, line.before, line.after) for line in act.shown]
-        assert (await house.transfers())[0].sent_back is None
-        await confirm_act(by(house.ports, "ivan"), act.id)
-        back = (await house.transfers())[0].sent_back
+        assert (await app.transfers())[0].sent_back is None
+        await confirm_act(by(app.ports, "ivan"), act.id)
+        back = (await app.transfers())[0].sent_back
         assert back is not None
         assert back.address == BACK
 
 
-async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundHouse) -> None:
+async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None:
     """It is done as it was shown, or not at all; and who confirms reads what moved."""
     first = await waits(set_wallet(refunds.ports, "olga"))
     async with refunds.ports.storage.unit() as unit:
@@ -271,7 +271,7 @@ async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundHouse) -> No
     assert {each.status for each in await everything(refunds.ports, PendingAct)} == {ActStatus.WAITING}
 
 
-async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: RefundHouse) -> None:
+async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: RefundApp) -> None:
     first = await waits(set_wallet(refunds.ports, "olga"))
     async with refunds.ports.storage.unit() as unit:
         [account] = await unit[Account].find(limit=1)
@@ -284,7 +284,7 @@ async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: Refun
     assert (await get_act(refunds.ports, first.id)).status == "withdrawn"
 
 
-async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundHouse) -> None:
+async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
@@ -299,7 +299,7 @@ async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundHouse) ->
     ]
 
 
-async def test_confirmed_and_rejected_at_once_is_one_of_both(refunds: RefundHouse) -> None:
+async def test_confirmed_and_rejected_at_once_is_one_of_both(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
@@ -312,7 +312,7 @@ async def test_confirmed_and_rejected_at_once_is_one_of_both(refunds: RefundHous
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: RefundHouse, after: bool) -> None:
+async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: RefundApp, after: bool) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     with pytest.raises(Killed):
@@ -323,7 +323,7 @@ async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: Ref
     assert ("ivan", "act.confirm", refund_id) in await rows(refunds.ports) or not after
 
 
-async def test_two_that_ask_at_once_ask_for_one(refunds: RefundHouse) -> None:
+async def test_two_that_ask_at_once_ask_for_one(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
     acts = await asyncio.gather(*(waits(approve_refund(by(gated, name), refund_id)) for name in ("olga", "ivan")))
@@ -354,7 +354,7 @@ class Losing:
             yield OtherCommit(unit, commit)
 
 
-async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundHouse) -> None:
+async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundApp) -> None:
     """An act that lost twice to others has the turn of its process while it is written down."""
     losing = msgspec.structs.replace(refunds.ports, storage=Losing(refunds.ports.storage))
     assert isinstance(refunds.ports.storage, Queueing)
@@ -366,7 +366,7 @@ async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundHous
     assert [each.id for each in await list_acts(refunds.ports)] == [asking.result().id]
 
 
-async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: RefundHouse) -> None:
+async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: RefundApp) -> None:
     for name, status in (("ivan", "rejected"), ("olga", "withdrawn")):
         refund_id = await applied(refunds)
         act = await asked(refunds, refund_id)
@@ -379,7 +379,7 @@ async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: Refu
         assert (await asked(refunds, refund_id)).id != act.id
 
 
-async def test_who_may_confirm_finds_it_among_what_needs_a_person(refunds: RefundHouse) -> None:
+async def test_who_may_confirm_finds_it_among_what_needs_a_person(refunds: RefundApp) -> None:
     act = await asked(refunds, await applied(refunds))
     needs = [need for need in (await read_action_items(refunds.ports)).found if need.of == "act"]
     assert [(need.kind, need.object_id, need.text) for need in needs] == [
@@ -389,12 +389,12 @@ async def test_who_may_confirm_finds_it_among_what_needs_a_person(refunds: Refun
     assert "act" not in [need.of for need in (await read_action_items(refunds.ports)).found]
 
 
-async def test_it_expires(refunds: RefundHouse) -> None:
+async def test_it_expires(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
-    await refunds.house.clock.advance(3 * 86_400 - 1)
+    await refunds.app.clock.advance(3 * 86_400 - 1)
     assert len(await list_acts(refunds.ports)) == 1
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     assert await list_acts(refunds.ports) == []
     assert await refused(confirm_act(by(refunds.ports, "ivan"), act.id)) == (
         "INVALID_STATE: The act has expired: ask for it again"
@@ -403,13 +403,13 @@ async def test_it_expires(refunds: RefundHouse) -> None:
     assert (await get_act(refunds.ports, act.id)).status == "expired"
 
 
-async def test_an_unknown_act_is_none(refunds: RefundHouse) -> None:
+async def test_an_unknown_act_is_none(refunds: RefundApp) -> None:
     for act_id in ("", "act_x", "ref_x", "act_\0"):
         for doing in (confirm_act, reject_act):
             assert (await refused(doing(by(refunds.ports, "ivan"), act_id))).startswith("ACT_NOT_FOUND")
 
 
-async def test_a_program_that_names_nobody_is_refused(refunds: RefundHouse) -> None:
+async def test_a_program_that_names_nobody_is_refused(refunds: RefundApp) -> None:
     """The host of an embedded service, too, passes the one gate."""
     refund_id = await applied(refunds)
     assert (await refused(approve_refund(refunds.ports, refund_id))).startswith("SECOND_OPERATOR_NEEDED")
@@ -423,9 +423,9 @@ async def test_a_program_that_names_nobody_is_refused(refunds: RefundHouse) -> N
     assert await rows(refunds.ports) == [("olga", "act.ask", refund_id)]
 
 
-async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: RefundHouse) -> None:
+async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: RefundApp) -> None:
     """A use case of tomorrow that writes a wallet, and forgot the gate."""
-    account_id = refunds.house.account.account_id
+    account_id = refunds.app.account.account_id
 
     async def work(unit: Unit) -> None:
         account = await unit[Account].get(account_id)
@@ -439,7 +439,7 @@ async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: Re
     assert await wallet(refunds) is None
 
 
-async def test_a_merchant_may_still_cancel_what_waits(refunds: RefundHouse) -> None:
+async def test_a_merchant_may_still_cancel_what_waits(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     act = await asked(refunds, refund_id)
     await cancel_refund(refunds.ports, await refunds.caller(Mode.LIVE), refund_id)
@@ -448,7 +448,7 @@ async def test_a_merchant_may_still_cancel_what_waits(refunds: RefundHouse) -> N
 
 
 async def test_without_the_setting_one_operator_is_enough() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         refund_id = await applied(refunds)
         await approve_refund(by(refunds.ports, "olga"), refund_id)
         await set_wallet(refunds.ports, "olga")

@@ -12,26 +12,26 @@ from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
 from cambist.core.usecases.idempotency import KEY_TAKEN, Lock, Made, once, once_made
 from cambist.ports.faults import Conflict
-from tests.houses import TestHouse
+from tests.apps import TestApp
 
 KEY = str(UUID(int=7))
 
 
-async def asked(house: TestHouse, make: Any, recall: Any = None, *, kind: str = "payment") -> Made[str]:
-    account = await house.ports.storage.get(Account, house.account.account_id)
+async def asked(app: TestApp, make: Any, recall: Any = None, *, kind: str = "payment") -> Made[str]:
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
     caller = Caller(account=account, mode=Mode.TEST, key_id="a-key")
-    return await once(house.ports, caller, KEY, kind, make=make, recall=recall, id_rule="things_id")
+    return await once(app.ports, caller, KEY, kind, make=make, recall=recall, id_rule="things_id")
 
 
-def making(house: TestHouse, *faults: Exception) -> Any:
+def making(app: TestApp, *faults: Exception) -> Any:
     """A `make` that fails so, one after the other, and then makes."""
     left = list(faults)
 
     async def make(lock: Lock) -> str:
         if left:
             raise left.pop(0)
-        async with house.ports.storage.unit() as unit:
+        async with app.ports.storage.unit() as unit:
             unit[IdempotencyKey].add(lock("made"))
             await unit.commit()
         return "made"
@@ -43,41 +43,41 @@ async def recalled(resource_id: str) -> str:
     return f"again {resource_id}"
 
 
-async def test_a_key_belongs_to_one_resource_of_one_kind(house: TestHouse) -> None:
-    assert await asked(house, making(house)) == Made("made", replayed=False)
-    assert await asked(house, None, recalled) == Made("again made", replayed=True)
+async def test_a_key_belongs_to_one_resource_of_one_kind(app: TestApp) -> None:
+    assert await asked(app, making(app)) == Made("made", replayed=False)
+    assert await asked(app, None, recalled) == Made("again made", replayed=True)
     with pytest.raises(Refusal) as caught:
-        await asked(house, None, recalled, kind="exchange")
+        await asked(app, None, recalled, kind="exchange")
     assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
 
 
 @pytest.mark.parametrize("rule", [KEY_TAKEN, "things_id"])
 @pytest.mark.parametrize("lost", [1, 19])
-async def test_who_loses_a_race_asks_again(house: TestHouse, rule: str, lost: int) -> None:
-    assert (await asked(house, making(house, *[Conflict(rule)] * lost))).resource == "made"
+async def test_who_loses_a_race_asks_again(app: TestApp, rule: str, lost: int) -> None:
+    assert (await asked(app, making(app, *[Conflict(rule)] * lost))).resource == "made"
 
 
-async def test_who_loses_again_and_again_may_come_later(house: TestHouse) -> None:
+async def test_who_loses_again_and_again_may_come_later(app: TestApp) -> None:
     with pytest.raises(Refusal) as caught:
-        await asked(house, making(house, *[Conflict(KEY_TAKEN)] * 20))
+        await asked(app, making(app, *[Conflict(KEY_TAKEN)] * 20))
     assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)
 
 
-async def test_any_other_conflict_is_the_makers(house: TestHouse) -> None:
+async def test_any_other_conflict_is_the_makers(app: TestApp) -> None:
     with pytest.raises(Conflict):
-        await asked(house, making(house, Conflict("another_id")))
+        await asked(app, making(app, Conflict("another_id")))
 
 
-async def test_a_key_that_was_taken_back_is_free(house: TestHouse) -> None:
-    await asked(house, making(house))
+async def test_a_key_that_was_taken_back_is_free(app: TestApp) -> None:
+    await asked(app, making(app))
 
     async def recall(_resource_id: str) -> None:
-        async with house.ports.storage.unit() as unit:
+        async with app.ports.storage.unit() as unit:
             [key] = await unit[IdempotencyKey].find()
             unit[IdempotencyKey].remove(key)
             await unit.commit()
 
-    assert await asked(house, making(house), recall) == Made("made", replayed=False)
+    assert await asked(app, making(app), recall) == Made("made", replayed=False)
 
 
 LADDER = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.25]

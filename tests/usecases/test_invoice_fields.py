@@ -18,8 +18,8 @@ from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports.bank import Invoice, InvoiceKind, InvoicePayer, InvoiceRequest, InvoiceState, InvoiceStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.mandates import Binding, BindingRequest
-from tests.houses import TestHouse, open_test_house
-from tests.subscription_house import press, subscribed
+from tests.apps import TestApp, open_test_app
+from tests.subscription_app import press, subscribed
 from tests.usecases.test_polling import TellsNothing
 
 
@@ -55,101 +55,99 @@ def bank() -> Says:
 
 
 @pytest.fixture
-async def house(bank: Says) -> AsyncIterator[TestHouse]:
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as opened:
+async def app(bank: Says) -> AsyncIterator[TestApp]:
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as opened:
         bank.clock = opened.ports.clock
         await set_settings(opened.ports, opened.account.account_id, {"direct_links": "true"})
         yield opened
 
 
 @pytest.mark.parametrize("kind", InvoiceKind)
-async def test_only_a_link_of_sbp_is_handed_out_as_one(house: TestHouse, bank: Says, kind: InvoiceKind) -> None:
+async def test_only_a_link_of_sbp_is_handed_out_as_one(app: TestApp, bank: Says, kind: InvoiceKind) -> None:
     if kind is not InvoiceKind.QR:
         bank.more = {"kind": kind, "payload": None}
-    payment = (await house.create(mode="live")).json()
-    answer = await house.get(f"/payments/{payment['id']}/sbp-link", mode="live")
+    payment = (await app.create(mode="live")).json()
+    answer = await app.get(f"/payments/{payment['id']}/sbp-link", mode="live")
     link = f"https://bank.example/{payment['id']}"
     assert answer.json() == {"sbp_link": link if kind is InvoiceKind.QR else None}
-    stored = await house.payment(payment["id"])
+    stored = await app.payment(payment["id"])
     assert (stored.bank_link, stored.qr_payload) == (link, link if kind is InvoiceKind.QR else None)
-    page = (await house.http.get(f"/p/{payment['id']}")).text
+    page = (await app.http.get(f"/p/{payment['id']}")).text
     assert ('id="qr"' in page) is (kind is InvoiceKind.QR)
     assert f'href="{link}"' in page
 
 
 @pytest.mark.parametrize(("minutes", "lives"), [(5, 5), (15, 15), (60, 15)])
 async def test_a_payment_ends_with_its_invoice_where_that_ends_earlier(
-    house: TestHouse, bank: Says, minutes: int, lives: int
+    app: TestApp, bank: Says, minutes: int, lives: int
 ) -> None:
-    begun = house.clock.now()
+    begun = app.clock.now()
     bank.more = {"expires_at": begun + timedelta(minutes=minutes)}
-    answer = (await house.create(mode="live")).json()
-    payment = await house.payment(answer["id"])
+    answer = (await app.create(mode="live")).json()
+    payment = await app.payment(answer["id"])
     assert payment.expires_at == begun + timedelta(minutes=lives)
-    assert answer["expires_at"] == (await house.get(f"/payments/{payment.id}", mode="live")).json()["expires_at"]
-    await house.work(lives * 60 - 1)
-    assert (await house.payment(payment.id)).status == "pending"
-    await house.work(1)
-    assert (await house.payment(payment.id)).status == "expired"
+    assert answer["expires_at"] == (await app.get(f"/payments/{payment.id}", mode="live")).json()["expires_at"]
+    await app.work(lives * 60 - 1)
+    assert (await app.payment(payment.id)).status == "pending"
+    await app.work(1)
+    assert (await app.payment(payment.id)).status == "expired"
 
 
-async def test_money_after_our_deadline_and_before_the_bank_s_is_late_money(house: TestHouse, bank: Says) -> None:
-    bank.more = {"expires_at": house.clock.now() + timedelta(minutes=60)}
+async def test_money_after_our_deadline_and_before_the_bank_s_is_late_money(app: TestApp, bank: Says) -> None:
+    bank.more = {"expires_at": app.clock.now() + timedelta(minutes=60)}
     bank.refusal = Refused("the payer is about it", reason="state")
-    payment = (await house.create(mode="live")).json()
-    await house.work(16 * 60)
-    assert (await house.payment(payment["id"])).status == "expired"
+    payment = (await app.create(mode="live")).json()
+    await app.work(16 * 60)
+    assert (await app.payment(payment["id"])).status == "expired"
     bank.pay(payment["id"])
-    await house.work(4 * 60)
-    assert (await house.payment(payment["id"])).status == "paid"
+    await app.work(4 * 60)
+    assert (await app.payment(payment["id"])).status == "paid"
 
 
-async def test_the_invoice_of_an_expired_payment_is_closed_once(house: TestHouse, bank: Says) -> None:
-    payment = (await house.create(mode="live")).json()
-    await house.work(15 * 60 - 1)
+async def test_the_invoice_of_an_expired_payment_is_closed_once(app: TestApp, bank: Says) -> None:
+    payment = (await app.create(mode="live")).json()
+    await app.work(15 * 60 - 1)
     assert bank.closed == []
-    await house.work(7 * 3600)
+    await app.work(7 * 3600)
     assert bank.closed == [payment["id"]]
-    assert (await house.payment(payment["id"])).status == "expired"
+    assert (await app.payment(payment["id"])).status == "expired"
 
 
 @pytest.mark.parametrize("fault", [Unavailable("away"), OutcomeUnknown("cut"), Refused("no", reason="state")], ids=str)
-async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(
-    house: TestHouse, bank: Says, fault: Fault
-) -> None:
+async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(app: TestApp, bank: Says, fault: Fault) -> None:
     bank.refusal = fault
-    payment = (await house.create(mode="live")).json()
-    await house.work(15 * 60)
-    assert (await house.payment(payment["id"])).status == "expired"
+    payment = (await app.create(mode="live")).json()
+    await app.work(15 * 60)
+    assert (await app.payment(payment["id"])).status == "expired"
     assert bank.closed == [payment["id"]]
     bank.refusal, bank.closed = None, []
-    await house.work(7 * 3600)
+    await app.work(7 * 3600)
     assert bank.closed == [payment["id"]]
 
 
-async def test_what_was_paid_in_time_is_not_closed(house: TestHouse, bank: Says) -> None:
-    payment = (await house.create(mode="live")).json()
+async def test_what_was_paid_in_time_is_not_closed(app: TestApp, bank: Says) -> None:
+    payment = (await app.create(mode="live")).json()
     bank.pay(payment["id"])
-    await house.work(7 * 3600)
-    assert (await house.payment(payment["id"])).status == "paid"
+    await app.work(7 * 3600)
+    assert (await app.payment(payment["id"])).status == "paid"
     assert bank.closed == []
 
 
-async def test_a_bank_that_does_not_say_so_is_not_asked_to_close(house: TestHouse, bank: Says) -> None:
+async def test_a_bank_that_does_not_say_so_is_not_asked_to_close(app: TestApp, bank: Says) -> None:
     bank.capabilities = msgspec.structs.replace(bank.capabilities, cancels_invoices=False)
-    await house.create(mode="live")
-    await house.work(7 * 3600)
+    await app.create(mode="live")
+    await app.work(7 * 3600)
     assert bank.closed == []
 
 
-async def test_the_payer_comes_back_from_the_bank_s_page_to_our_window(house: TestHouse, bank: Says) -> None:
-    payment = (await house.create(mode="live")).json()
+async def test_the_payer_comes_back_from_the_bank_s_page_to_our_window(app: TestApp, bank: Says) -> None:
+    payment = (await app.create(mode="live")).json()
     assert [request.return_url for request in bank.requests] == [payment["payment_url"]]
 
 
 async def test_and_from_the_page_of_a_binding_to_that_of_the_subscription() -> None:
     asked: list[BindingRequest] = []
-    async with open_test_house() as opened:
+    async with open_test_app() as opened:
         bank: Any = opened.ports.banks.of_mode("test")[0]
         usual = bank._adapter.bind
 
@@ -180,47 +178,47 @@ TOLD = {"client_phone": "+79990001122", "client_email": "anna@shop.example"}
     ],
 )
 async def test_a_bank_that_asks_for_the_payer_is_told_what_the_merchant_said(
-    house: TestHouse, bank: Says, body: dict[str, Any], payer: InvoicePayer | None
+    app: TestApp, bank: Says, body: dict[str, Any], payer: InvoicePayer | None
 ) -> None:
     bank.capabilities = msgspec.structs.replace(bank.capabilities, wants_payer=True)
-    assert (await house.create(body, mode="live")).status_code == 201
+    assert (await app.create(body, mode="live")).status_code == 201
     [request] = bank.requests
     assert request.payer == payer
     for private in ("79990001122", "anna@", "2001:db8", "4509", "Anna"):
         assert private not in repr(request)
 
 
-async def test_any_other_bank_is_told_nothing_of_the_payer(house: TestHouse, bank: Says) -> None:
-    assert (await house.create(TOLD, mode="live")).status_code == 201
+async def test_any_other_bank_is_told_nothing_of_the_payer(app: TestApp, bank: Says) -> None:
+    assert (await app.create(TOLD, mode="live")).status_code == 201
     assert [request.payer for request in bank.requests] == [None]
 
 
 async def test_what_a_bank_says_of_the_money_is_kept_for_operators_and_told_to_nobody_else(
-    house: TestHouse, bank: Says
+    app: TestApp, bank: Says
 ) -> None:
-    payment = (await house.create(mode="live")).json()
+    payment = (await app.create(mode="live")).json()
     bank.pay(payment["id"])
     told = {"fee_kopecks": 1_23, "payer_bank": "100000000004", "sbp_operation_id": "B6010CANARY"}
     bank.paid[payment["id"]] = msgspec.structs.replace(bank.paid[payment["id"]], **told)
-    await house.work(600)
-    stored = await house.payment(payment["id"])
+    await app.work(600)
+    stored = await app.payment(payment["id"])
     assert (stored.status, str(stored.provider_fee)) == ("paid", "1.23")
     shown = dict(_facts(stored))
     assert (shown["bank's fee"], shown["payer's bank"]) == ("1.23 RUB", "100000000004")
     assert shown["SBP operation"] == "B6010CANARY"
-    answer = (await house.get(f"/payments/{payment['id']}", mode="live")).text
-    events = str(await house.events(payment["id"]))
+    answer = (await app.get(f"/payments/{payment['id']}", mode="live")).text
+    events = str(await app.events(payment["id"]))
     for secret in ("B6010CANARY", "100000000004", "1.23"):
         assert secret not in answer
         assert secret not in events
     assert "paid" in events
 
 
-async def test_a_bank_that_says_no_more_than_the_amount_is_as_good(house: TestHouse, bank: Says) -> None:
-    payment = (await house.create(mode="live")).json()
+async def test_a_bank_that_says_no_more_than_the_amount_is_as_good(app: TestApp, bank: Says) -> None:
+    payment = (await app.create(mode="live")).json()
     bank.pay(payment["id"])
-    await house.work(600)
-    stored = await house.payment(payment["id"])
+    await app.work(600)
+    stored = await app.payment(payment["id"])
     assert (stored.status, stored.provider_fee, stored.payer_bank, stored.sbp_operation_id) == (
         "paid",
         None,
@@ -229,14 +227,14 @@ async def test_a_bank_that_says_no_more_than_the_amount_is_as_good(house: TestHo
     )
 
 
-async def test_a_bank_is_told_whose_payment_it_is(house: TestHouse, bank: Says) -> None:
-    account = house.account
-    other = (await create_shop(house.ports, account.account_id, "Second", "0")).id
-    await house.create(mode="live")
-    await house.create({"shop_id": other}, mode="live")
-    await set_settings(house.ports, account.account_id, {"terminals": "true"})
-    terminal = await create_terminal(house.ports, account.account_id, TerminalWish(label="T"))
-    await house.create({"method_id": terminal.id}, mode="live")
+async def test_a_bank_is_told_whose_payment_it_is(app: TestApp, bank: Says) -> None:
+    account = app.account
+    other = (await create_shop(app.ports, account.account_id, "Second", "0")).id
+    await app.create(mode="live")
+    await app.create({"shop_id": other}, mode="live")
+    await set_settings(app.ports, account.account_id, {"terminals": "true"})
+    terminal = await create_terminal(app.ports, account.account_id, TerminalWish(label="T"))
+    await app.create({"method_id": terminal.id}, mode="live")
     assert [(request.account, request.shop, request.terminal) for request in bank.requests] == [
         (account.account_id, account.default_shop_id, None),
         (account.account_id, other, None),

@@ -35,24 +35,24 @@ from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from cambist.ports.searching import find_check
 from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
 from tests.invariants import noted
-from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, apply, code, open_kyc_house
-from tests.refund_house import RefundHouse
+from tests.kyc_kit import FORM, OTHER, PHONE, KycApp, apply, code, open_kyc_app
+from tests.refund_app import RefundApp
 
 DAY = 24 * 3600
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path) as opened:
         yield opened
 
 
-async def jobs(kyc: KycHouse) -> list[Job]:
+async def jobs(kyc: KycApp) -> list[Job]:
     async with kyc.ports.storage.unit() as unit:
         return [job for job in await unit[Job].find() if job.kind == FOLLOW.kind]
 
 
-async def is_looked_at_next_day(kyc: KycHouse) -> bool:
+async def is_looked_at_next_day(kyc: KycApp) -> bool:
     """Whether the decided check is asked for once more then, and by nothing else."""
     [job] = await jobs(kyc)
     verified_at = (await kyc.client()).verified_at
@@ -62,33 +62,33 @@ async def is_looked_at_next_day(kyc: KycHouse) -> bool:
 # Two at once
 
 
-async def test_registrations_at_once_make_one_check(kyc: KycHouse) -> None:
+async def test_registrations_at_once_make_one_check(kyc: KycApp) -> None:
     bodies = [await kyc.documents() for _ in range(6)]
     kyc.verifier.script.register.extend(Twist(silence=1.0) for _ in bodies)
     calls = [asyncio.create_task(kyc.register(body)) for body in bodies]
     for _ in range(20):
         await asyncio.sleep(0)
-        await kyc.house.clock.advance(0.5)
+        await kyc.app.clock.advance(0.5)
     answers = [(await call).json() for call in calls]
     assert answers == [{"status": "processing"}] * 6
     assert await kyc.begun() == 1
     used = [key for body in bodies for key in (body["selfie_key"], body["document_key"])]
     taken = [upload for key in used if (upload := await kyc.upload(key)) is not None and upload.used_by]
     assert len(taken) == 2
-    await kyc.house.work(10)
+    await kyc.app.work(10)
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_a_document_is_given_to_one_of_two_clients_at_once(kyc: KycHouse) -> None:
+async def test_a_document_is_given_to_one_of_two_clients_at_once(kyc: KycApp) -> None:
     body = await kyc.documents()
     first, second = await asyncio.gather(kyc.register(body), kyc.register({**body, "phone": OTHER}))
     assert sorted([first.status_code, second.status_code]) == [200, 400]
     assert await kyc.begun() == 1
 
 
-async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycHouse) -> None:
+async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycApp) -> None:
     await kyc.register()
-    await kyc.house.clock.advance(30)
+    await kyc.app.clock.advance(30)
     notice = CheckNotice(operation=operation_of(await kyc.client()))
     heard = [kyc.check() for _ in range(4)] + [on_notice(kyc.ports, notice) for _ in range(4)] + [run_due(kyc.ports)]
     await asyncio.gather(*heard)
@@ -99,13 +99,13 @@ async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycHous
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
-async def test_a_lost_answer_is_healed_by_the_job(kyc: KycHouse, ending: Ending) -> None:
+async def test_a_lost_answer_is_healed_by_the_job(kyc: KycApp, ending: Ending) -> None:
     kyc.twist("register", ending)
     assert (await kyc.register()).status_code in (502, 503)
     client = await kyc.client()
     assert (client.kyc, client.check_reference) == (KycStatus.REGISTERING, None)
     assert await kyc.check() == {"status": "processing"}
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     assert (await kyc.check())["status"] == "verified"
     assert await kyc.begun() == 1
     assert await kyc.events() == [("verified", "pending")]
@@ -113,7 +113,7 @@ async def test_a_lost_answer_is_healed_by_the_job(kyc: KycHouse, ending: Ending)
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
-async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHouse, ending: Ending) -> None:
+async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycApp, ending: Ending) -> None:
     body = await kyc.documents()
     kyc.twist("register", ending, ending)
     for _ in range(2):
@@ -124,7 +124,7 @@ async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHous
 
 
 @pytest.mark.parametrize("asked", [True, False])
-async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycHouse, asked: bool) -> None:
+async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycApp, asked: bool) -> None:
     """The documents' keys and the phone do not stay sealed beside the client for ever. `asked`: they are kept."""
     kyc.twist("register", *[Ending.UNAVAILABLE] * 1000)
     assert (await kyc.register()).status_code == 503
@@ -132,9 +132,9 @@ async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycH
         async with kyc.ports.storage.unit() as unit:
             unit[Client].save(msgspec.structs.replace(await kyc.client(), request=None))
             await unit.commit()
-    await kyc.house.work(29 * 86400)
+    await kyc.app.work(29 * 86400)
     assert (await kyc.client()).kyc is KycStatus.REGISTERING
-    await kyc.house.work(2 * 86400)
+    await kyc.app.work(2 * 86400)
     client = await kyc.client()
     assert (client.kyc, client.request) == (KycStatus.REQUIRED, None)
     assert await jobs(kyc) == []
@@ -143,13 +143,13 @@ async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycH
     assert (await kyc.client()).checks == 2
 
 
-async def test_a_verifier_that_says_nothing_for_a_month_is_asked_no_more(kyc: KycHouse) -> None:
+async def test_a_verifier_that_says_nothing_for_a_month_is_asked_no_more(kyc: KycApp) -> None:
     """It may have begun the check, so the check is not withdrawn. Registering again polls it again."""
     kyc.twist("register", Ending.UNKNOWN_DONE)
     kyc.twist("find", *[Ending.UNAVAILABLE] * 1000)
     body = await kyc.documents()
     assert (await kyc.register(body)).status_code == 502
-    await kyc.house.work(31 * 86400)
+    await kyc.app.work(31 * 86400)
     assert ((await kyc.client()).kyc, await jobs(kyc)) == (KycStatus.REGISTERING, [])
     kyc.verifier.script.find.clear()
     assert (await kyc.register(body)).status_code == 200
@@ -170,12 +170,12 @@ class Searching:
         return Check(reference="applicant-7", status=CheckStatus.PROCESSING)
 
 
-async def test_a_verifier_that_searches_is_told_what_it_was_asked_and_since_when(kyc: KycHouse) -> None:
-    begun, stub = kyc.house.clock.now(), Searching()
+async def test_a_verifier_that_searches_is_told_what_it_was_asked_and_since_when(kyc: KycApp) -> None:
+    begun, stub = kyc.app.clock.now(), Searching()
     kyc.twist("register", Ending.UNKNOWN_DONE)
     body = await kyc.documents()
     assert (await kyc.register(body)).status_code == 502
-    await kyc.house.clock.advance(5)
+    await kyc.app.clock.advance(5)
     verifier: Any = stub
     client = await look(msgspec.structs.replace(kyc.ports, kyc=verifier), await kyc.client())
     assert (client.kyc, client.check_reference) == (KycStatus.PROCESSING, "applicant-7")
@@ -186,7 +186,7 @@ async def test_a_verifier_that_searches_is_told_what_it_was_asked_and_since_when
         await find_check(verifier, request.operation, None, since)
 
 
-async def test_the_redirect_s_link_is_found_again(kyc: KycHouse) -> None:
+async def test_the_redirect_s_link_is_found_again(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     kyc.twist("register", Ending.UNKNOWN_DONE)
     assert code(await kyc.register({"phone": PHONE, **FORM})) == (502, "PROVIDER_ERROR")
@@ -196,37 +196,37 @@ async def test_the_redirect_s_link_is_found_again(kyc: KycHouse) -> None:
 
 
 @pytest.mark.parametrize("ending", [Ending.NOT_SUPPORTED, Ending.NOT_CONFIGURED])
-async def test_a_verifier_that_cannot_say_says_nothing(kyc: KycHouse, ending: Ending) -> None:
+async def test_a_verifier_that_cannot_say_says_nothing(kyc: KycApp, ending: Ending) -> None:
     await kyc.register()
     before = await kyc.client()
     kyc.twist("state", ending)
     assert code(await kyc.post("/kyc/check", {"phone": PHONE})) == (503, "KYC_UNAVAILABLE")
     kyc.twist("state", ending)
-    assert await present_client(kyc.ports, await RefundHouse(kyc.house).caller(Mode.LIVE), PHONE) == before
+    assert await present_client(kyc.ports, await RefundApp(kyc.app).caller(Mode.LIVE), PHONE) == before
 
 
-async def test_a_verifier_that_is_away_for_long_loses_nothing(kyc: KycHouse) -> None:
+async def test_a_verifier_that_is_away_for_long_loses_nothing(kyc: KycApp) -> None:
     kyc.verifier.away = True
     assert code(await kyc.register()) == (503, "KYC_UNAVAILABLE")
-    await kyc.house.work(5 * DAY)
+    await kyc.app.work(5 * DAY)
     assert code(await kyc.post("/kyc/check", {"phone": PHONE})) == (503, "KYC_UNAVAILABLE")
     kyc.verifier.away = False
-    await kyc.house.work(DAY)
+    await kyc.app.work(DAY)
     assert (await kyc.check())["status"] == "verified"
     assert await kyc.begun() == 1
 
 
-async def test_a_refusal_that_the_job_meets_frees_the_client_and_the_documents(kyc: KycHouse) -> None:
+async def test_a_refusal_that_the_job_meets_frees_the_client_and_the_documents(kyc: KycApp) -> None:
     kyc.twist("register", Ending.UNKNOWN_NOT_DONE, Ending.REFUSED)
     body = await kyc.documents()
     await kyc.register(body)
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     assert (await kyc.check())["status"] == "required"
     assert await jobs(kyc) == []
     assert (await kyc.register(body)).json() == {"status": "processing"}
 
 
-async def test_a_refused_client_stays_refused_when_the_verifier_will_not_begin_again(kyc: KycHouse) -> None:
+async def test_a_refused_client_stays_refused_when_the_verifier_will_not_begin_again(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     kyc.twist("register", Ending.REFUSED)
@@ -257,12 +257,12 @@ class LosingStorage(CrashingStorage):
             yield Lost(unit, self._fuse)
 
 
-async def caller_of(kyc: KycHouse, ports: Ports) -> Any:
+async def caller_of(kyc: KycApp, ports: Ports) -> Any:
     return await authenticate(ports, kyc.account.live.api_key, kyc.account.live.api_secret)
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bool) -> None:
+async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycApp, done: bool) -> None:
     """`500 KYC_PERSIST_FAILED`: the verifier took the client, and the record was not saved
     (docs/kyc.md "Answers and errors")."""
     body = await kyc.documents()
@@ -271,7 +271,7 @@ async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bo
         await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
     assert (caught.value.status, caught.value.code) == (500, "KYC_PERSIST_FAILED")
     assert await kyc.begun() == 1
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     assert (await kyc.client()).kyc is KycStatus.VERIFIED
     assert await kyc.events() == [("verified", "pending")]
     assert await kyc.begun() == 1
@@ -279,17 +279,17 @@ async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycHouse, done: bo
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [1, 2])
-async def test_killed_at_any_commit_of_a_registration(kyc: KycHouse, at: int, after: bool) -> None:
+async def test_killed_at_any_commit_of_a_registration(kyc: KycApp, at: int, after: bool) -> None:
     body = await kyc.documents()
     ports = fused(kyc.ports, CrashPoint(at, after=after))
     with pytest.raises(Killed):
         await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     if (at, after) == (1, False):
         # Nothing was written, so nothing was asked.
         assert await kyc.begun() == 0
         assert (await kyc.register(body)).json() == {"status": "processing"}
-        await kyc.house.work(60)
+        await kyc.app.work(60)
     assert await kyc.begun() == 1
     assert await kyc.events() == [("verified", "pending")]
     assert (await kyc.check())["status"] == "verified"
@@ -297,15 +297,15 @@ async def test_killed_at_any_commit_of_a_registration(kyc: KycHouse, at: int, af
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [1, 2, 3])
-async def test_killed_at_any_commit_of_the_job(kyc: KycHouse, at: int, after: bool) -> None:
+async def test_killed_at_any_commit_of_the_job(kyc: KycApp, at: int, after: bool) -> None:
     kyc.twist("register", Ending.UNKNOWN_DONE)
     await kyc.register()
-    await kyc.house.clock.advance(30)
+    await kyc.app.clock.advance(30)
     try:
         await run_due(fused(kyc.ports, CrashPoint(at, after=after)))
     except Killed:
-        await kyc.house.clock.advance(61)
-    await kyc.house.work(120)
+        await kyc.app.clock.advance(61)
+    await kyc.app.work(120)
     assert (await kyc.check())["status"] == "verified"
     assert await kyc.events() == [("verified", "pending")]
     assert await is_looked_at_next_day(kyc)
@@ -314,24 +314,24 @@ async def test_killed_at_any_commit_of_the_job(kyc: KycHouse, at: int, after: bo
 # Notices and findings: lost, late, twice, out of order
 
 
-async def test_a_lost_notice_is_made_up_for(kyc: KycHouse) -> None:
+async def test_a_lost_notice_is_made_up_for(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.PROCESSING)
-    await kyc.house.work(2 * DAY)
+    await kyc.app.work(2 * DAY)
     await kyc.decide(CheckStatus.VERIFIED, told=False)
-    await kyc.house.work(DAY)
+    await kyc.app.work(DAY)
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_notices_twice_and_late_change_nothing_more(kyc: KycHouse) -> None:
+async def test_notices_twice_and_late_change_nothing_more(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED, doubled=True)
-    await kyc.house.work(40 * DAY)
+    await kyc.app.work(40 * DAY)
     await on_notice(kyc.ports, CheckNotice(operation=operation_of(await kyc.client())))
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_an_operation_that_a_verifier_posted_about_is_asked_about(kyc: KycHouse) -> None:
+async def test_an_operation_that_a_verifier_posted_about_is_asked_about(kyc: KycApp) -> None:
     """docs/adapters.md "Notices": ids tell whose an operation is."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED, told=False)
@@ -343,7 +343,7 @@ async def test_an_operation_that_a_verifier_posted_about_is_asked_about(kyc: Kyc
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_an_answer_that_comes_out_of_order_takes_nothing_back(kyc: KycHouse) -> None:
+async def test_an_answer_that_comes_out_of_order_takes_nothing_back(kyc: KycApp) -> None:
     await kyc.register()
     client = await kyc.client()
     await kyc.decide(CheckStatus.VERIFIED)
@@ -353,7 +353,7 @@ async def test_an_answer_that_comes_out_of_order_takes_nothing_back(kyc: KycHous
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_a_notice_of_an_older_check_moves_no_newer_one(kyc: KycHouse) -> None:
+async def test_a_notice_of_an_older_check_moves_no_newer_one(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     first = await kyc.client()
@@ -364,11 +364,11 @@ async def test_a_notice_of_an_older_check_moves_no_newer_one(kyc: KycHouse) -> N
 
 
 @pytest.mark.parametrize("operation", ["", "kyc_", "kyc_x_1", "pay_1", "kyc_x_", "kyc__", "kyc_x_1e5", "kyc_x_²"])
-async def test_a_notice_about_nothing_is_nothing(kyc: KycHouse, operation: str) -> None:
+async def test_a_notice_about_nothing_is_nothing(kyc: KycApp, operation: str) -> None:
     assert await on_notice(kyc.ports, CheckNotice(operation=operation)) is None
 
 
-async def test_a_refusal_that_is_reviewed(kyc: KycHouse) -> None:
+async def test_a_refusal_that_is_reviewed(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     await kyc.decide(CheckStatus.VERIFIED)
@@ -376,7 +376,7 @@ async def test_a_refusal_that_is_reviewed(kyc: KycHouse) -> None:
     assert await kyc.events() == [("failed", "pending"), ("verified", "failed")]
 
 
-async def test_verified_and_then_refused_is_blocked_once(kyc: KycHouse) -> None:
+async def test_verified_and_then_refused_is_blocked_once(kyc: KycApp) -> None:
     """Verified and then refused is blocked (docs/decisions.md "Checks"); no event has a previous `verified`."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
@@ -395,7 +395,7 @@ async def test_verified_and_then_refused_is_blocked_once(kyc: KycHouse) -> None:
     assert (await kyc.client()).blocked is False
 
 
-async def test_who_an_operator_blocks_waits_for_nobody(kyc: KycHouse) -> None:
+async def test_who_an_operator_blocks_waits_for_nobody(kyc: KycApp) -> None:
     """Only a client whom the verifier revoked is an action item for operators, for a month."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
@@ -405,44 +405,44 @@ async def test_who_an_operator_blocks_waits_for_nobody(kyc: KycHouse) -> None:
     await kyc.decide(CheckStatus.FAILED, OTHER)
     [shown] = [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
     assert shown.object_id == (await kyc.client(OTHER)).id
-    await kyc.house.clock.advance(REVOKED_FOR.total_seconds() + 1)
+    await kyc.app.clock.advance(REVOKED_FOR.total_seconds() + 1)
     assert not [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
 
 
-async def test_the_verifier_decides_while_the_operator_blocks(kyc: KycHouse) -> None:
+async def test_the_verifier_decides_while_the_operator_blocks(kyc: KycApp) -> None:
     await kyc.register()
     await set_blocked(kyc.ports, (await kyc.client()).id, True)
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     client = await kyc.client()
     assert (client.kyc, client.blocked) == (KycStatus.VERIFIED, True)
 
 
-async def test_a_form_that_nobody_fills_in_is_not_asked_for_ever(kyc: KycHouse) -> None:
+async def test_a_form_that_nobody_fills_in_is_not_asked_for_ever(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     await kyc.register({"phone": PHONE, **FORM})
     await kyc.decide(CheckStatus.FORM)
-    await kyc.house.work(31 * DAY)
+    await kyc.app.work(31 * DAY)
     assert await jobs(kyc) == []
     await kyc.decide(CheckStatus.VERIFIED)
     assert (await kyc.check())["status"] == "verified"
 
 
-async def test_every_step_of_a_long_check_is_asked_at_growing_pauses(kyc: KycHouse) -> None:
+async def test_every_step_of_a_long_check_is_asked_at_growing_pauses(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.PROCESSING)
-    start = kyc.house.clock.now()
+    start = kyc.app.clock.now()
     dues = []
     for _ in range(8):
         [job] = await jobs(kyc)
         dues.append(round((job.due - start).total_seconds()))
-        await kyc.house.work((job.due - kyc.house.clock.now()).total_seconds())
+        await kyc.app.work((job.due - kyc.app.clock.now()).total_seconds())
     assert dues == [10, 20, 50, 110, 410, 1310, 4910, 26510]
 
 
 # Stored data, and its presentation
 
 
-async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) -> None:
+async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     kyc.twist("register", Ending.UNKNOWN_NOT_DONE)
     await kyc.register({"phone": PHONE, **FORM})
@@ -453,13 +453,13 @@ async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) 
         assert secret.encode() not in kept
         assert secret.encode() not in client.request
         assert secret.encode() not in client.phone
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     assert (await kyc.client()).request is None
     notes = [note.body for note in await noted(kyc.ports)]
     assert all(PHONE[2:].encode() not in body and b"example.com" not in body for body in notes)
 
 
-async def test_nothing_of_a_person_is_logged(kyc: KycHouse, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_of_a_person_is_logged(kyc: KycApp, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     await kyc.set(kyc_flow="redirect")
     kyc.twist("register", Ending.REFUSED, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE)
@@ -468,8 +468,8 @@ async def test_nothing_of_a_person_is_logged(kyc: KycHouse, caplog: pytest.LogCa
     await kyc.decide(CheckStatus.VERIFIED)
     await kyc.decide(CheckStatus.FAILED)
     await kyc.check()
-    await kyc.house.get(f"/exchange-clients?q={PHONE[2:]}", mode="live")
-    await kyc.house.work(DAY)
+    await kyc.app.get(f"/exchange-clients?q={PHONE[2:]}", mode="live")
+    await kyc.app.work(DAY)
     ours = "\n".join(
         record.getMessage() + str(record.exc_info) for record in caplog.records if record.name.startswith("cambist")
     )
@@ -478,11 +478,11 @@ async def test_nothing_of_a_person_is_logged(kyc: KycHouse, caplog: pytest.LogCa
     assert "cambist.kyc" in {record.name for record in caplog.records}
 
 
-async def test_reprs_hide_who_it_is(kyc: KycHouse) -> None:
+async def test_reprs_hide_who_it_is(kyc: KycApp) -> None:
     await kyc.register()
     link = open_link(kyc.ports, hosted_url(kyc.ports, "acc_1", PHONE).partition("session=")[2].replace("%3D", "="))
     request = CheckRequest(operation="kyc_1", phone=PHONE, redirect=True, email=FORM["email"])
-    grant = Grant(upload_url="https://x/secret", file_key="secret", expires_at=kyc.house.clock.now())
+    grant = Grant(upload_url="https://x/secret", file_key="secret", expires_at=kyc.app.clock.now())
     orders = (
         CheckOrder(phone=PHONE),
         RegisterOrder(phone=PHONE, email=FORM["email"], selfie_key="secret"),
@@ -498,7 +498,7 @@ async def test_reprs_hide_who_it_is(kyc: KycHouse) -> None:
 # Links to the hosted page
 
 
-async def test_a_link_opens_for_an_hour_and_only_unaltered(kyc: KycHouse) -> None:
+async def test_a_link_opens_for_an_hour_and_only_unaltered(kyc: KycApp) -> None:
     url = hosted_url(kyc.ports, kyc.account.account_id, PHONE)
     [session] = parse_qs(urlsplit(url).query)["session"]
     link = open_link(kyc.ports, session)
@@ -506,13 +506,13 @@ async def test_a_link_opens_for_an_hour_and_only_unaltered(kyc: KycHouse) -> Non
     assert (link.account_id, link.phone) == (kyc.account.account_id, PHONE)
     for wrong in ("", "x", session[:-4], session[:20] + "A" * 8 + session[28:], "é", "=" * 40, "A" * 5000):
         assert open_link(kyc.ports, wrong) is None
-    await kyc.house.clock.advance(3599)
+    await kyc.app.clock.advance(3599)
     assert open_link(kyc.ports, session) is not None
-    await kyc.house.clock.advance(1)
+    await kyc.app.clock.advance(1)
     assert open_link(kyc.ports, session) is None
 
 
-async def test_modes_have_their_own_clients(kyc: KycHouse) -> None:
+async def test_modes_have_their_own_clients(kyc: KycApp) -> None:
     await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": "rejected"}, "test")
     assert (await kyc.check())["status"] == "required"
     await kyc.register()

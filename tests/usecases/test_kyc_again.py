@@ -26,15 +26,15 @@ from cambist.core.usecases.operations.operation import Looked
 from cambist.core.usecases.operators.action_items import CHECK_LATE, read_action_items
 from cambist.core.usecases.operators.client_forgetting import forget_client
 from cambist.core.usecases.operators.provider_checks import providers_of
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Forged, NotConfigured
 from cambist.ports.files import StoredFile
 from cambist.ports.kyc import Check, CheckStatus
 from cambist.ports.notices import InboundNotice
-from tests.kyc_kit import OTHER, PHONE, KycHouse, open_kyc_house
-from tests.refund_house import RefundHouse
+from tests.kyc_kit import OTHER, PHONE, KycApp, open_kyc_app
+from tests.refund_app import RefundApp
 from tests.tables import table
 
 DAY = 24 * 3600
@@ -42,52 +42,52 @@ GONE = "elsewhere"
 
 
 @pytest.fixture
-async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
-    async with open_kyc_house(tmp_path) as opened:
+async def kyc(tmp_path: Path) -> AsyncIterator[KycApp]:
+    async with open_kyc_app(tmp_path) as opened:
         yield opened
 
 
-async def changed(house: KycHouse, **fields: Any) -> Client:
-    client = await house.client()
-    async with house.ports.storage.unit() as unit:
+async def changed(app: KycApp, **fields: Any) -> Client:
+    client = await app.client()
+    async with app.ports.storage.unit() as unit:
         unit[Client].save(msgspec.structs.replace(client, **fields))
         await unit.commit()
-    return await house.client()
+    return await app.client()
 
 
 # GREEN that turns RED
 
 
 @pytest.mark.parametrize("days", [0, 2, 10])
-async def test_who_is_taken_back_is_blocked_although_no_notice_said_so(kyc: KycHouse, days: int) -> None:
+async def test_who_is_taken_back_is_blocked_although_no_notice_said_so(kyc: KycApp, days: int) -> None:
     """Looks a day, a week and a month after the decision find it."""
     await kyc.register()
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     assert (await kyc.client()).kyc is KycStatus.VERIFIED
-    await kyc.house.work(days * DAY)
+    await kyc.app.work(days * DAY)
     await kyc.decide(CheckStatus.FAILED, told=False)
-    await kyc.house.work(3600)
+    await kyc.app.work(3600)
     assert not (await kyc.client()).blocked
-    await kyc.house.work(21 * DAY)
+    await kyc.app.work(21 * DAY)
     client = await kyc.client()
     assert (client.kyc, client.blocked) == (KycStatus.VERIFIED, True)
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
     await kyc.register()
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     verified_at = (await kyc.client()).verified_at
     assert verified_at is not None
     asked: list[int] = []
     state = kyc.verifier.check_state
 
     async def counted(reference: str) -> Any:
-        asked.append((kyc.house.clock.now() - verified_at).days)
+        asked.append((kyc.app.clock.now() - verified_at).days)
         return await state(reference)
 
     monkeypatch.setattr(kyc.verifier, "check_state", counted)
-    await kyc.house.work(90 * DAY)
+    await kyc.app.work(90 * DAY)
     assert asked == [1, 7, 30]
     assert (await kyc.check())["status"] == "verified"
 
@@ -105,7 +105,7 @@ async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycHouse, monk
     ],
 )
 async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_our_ladder(
-    kyc: KycHouse, asked: int, check_after: float | None, quiet: timedelta, pause: int | None
+    kyc: KycApp, asked: int, check_after: float | None, quiet: timedelta, pause: int | None
 ) -> None:
     """Until nothing moved it for a month."""
     await kyc.register()
@@ -118,7 +118,7 @@ async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_
 
 @table(("size", "is_missing"), [(None, True), (0, True), (1, False), (UPLOAD_MAX, False), (UPLOAD_MAX + 1, True)])
 async def test_a_file_that_is_empty_or_larger_than_granted_is_none(
-    kyc: KycHouse, size: int | None, is_missing: bool
+    kyc: KycApp, size: int | None, is_missing: bool
 ) -> None:
     """A store in a cloud may hold anything by then."""
     key = "0" * 64
@@ -137,10 +137,10 @@ async def test_a_file_that_is_empty_or_larger_than_granted_is_none(
 # Another verifier
 
 
-async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc: KycHouse) -> None:
+async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc: KycApp) -> None:
     """No other verifier is asked about it; registering again begins another check."""
     await kyc.register()
-    caller = await RefundHouse(kyc.house).caller(Mode.LIVE)
+    caller = await RefundApp(kyc.app).caller(Mode.LIVE)
     for status in (KycStatus.PROCESSING, KycStatus.REGISTERING, KycStatus.REQUIRED):
         form = "https://form.example" if status is KycStatus.REQUIRED else None
         before = await changed(kyc, verifier=GONE, kyc=status, form_url=form)
@@ -153,35 +153,35 @@ async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc
         assert (await kyc.register()).json()["status"] == "processing"
         after = await kyc.client()
         assert (after.verifier, after.checks) == ("simulator", before.checks + 1)
-    await kyc.house.work(60)
+    await kyc.app.work(60)
     assert (await kyc.check())["status"] == "verified"
 
 
-async def test_where_it_is_set_again_before_that_the_check_goes_on(kyc: KycHouse) -> None:
+async def test_where_it_is_set_again_before_that_the_check_goes_on(kyc: KycApp) -> None:
     await kyc.register()
     await changed(kyc, verifier=GONE)
-    await kyc.house.work(2 * DAY)
+    await kyc.app.work(2 * DAY)
     before = await changed(kyc, verifier="simulator")
-    await kyc.house.work(DAY)
+    await kyc.app.work(DAY)
     after = await kyc.client()
     assert (after.kyc, after.checks) == (KycStatus.VERIFIED, before.checks)
 
 
-async def test_an_intent_whose_verifier_is_gone_is_taken_back_after_a_month(kyc: KycHouse) -> None:
+async def test_an_intent_whose_verifier_is_gone_is_taken_back_after_a_month(kyc: KycApp) -> None:
     """With what it asked for. It is sent to nobody else: its verifier may have begun it."""
     kyc.twist("register", Ending.UNAVAILABLE)
     body = await kyc.documents()
     assert (await kyc.register(body)).status_code == 503
     await changed(kyc, verifier=GONE)
-    await kyc.house.work(29 * DAY)
+    await kyc.app.work(29 * DAY)
     assert (await kyc.client()).kyc is KycStatus.REGISTERING
-    await kyc.house.work(3 * DAY)
+    await kyc.app.work(3 * DAY)
     client = await kyc.client()
     assert (client.kyc, client.request, await kyc.begun()) == (KycStatus.REQUIRED, None, 0)
     assert await kyc.upload(body["selfie_key"]) is None, "its documents are gone, too"
 
 
-async def test_who_has_a_check_is_asked_about_it_although_another_one_verifies_now(kyc: KycHouse) -> None:
+async def test_who_has_a_check_is_asked_about_it_although_another_one_verifies_now(kyc: KycApp) -> None:
     await kyc.register()
     now = SimulatedVerifier("of-now", kyc.ports.storage, kyc.ports.clock)
     ports = msgspec.structs.replace(kyc.ports, kyc=now, former_kyc={"simulator": kyc.verifier})
@@ -193,7 +193,7 @@ async def test_who_has_a_check_is_asked_about_it_although_another_one_verifies_n
     assert [(await kyc.client(phone)).verifier for phone in (PHONE, OTHER)] == ["simulator", "of-now"]
     with pytest.raises(Refusal, match="under way"):
         await forget_client(ports, (await kyc.client()).id)
-    await kyc.house.clock.advance(60)
+    await kyc.app.clock.advance(60)
     await run_due(ports)
     assert [(await kyc.client(phone)).kyc for phone in (PHONE, OTHER)] == [KycStatus.VERIFIED] * 2
 
@@ -203,8 +203,8 @@ async def test_a_verifier_of_before_is_wired_and_heard(tmp_path: Path) -> None:
         providers = {f"sumsub_{name}": "prd:of-tests" for name in ("token", "secret", "notice_secret", "level")}
         return Settings(database_url="memory://", data_dir=tmp_path, providers=providers, **more)
 
-    async with open_house(settings(kyc="simulator", kyc_former=("sumsub",))) as house:
-        ports = house.ports
+    async with open_app(settings(kyc="simulator", kyc_former=("sumsub",))) as app:
+        ports = app.ports
         assert (ports.kyc.name, list(ports.former_kyc)) == ("simulator", ["sumsub"])
         assert "sumsub" in ports.notice_networks
         assert "sumsub" in {each.name for each in providers_of(ports, Mode.LIVE)}
@@ -213,20 +213,20 @@ async def test_a_verifier_of_before_is_wired_and_heard(tmp_path: Path) -> None:
             await take_notice(ports, "sumsub", forged)
     for former in (("simulator",), ("sumsub", "sumsub")):
         with pytest.raises(PluginError, match="kyc_former"):
-            async with open_house(settings(kyc="simulator", kyc_former=former)):
+            async with open_app(settings(kyc="simulator", kyc_former=former)):
                 pass
 
 
 # A verifier that begins nothing
 
 
-async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycHouse) -> None:
+async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycApp) -> None:
     """One line for all of them, an hour after the first: a token that is not taken, a level that is not there."""
     kyc.twist("register", *[Ending.NOT_CONFIGURED] * 100)
     for phone in (PHONE, OTHER):
         await kyc.register(await kyc.documents(phone))
     assert await told(kyc) == []
-    await kyc.house.work(CHECK_LATE.total_seconds() + 1)
+    await kyc.app.work(CHECK_LATE.total_seconds() + 1)
     [(text, since)] = await told(kyc)
     assert text == "2 clients wait for simulator to begin their checks; see the log and `cambist doctor`"
     assert since == (await kyc.client()).updated_at
@@ -234,33 +234,33 @@ async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycHouse) ->
         f"verifier simulator: {text}"
     ]
     kyc.verifier.script.register.clear()
-    await kyc.house.work(DAY)
+    await kyc.app.work(DAY)
     assert await told(kyc) == []
 
 
-async def test_they_are_told_as_long_as_the_verifier_is_asked(kyc: KycHouse) -> None:
+async def test_they_are_told_as_long_as_the_verifier_is_asked(kyc: KycApp) -> None:
     kyc.twist("register", Ending.UNKNOWN_DONE)
     kyc.twist("find", *[Ending.UNAVAILABLE] * 1000)
     await kyc.register()
-    await kyc.house.work(29 * DAY)
+    await kyc.app.work(29 * DAY)
     assert len(await told(kyc)) == 1
-    await kyc.house.work(2 * DAY)
+    await kyc.app.work(2 * DAY)
     assert ((await kyc.client()).kyc, await told(kyc)) == (KycStatus.REGISTERING, [])
 
 
-async def told(kyc: KycHouse) -> list[tuple[str, datetime | None]]:
+async def told(kyc: KycApp) -> list[tuple[str, datetime | None]]:
     return [(each.text, each.since) for each in (await read_action_items(kyc.ports)).found if each.kind == "check"]
 
 
-async def test_documents_of_a_check_that_never_moves_go_after_a_month(kyc: KycHouse) -> None:
+async def test_documents_of_a_check_that_never_moves_go_after_a_month(kyc: KycApp) -> None:
     """They were handed in, and wait for a verifier that decides nothing."""
     body = await kyc.documents()
     await kyc.register(body)
     await kyc.decide(CheckStatus.PROCESSING)
     kyc.twist("state", *[Ending.UNAVAILABLE] * 1000)
-    await kyc.house.work(29 * DAY)
+    await kyc.app.work(29 * DAY)
     assert await kyc.upload(body["selfie_key"]) is not None
-    await kyc.house.work(3 * DAY)
+    await kyc.app.work(3 * DAY)
     assert (await kyc.client()).kyc is KycStatus.PROCESSING
     assert await kyc.upload(body["selfie_key"]) is None
     assert await kyc.ports.files.stat(body["selfie_key"]) is None

@@ -32,8 +32,8 @@ from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage, Unit
+from tests.apps import TestApp
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.planting import beneath
 from tests.race_barriers import OtherCommit
@@ -41,8 +41,8 @@ from tests.tables import table
 from tests.usecases.test_settlement import paid
 
 
-async def journal(house: TestHouse) -> list[JournalEntry]:
-    found: list[JournalEntry] = await everything(house.ports, JournalEntry)
+async def journal(app: TestApp) -> list[JournalEntry]:
+    found: list[JournalEntry] = await everything(app.ports, JournalEntry)
     return found
 
 
@@ -51,81 +51,81 @@ def plain(entry: JournalEntry) -> list[tuple[str, int]]:
     return [(posting.purse.value, posting.amount) for posting in entry.postings]
 
 
-def entry(house: TestHouse, object_id: str, kopecks: int = 100) -> JournalEntry:
+def entry(app: TestApp, object_id: str, kopecks: int = 100) -> JournalEntry:
     """A receipt of an account that no payment is of."""
     return journal_entry(
         EntryKind.RECEIPT,
         object_id,
         account_id="acc_other",
         mode=Mode.TEST,
-        at=house.ports.clock.now(),
+        at=app.ports.clock.now(),
         postings={Purse.BANK: -kopecks, Purse.PENDING: kopecks},
     )
 
 
-async def book(house: TestHouse, *entries: JournalEntry) -> None:
-    async with house.ports.storage.unit() as unit:
+async def book(app: TestApp, *entries: JournalEntry) -> None:
+    async with app.ports.storage.unit() as unit:
         post(unit, *entries)
         await unit.commit()
 
 
-async def test_the_same_move_is_booked_once(house: TestHouse) -> None:
+async def test_the_same_move_is_booked_once(app: TestApp) -> None:
     """A unique key (kind, object id, version) (ARCHITECTURE.md "Money")."""
-    await book(house, entry(house, "pay_1"))
+    await book(app, entry(app, "pay_1"))
     with pytest.raises(Conflict) as refused:
-        await book(house, entry(house, "pay_1", 300))
+        await book(app, entry(app, "pay_1", 300))
     assert refused.value.rule == "journal_id"
-    [kept] = await journal(house)
+    [kept] = await journal(app)
     assert plain(kept) == [("bank", -100), ("pending", 100)]
-    assert (await verify_ledger(house.ports)).holds
+    assert (await verify_ledger(app.ports)).holds
 
 
-async def test_entries_of_one_unit_move_a_balance_together(house: TestHouse) -> None:
-    await book(house, entry(house, "pay_1", 5), entry(house, "pay_2", 7), entry(house, "pay_3", 11))
-    async with house.ports.storage.unit() as unit:
+async def test_entries_of_one_unit_move_a_balance_together(app: TestApp) -> None:
+    await book(app, entry(app, "pay_1", 5), entry(app, "pay_2", 7), entry(app, "pay_3", 11))
+    async with app.ports.storage.unit() as unit:
         assert (await purses(unit, "acc_other", Mode.TEST))[Purse.PENDING] == 23
         assert await purses(unit, "acc_other", Mode.LIVE) == {}
         assert await purses(unit, "acc_othe", Mode.TEST) == {}
-    assert (await verify_ledger(house.ports)).holds
+    assert (await verify_ledger(app.ports)).holds
 
 
-async def test_sealing_gives_every_entry_its_number_once(house: TestHouse) -> None:
+async def test_sealing_gives_every_entry_its_number_once(app: TestApp) -> None:
     for number in (3, 1, 2):
-        await book(house, entry(house, f"pay_{number}"))
-    assert await extend_journal(house.ports) == 3
-    assert await extend_journal(house.ports) == 0
-    first = await journal(house)
-    await book(house, entry(house, "pay_0"))
-    assert await extend_journal(house.ports) == 1
-    by_number = sorted(await journal(house), key=lambda each: each.number or 0)
+        await book(app, entry(app, f"pay_{number}"))
+    assert await extend_journal(app.ports) == 3
+    assert await extend_journal(app.ports) == 0
+    first = await journal(app)
+    await book(app, entry(app, "pay_0"))
+    assert await extend_journal(app.ports) == 1
+    by_number = sorted(await journal(app), key=lambda each: each.number or 0)
     assert [each.object_id for each in by_number] == ["pay_1", "pay_2", "pay_3", "pay_0"]
     assert [each for each in by_number if each.number != 4] == first
     last = FIRST_LINK
     for number, each in enumerate(by_number, 1):
         last = LEDGER.link(each, number, last)
-        tag = house.ports.vault.tag(last, f"ledger.link:{number}")
+        tag = app.ports.vault.tag(last, f"ledger.link:{number}")
         assert (each.number, each.seal) == (number, last + tag)
-    head = await house.ports.storage.get(ChainHead, LEDGER.head_id)
+    head = await app.ports.storage.get(ChainHead, LEDGER.head_id)
     assert head is not None
     assert (head.number, head.seal) == (4, last)
-    assert house.ports.vault.fits(head.tag or b"", last, "ledger.head:4")
+    assert app.ports.vault.fits(head.tag or b"", last, "ledger.head:4")
 
 
-async def test_more_than_a_thousand_entries_are_sealed_in_several_units(house: TestHouse) -> None:
-    await book(house, *(entry(house, f"pay_{number}") for number in range(2001)))
+async def test_more_than_a_thousand_entries_are_sealed_in_several_units(app: TestApp) -> None:
+    await book(app, *(entry(app, f"pay_{number}") for number in range(2001)))
     told: list[int] = []
-    before = await verify_ledger(house.ports)
+    before = await verify_ledger(app.ports)
     assert (before.holds, before.entries, before.unsealed) == (True, 2001, 2001)
     calm = CrashPoint(0, after=False)
-    assert await extend_journal(fused(house.ports, calm)) == 2001
+    assert await extend_journal(fused(app.ports, calm)) == 2001
     assert calm.commits == 3
-    report = await verify_ledger(house.ports, progress=told.append)
+    report = await verify_ledger(app.ports, progress=told.append)
     assert (report.holds, report.entries, report.unsealed, told) == (True, 2001, 0, [1000, 2000])
 
 
-async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHouse) -> None:
+async def test_what_comes_while_it_seals_is_left_to_the_next_time(app: TestApp) -> None:
     """Each look goes on where the one before ended; a busy service would never end it otherwise."""
-    await book(house, *(entry(house, f"pay_{number:04}") for number in range(1500)))
+    await book(app, *(entry(app, f"pay_{number:04}") for number in range(1500)))
 
     class Busy:
         """Books one more before every commit, whose id comes before all that waits."""
@@ -133,85 +133,85 @@ async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHou
         came = 0
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(house.ports.storage, name)
+            return getattr(app.ports.storage, name)
 
         @asynccontextmanager
         async def unit(self) -> AsyncIterator[Unit]:
-            async with house.ports.storage.unit() as unit:
+            async with app.ports.storage.unit() as unit:
 
                 async def commit() -> None:
                     self.came += 1
-                    await book(house, entry(house, f"pay_!{self.came}"))
+                    await book(app, entry(app, f"pay_!{self.came}"))
                     await unit.commit()
 
                 yield OtherCommit(unit, commit)
 
     busy = Busy()
-    assert await extend_journal(msgspec.structs.replace(house.ports, storage=cast("Storage", busy))) == 1500
+    assert await extend_journal(msgspec.structs.replace(app.ports, storage=cast("Storage", busy))) == 1500
     assert busy.came == 2
-    assert await extend_journal(house.ports) == 2
-    assert (await verify_ledger(house.ports)).unsealed == 0
+    assert await extend_journal(app.ports) == 2
+    assert (await verify_ledger(app.ports)).unsealed == 0
 
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [1, 2, 3])
-async def test_a_sealer_that_died_is_followed_by_another(house: TestHouse, at: int, after: bool) -> None:
-    await book(house, *(entry(house, f"pay_{number}") for number in range(2001)))
+async def test_a_sealer_that_died_is_followed_by_another(app: TestApp, at: int, after: bool) -> None:
+    await book(app, *(entry(app, f"pay_{number}") for number in range(2001)))
     with pytest.raises(Killed):
-        await extend_journal(fused(house.ports, CrashPoint(at, after=after)))
-    assert (await verify_ledger(house.ports)).holds
-    await extend_journal(house.ports)
-    report = await verify_ledger(house.ports)
+        await extend_journal(fused(app.ports, CrashPoint(at, after=after)))
+    assert (await verify_ledger(app.ports)).holds
+    await extend_journal(app.ports)
+    report = await verify_ledger(app.ports)
     assert (report.holds, report.entries, report.unsealed) == (True, 2001, 0)
 
 
-async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(house: TestHouse) -> None:
+async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(app: TestApp) -> None:
     """Recurring jobs do all of it without a request."""
-    await start_standing(house.ports)
-    began = house.clock.now()
+    await start_standing(app.ports)
+    began = app.clock.now()
     for hour in (1, 2):
-        await paid(house)
-        await note(house.ports, Act(operator="vera", name="look", object_id="pay_1"))
-        report = await verify_ledger(house.ports)
+        await paid(app)
+        await note(app.ports, Act(operator="vera", name="look", object_id="pay_1"))
+        report = await verify_ledger(app.ports)
         assert (report.unsealed, report.acts_unsealed) == (1, 1)
-        assert [each.place for each in await journal(house) if each.number is None] == [None]
-        await house.work(3600)
-        report = await verify_ledger(house.ports)
+        assert [each.place for each in await journal(app) if each.number is None] == [None]
+        await app.work(3600)
+        report = await verify_ledger(app.ports)
         assert (report.holds, report.entries, report.unsealed, report.acts_unsealed) == (True, hour, 0, 0)
-        assert sorted(each.place or 0 for each in await journal(house)) == [*range(1, hour + 1)]
-        job = await house.ports.storage.get(Job, EXTEND_CHAINS)
+        assert sorted(each.place or 0 for each in await journal(app)) == [*range(1, hour + 1)]
+        job = await app.ports.storage.get(Job, EXTEND_CHAINS)
         assert job is not None
         assert (job.due, job.attempts) == (began + timedelta(hours=hour + 1), 0)
 
 
-async def test_what_moves_no_balance_is_listed_at_no_place(house: TestHouse) -> None:
-    house.made_up = True
-    plain = entry(house, "pay_1")
-    await book(house, msgspec.structs.replace(plain, postings=(Posting(Purse.BANK, -1), Posting(Purse.REVIEW, 1))))
-    assert await listing.list_fresh(house.ports, "acc_other", Mode.TEST)
-    [listed] = await journal(house)
+async def test_what_moves_no_balance_is_listed_at_no_place(app: TestApp) -> None:
+    app.made_up = True
+    plain = entry(app, "pay_1")
+    await book(app, msgspec.structs.replace(plain, postings=(Posting(Purse.BANK, -1), Posting(Purse.REVIEW, 1))))
+    assert await listing.list_fresh(app.ports, "acc_other", Mode.TEST)
+    [listed] = await journal(app)
     assert listed.place == 0
-    assert await everything(house.ports, Movement) == []
+    assert await everything(app.ports, Movement) == []
 
 
 @pytest.mark.parametrize(("most", "listed", "is_all"), [(1, 2, False), (2, 4, False), (3, 5, True), (None, 5, True)])
 async def test_so_many_units_list_and_no_more(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch, most: int | None, listed: int, is_all: bool
+    app: TestApp, monkeypatch: pytest.MonkeyPatch, most: int | None, listed: int, is_all: bool
 ) -> None:
     """Two entries are listed at once, so a request does not wait for longer."""
-    house.made_up = True
+    app.made_up = True
     monkeypatch.setattr(listing, "AT_ONCE", 2)
-    await book(house, *(entry(house, f"pay_{each}") for each in range(5)))
-    assert await listing.list_fresh(house.ports, "acc_other", Mode.TEST, most=most) is is_all
-    assert len(await everything(house.ports, Movement)) == listed
+    await book(app, *(entry(app, f"pay_{each}") for each in range(5)))
+    assert await listing.list_fresh(app.ports, "acc_other", Mode.TEST, most=most) is is_all
+    assert len(await everything(app.ports, Movement)) == listed
 
 
 @pytest.mark.parametrize(("fault", "goes_on"), [(Unavailable("away"), False), (ValueError("a slip"), True)])
 async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch, fault: Exception, goes_on: bool
+    app: TestApp, monkeypatch: pytest.MonkeyPatch, fault: Exception, goes_on: bool
 ) -> None:
     """If the storage itself is unavailable, the hourly job is retried."""
-    await create_account(house.ports, "Another")
+    await create_account(app.ports, "Another")
     tried = []
 
     async def list_fresh(_ports: object, account_id: str, mode: Mode) -> None:
@@ -221,7 +221,7 @@ async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
     monkeypatch.setattr(listing, "list_fresh", list_fresh)
     told: list[Exception] = []
     try:
-        await listing.list_all(house.ports)
+        await listing.list_all(app.ports)
     except Unavailable as away:
         told.append(away)
     assert (len(tried), told) == ((4, []) if goes_on else (1, [fault]))
@@ -236,21 +236,21 @@ async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
     ],
 )  # fmt: skip
 async def test_no_more_is_taken_than_there_is_and_the_overdraft_allows(
-    house: TestHouse, balance: int | None, amount: int, overdraft: int, may: bool
+    app: TestApp, balance: int | None, amount: int, overdraft: int, may: bool
 ) -> None:
     """Taking saves the balance, so that of two concurrent units one reads again."""
     account_id = f"acc_{balance}_{amount}_{overdraft}"
     row_id = ledger_account_id(account_id, Mode.TEST, Purse.AVAILABLE)
-    house.made_up = True
+    app.made_up = True
     if balance is not None:
         row = LedgerAccount(id=row_id, owner=account_id, mode=Mode.TEST, purse=Purse.AVAILABLE, balance=balance)
-        async with beneath(house.ports).unit() as unit:
+        async with beneath(app.ports).unit() as unit:
             unit[LedgerAccount].add(row)
             await unit.commit()
-    before = await house.ports.storage.get(LedgerAccount, row_id)
-    async with house.ports.storage.unit() as unit:
+    before = await app.ports.storage.get(LedgerAccount, row_id)
+    async with app.ports.storage.unit() as unit:
         assert await may_take(unit, account_id, Mode.TEST, Usdt(amount), overdraft=Usdt(overdraft)) is may
         await unit.commit()
-    after = await house.ports.storage.get(LedgerAccount, row_id)
+    after = await app.ports.storage.get(LedgerAccount, row_id)
     assert (after != before) is may, "a version more, where it may"
     assert (0 if after is None else after.balance) == (balance or 0)

@@ -20,29 +20,29 @@ from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.ledger import extend_journal, post
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.settlement.settlement import settle_own
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.invariants import everything
 from tests.planting import beneath
 from tests.usecases.test_ledger import book, entry, journal, plain
 from tests.usecases.test_settlement import caller, paid
 
 
-async def lived_in(house: TestHouse) -> list[JournalEntry]:
+async def lived_in(app: TestApp) -> list[JournalEntry]:
     """Six receipts, settled and chained, and two that are not yet; the chained ones in the order of the chain."""
     for number in range(6):
-        await paid(house, f"{100 + number}.00")
-    await settle_own(house.ports, await caller(house))
-    await paid(house, "200.00")
-    await paid(house, "300.00")
-    sealed = [each for each in await journal(house) if each.number is not None]
+        await paid(app, f"{100 + number}.00")
+    await settle_own(app.ports, await caller(app))
+    await paid(app, "200.00")
+    await paid(app, "300.00")
+    sealed = [each for each in await journal(app) if each.number is not None]
     assert len(sealed) == 12
-    house.made_up = True
+    app.made_up = True
     return sorted(sealed, key=lambda each: each.number or 0)
 
 
-async def write(house: TestHouse, *, save: tuple[Any, ...] = (), add: tuple[Any, ...] = (), remove: Any = ()) -> None:
+async def write(app: TestApp, *, save: tuple[Any, ...] = (), add: tuple[Any, ...] = (), remove: Any = ()) -> None:
     """Change stored rows as no use case does."""
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         for record in save:
             unit[type(record)].save(record)
         for record in add:
@@ -56,111 +56,111 @@ def changed(record: Any, **fields: Any) -> Any:
     return msgspec.structs.replace(record, **fields)
 
 
-async def head_of(house: TestHouse) -> ChainHead:
-    head = await house.ports.storage.get(ChainHead, LEDGER.head_id)
+async def head_of(app: TestApp) -> ChainHead:
+    head = await app.ports.storage.get(ChainHead, LEDGER.head_id)
     assert head is not None
     return head
 
 
-async def test_a_lived_in_ledger_holds(house: TestHouse) -> None:
-    report = await verify_ledger(house.ports)
+async def test_a_lived_in_ledger_holds(app: TestApp) -> None:
+    report = await verify_ledger(app.ports)
     assert (report.holds, report.entries, report.unsealed) == (True, 0, 0)
-    await lived_in(house)
-    report = await verify_ledger(house.ports)
+    await lived_in(app)
+    report = await verify_ledger(app.ports)
     assert (report.holds, report.entries, report.unsealed, report.bad_balances) == (True, 14, 2, ())
     assert report.tagged_head == report.head
 
 
-Tampering = Callable[[TestHouse, list[JournalEntry]], Awaitable[None]]
+Tampering = Callable[[TestApp, list[JournalEntry]], Awaitable[None]]
 
 
-async def _posting_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
+async def _posting_changed(app: TestApp, chain: list[JournalEntry]) -> None:
     more = tuple(Posting(posting.purse, posting.amount * 2) for posting in chain[4].postings)
-    await write(house, save=(changed(chain[4], postings=more),))
+    await write(app, save=(changed(chain[4], postings=more),))
 
 
-async def _account_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, save=(changed(chain[4], account_id="acc_other"),))
+async def _account_changed(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, save=(changed(chain[4], account_id="acc_other"),))
 
 
-async def _moment_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, save=(changed(chain[4], at=chain[4].at - timedelta(days=1)),))
+async def _moment_changed(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, save=(changed(chain[4], at=chain[4].at - timedelta(days=1)),))
 
 
-async def _deleted(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, remove=(chain[4],))
+async def _deleted(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, remove=(chain[4],))
 
 
-async def _deleted_and_moved_up(house: TestHouse, chain: list[JournalEntry]) -> None:
+async def _deleted_and_moved_up(app: TestApp, chain: list[JournalEntry]) -> None:
     later = tuple(changed(each, number=(each.number or 0) - 1) for each in chain[5:])
-    await write(house, save=later, remove=(chain[4],))
+    await write(app, save=later, remove=(chain[4],))
 
 
-def _forged(house: TestHouse, object_id: str, number: int | None, seal: bytes | None = b"") -> JournalEntry:
-    return changed(entry(house, object_id), number=number, seal=seal)  # type: ignore[no-any-return]  # it is one
+def _forged(app: TestApp, object_id: str, number: int | None, seal: bytes | None = b"") -> JournalEntry:
+    return changed(entry(app, object_id), number=number, seal=seal)  # type: ignore[no-any-return]  # it is one
 
 
-async def _inserted_before(house: TestHouse, chain: list[JournalEntry]) -> None:
+async def _inserted_before(app: TestApp, chain: list[JournalEntry]) -> None:
     # Ids are in the order of the chain here: `!` comes before whatever the fifth one's object is called.
-    await write(house, add=(_forged(house, "!", 5),))
+    await write(app, add=(_forged(app, "!", 5),))
 
 
-async def _inserted_after(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, add=(_forged(house, "~", 5),))
+async def _inserted_after(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, add=(_forged(app, "~", 5),))
 
 
-async def _inserted_below(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, add=(_forged(house, "~", 0),))
+async def _inserted_below(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, add=(_forged(app, "~", 0),))
 
 
-async def _inserted_at_the_end(house: TestHouse, chain: list[JournalEntry]) -> None:
-    last = _forged(house, "~", 13)
-    await write(house, add=(changed(last, seal=LEDGER.link(last, 13, link_in(chain[-1].seal))),))
+async def _inserted_at_the_end(app: TestApp, chain: list[JournalEntry]) -> None:
+    last = _forged(app, "~", 13)
+    await write(app, add=(changed(last, seal=LEDGER.link(last, 13, link_in(chain[-1].seal))),))
 
 
-async def _swapped(house: TestHouse, chain: list[JournalEntry]) -> None:
+async def _swapped(app: TestApp, chain: list[JournalEntry]) -> None:
     one, two = chain[4], chain[5]
-    await write(house, save=(changed(one, number=6, seal=two.seal), changed(two, number=5, seal=one.seal)))
+    await write(app, save=(changed(one, number=6, seal=two.seal), changed(two, number=5, seal=one.seal)))
 
 
-async def _swapped_with_their_seals(house: TestHouse, chain: list[JournalEntry]) -> None:
+async def _swapped_with_their_seals(app: TestApp, chain: list[JournalEntry]) -> None:
     one, two = chain[4], chain[5]
-    await write(house, save=(changed(one, number=6), changed(two, number=5)))
+    await write(app, save=(changed(one, number=6), changed(two, number=5)))
 
 
-async def _seal_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, save=(changed(chain[4], seal=bytes(32)),))
+async def _seal_changed(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, save=(changed(chain[4], seal=bytes(32)),))
 
 
-async def _seal_taken_away(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, save=(changed(chain[4], seal=None),))
+async def _seal_taken_away(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, save=(changed(chain[4], seal=None),))
 
 
-async def _number_taken_away(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, save=(changed(chain[4], number=None, seal=None),))
+async def _number_taken_away(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, save=(changed(chain[4], number=None, seal=None),))
 
 
-async def _head_changed(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, save=(changed(await head_of(house), seal=bytes(32)),))
+async def _head_changed(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, save=(changed(await head_of(app), seal=bytes(32)),))
 
 
-async def _head_deleted(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, remove=(await head_of(house),))
+async def _head_deleted(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, remove=(await head_of(app),))
 
 
-async def _cut_off(house: TestHouse, chain: list[JournalEntry]) -> None:
-    await write(house, remove=chain[10:])
+async def _cut_off(app: TestApp, chain: list[JournalEntry]) -> None:
+    await write(app, remove=chain[10:])
 
 
-async def _out_of_balance(house: TestHouse, chain: list[JournalEntry]) -> None:
-    [loose, *_] = [each for each in await journal(house) if each.number is None]
+async def _out_of_balance(app: TestApp, chain: list[JournalEntry]) -> None:
+    [loose, *_] = [each for each in await journal(app) if each.number is None]
     wrong = tuple(changed(posting, amount=posting.amount + (posting.amount > 0)) for posting in loose.postings)
-    await write(house, save=(changed(loose, postings=wrong),))
+    await write(app, save=(changed(loose, postings=wrong),))
 
 
-async def _renamed(house: TestHouse, chain: list[JournalEntry]) -> None:
-    [loose, *_] = [each for each in await journal(house) if each.number is None]
-    await write(house, save=(changed(loose, revision=2),))
+async def _renamed(app: TestApp, chain: list[JournalEntry]) -> None:
+    [loose, *_] = [each for each in await journal(app) if each.number is None]
+    await write(app, save=(changed(loose, revision=2),))
 
 
 CHAINED_5 = "is not what was chained"
@@ -188,18 +188,18 @@ TAMPERINGS: dict[str, tuple[Tampering, tuple[int | None, str]]] = {
 
 
 @pytest.mark.parametrize("case", TAMPERINGS)
-async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None:
+async def test_the_first_bad_entry_is_named(app: TestApp, case: str) -> None:
     """Verify recomputes balances, checks the zero sums and a hash chain, and names the first bad entry
     (ARCHITECTURE.md "Money")."""
     tamper, (number, reason) = TAMPERINGS[case]
-    chain = await lived_in(house)
-    await tamper(house, chain)
-    report = await verify_ledger(house.ports)
+    chain = await lived_in(app)
+    await tamper(app, chain)
+    report = await verify_ledger(app.ports)
     assert not report.holds
     assert report.first_bad_entry is not None
     assert (report.first_bad_entry.number, report.first_bad_entry.reason) == (number, reason)
     assert report.tagged_head is None, "no backup tells it"
-    by_number = {each.number: each.id for each in await journal(house) if each.number is not None}
+    by_number = {each.number: each.id for each in await journal(app) if each.number is not None}
     if reason == CHAINED_5 and "inserted" not in case:
         assert report.first_bad_entry.id == by_number[5]
     if "inserted" in case:
@@ -207,12 +207,12 @@ async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None
 
 
 async def test_the_last_entries_cut_off_with_their_head_are_missed_by_tag_and_balances(
-    house: TestHouse,
+    app: TestApp,
 ) -> None:
-    chain = await lived_in(house)
-    head = await head_of(house)
-    await write(house, save=(changed(head, number=10, seal=link_in(chain[9].seal)),), remove=chain[10:])
-    report = await verify_ledger(house.ports)
+    chain = await lived_in(app)
+    head = await head_of(app)
+    await write(app, save=(changed(head, number=10, seal=link_in(chain[9].seal)),), remove=chain[10:])
+    report = await verify_ledger(app.ports)
     assert report.first_bad_entry is not None
     assert (report.holds, report.first_bad_entry.reason, report.entries) == (False, ALTERED, 12)
     gone = {purse for each in chain[10:] for purse, _ in plain(each)}
@@ -232,23 +232,23 @@ ELSEWHERE, BEYOND = "is of another history", "has no place in it: the chain ends
     ],
 )  # fmt: skip
 async def test_a_head_that_was_told_before_is_held_by_its_chain(
-    house: TestHouse, chain: str, number: int, is_true: bool, word: str | None
+    app: TestApp, chain: str, number: int, is_true: bool, word: str | None
 ) -> None:
     """However the rest holds: the history is another one else. A head of no chain is nobody's."""
-    entries = await lived_in(house)
+    entries = await lived_in(app)
     there = link_in(entries[number - 1].seal) if 0 < number <= len(entries) else FIRST_LINK
     report = await verify_ledger(
-        house.ports, against=[Head(chain=chain, number=number, link=there if is_true else OTHER)]
+        app.ports, against=[Head(chain=chain, number=number, link=there if is_true else OTHER)]
     )
     assert (report.first_bad_entry, report.first_bad_act) == (None, None)
     assert [word in each for each in report.differing if word is not None] == [True] * (word is not None)
     assert report.holds is (word is None)
 
 
-async def test_two_heads_of_one_place_cannot_both_be_true(house: TestHouse) -> None:
-    chain = await lived_in(house)
+async def test_two_heads_of_one_place_cannot_both_be_true(app: TestApp) -> None:
+    chain = await lived_in(app)
     heads = [Head(chain="ledger", number=5, link=link) for link in (link_in(chain[4].seal), OTHER)]
-    assert len((await verify_ledger(house.ports, against=heads)).differing) == 1
+    assert len((await verify_ledger(app.ports, against=heads)).differing) == 1
 
 
 @pytest.mark.parametrize(
@@ -259,55 +259,55 @@ async def test_two_heads_of_one_place_cannot_both_be_true(house: TestHouse) -> N
     ],
 )  # fmt: skip
 async def test_rows_have_a_head_that_the_vault_tagged(
-    house: TestHouse, is_chained: bool, has_head: bool, is_altered: bool, reason: str | None
+    app: TestApp, is_chained: bool, has_head: bool, is_altered: bool, reason: str | None
 ) -> None:
     """The head must exist even before the first entry is chained. Otherwise an attacker could remove it and rewrite the
     history."""
-    house.made_up = True
-    await book(house, entry(house, "pay_1"))
+    app.made_up = True
+    await book(app, entry(app, "pay_1"))
     if is_chained:
-        await extend_journal(house.ports)
-    head = await head_of(house)
+        await extend_journal(app.ports)
+    head = await head_of(app)
     if not has_head:
-        await write(house, remove=(head,))
+        await write(app, remove=(head,))
     if is_altered:
         assert head.tag is not None
-        await write(house, save=(changed(head, tag=head.tag[:-1] + bytes([head.tag[-1] ^ 1])),))
-    bad = (await verify_ledger(house.ports)).first_bad_entry
+        await write(app, save=(changed(head, tag=head.tag[:-1] + bytes([head.tag[-1] ^ 1])),))
+    bad = (await verify_ledger(app.ports)).first_bad_entry
     assert (bad and bad.reason) == reason
 
 
-async def test_an_act_that_was_not_tagged_so_is_named_and_no_head_is_told(house: TestHouse) -> None:
-    house.made_up = True
-    head = await house.ports.storage.get(ChainHead, AUDIT.head_id)
+async def test_an_act_that_was_not_tagged_so_is_named_and_no_head_is_told(app: TestApp) -> None:
+    app.made_up = True
+    head = await app.ports.storage.get(ChainHead, AUDIT.head_id)
     assert head is not None
-    await write(house, save=(changed(head, tag=bytes(33)),))
-    report = await verify_ledger(house.ports)
+    await write(app, save=(changed(head, tag=bytes(33)),))
+    report = await verify_ledger(app.ports)
     assert report.first_bad_act is not None
     assert (report.first_bad_entry, report.holds, report.tagged_head) == (None, False, None)
 
 
 @pytest.mark.parametrize("balance", [1, -1])
 @pytest.mark.parametrize("is_kept", [True, False])
-async def test_a_running_balance_of_one_unit_is_missed(house: TestHouse, balance: int, is_kept: bool) -> None:
-    house.made_up = True
+async def test_a_running_balance_of_one_unit_is_missed(app: TestApp, balance: int, is_kept: bool) -> None:
+    app.made_up = True
     if is_kept:
         made = LedgerAccount(id="acc_1:test:bank:0", owner="acc_1", mode=Mode.TEST, purse=Purse.BANK, balance=balance)
-        await write(house, add=(made,))
+        await write(app, add=(made,))
     else:
-        async with beneath(house.ports).unit() as unit:
-            post(unit, entry(house, "pay_1", kopecks=-balance))
+        async with beneath(app.ports).unit() as unit:
+            post(unit, entry(app, "pay_1", kopecks=-balance))
             await unit.commit()
-        async with house.ports.storage.unit() as unit:
-            await write(house, remove=await unit[LedgerAccount].find(purse=Purse.BANK))
-    [bad] = (await verify_ledger(house.ports)).bad_balances
+        async with app.ports.storage.unit() as unit:
+            await write(app, remove=await unit[LedgerAccount].find(purse=Purse.BANK))
+    [bad] = (await verify_ledger(app.ports)).bad_balances
     assert (bad.kept, bad.counted) == ((balance, 0) if is_kept else (0, balance))
 
 
-async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(house: TestHouse) -> None:
-    await lived_in(house)
-    row = f"{house.account.account_id}:test:available:0"
-    async with beneath(house.ports).unit() as unit:
+async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(app: TestApp) -> None:
+    await lived_in(app)
+    row = f"{app.account.account_id}:test:available:0"
+    async with beneath(app.ports).unit() as unit:
         account = await unit[LedgerAccount].get(row)
         assert account is not None
         unit[LedgerAccount].increase(row, "balance", 1)
@@ -316,41 +316,41 @@ async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_b
         )
         unit[LedgerAccount].add(invented)
         await unit.commit()
-    report = await verify_ledger(house.ports)
+    report = await verify_ledger(app.ports)
     assert (report.holds, report.first_bad_entry) == (False, None)
     assert [(bad.id, bad.kept, bad.counted) for bad in report.bad_balances] == sorted(
         [(row, account.balance + 1, account.balance), (invented.id, 7, 0)]
     )
 
 
-async def test_a_running_balance_that_was_deleted_is_named(house: TestHouse) -> None:
-    await lived_in(house)
-    row = f"{house.account.account_id}:test:available:0"
-    async with beneath(house.ports).unit() as unit:
+async def test_a_running_balance_that_was_deleted_is_named(app: TestApp) -> None:
+    await lived_in(app)
+    row = f"{app.account.account_id}:test:available:0"
+    async with beneath(app.ports).unit() as unit:
         account = await unit[LedgerAccount].get(row)
         assert account is not None
         unit[LedgerAccount].remove(account)
         await unit.commit()
-    [bad] = (await verify_ledger(house.ports)).bad_balances
+    [bad] = (await verify_ledger(app.ports)).bad_balances
     assert (bad.id, bad.kept, bad.counted) == (row, 0, account.balance)
 
 
 @pytest.mark.parametrize("number", [1000, 999, -5, 0])
-async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(house: TestHouse, number: int) -> None:
-    await book(house, *(entry(house, f"pay_{each}") for each in range(1001)))
-    await extend_journal(house.ports)
-    await write(house, add=(_forged(house, "~", number),))
-    report = await verify_ledger(house.ports)
+async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(app: TestApp, number: int) -> None:
+    await book(app, *(entry(app, f"pay_{each}") for each in range(1001)))
+    await extend_journal(app.ports)
+    await write(app, add=(_forged(app, "~", number),))
+    report = await verify_ledger(app.ports)
     assert report.first_bad_entry is not None
     assert (report.first_bad_entry.id, report.entries) == ("receipt:~:1", 1002)
-    house.made_up = True
+    app.made_up = True
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-async def test_pages_of_any_size_say_the_same(house: TestHouse, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+async def test_pages_of_any_size_say_the_same(app: TestApp, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Check a sound ledger, and one with altered balances, payments and a place."""
-    await lived_in(house)
-    await list_all(house.ports)
+    await lived_in(app)
+    await list_all(app.ports)
     told: list[int] = []
 
     async def by_pages() -> LedgerReport:
@@ -362,19 +362,19 @@ async def test_pages_of_any_size_say_the_same(house: TestHouse, monkeypatch: pyt
                 (movement_check, "_BATCH"),
             ):
                 patched.setattr(module, name, size)
-            return await verify_ledger(house.ports, progress=told.append)
+            return await verify_ledger(app.ports, progress=told.append)
 
     assert (await by_pages()).holds
     assert told == [*range(size, 14 + 1, size)]
-    payments = sorted(await everything(house.ports, Payment), key=lambda each: each.id)
-    [listed, *_] = [each for each in await journal(house) if each.place == 9]
+    payments = sorted(await everything(app.ports, Payment), key=lambda each: each.id)
+    [listed, *_] = [each for each in await journal(app) if each.place == 9]
     altered = tuple(changed(each, actual_amount=Rub(1)) for each in (payments[-1], payments[2]))
-    await write(house, save=(*altered, changed(listed, place=7)))
-    async with beneath(house.ports).unit() as unit:
+    await write(app, save=(*altered, changed(listed, place=7)))
+    async with beneath(app.ports).unit() as unit:
         for row in await unit[LedgerAccount].find():
             unit[LedgerAccount].increase(row.id, "balance", 1)
         await unit.commit()
-    report = await verify_ledger(house.ports)
+    report = await verify_ledger(app.ports)
     assert len(report.bad_balances) > 5
     assert {each.field.partition(".")[0] for each in report.bad_values} == {"payments", "movements"}
     assert await by_pages() == report

@@ -13,74 +13,74 @@ from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger import watch as ledger_watch
 from cambist.core.usecases.ledger.watch import ledger_faults
 from cambist.ports.storage import Unit
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.planting import beneath
 from tests.usecases.test_ledger_check import changed, head_of, lived_in
 
 Chain = list[JournalEntry]
-Tampering = Callable[[Unit, TestHouse, Chain], Awaitable[None]]
+Tampering = Callable[[Unit, TestApp, Chain], Awaitable[None]]
 
 
 @pytest.fixture
-async def chain(house: TestHouse) -> Chain:
-    return await lived_in(house)
+async def chain(app: TestApp) -> Chain:
+    return await lived_in(app)
 
 
-async def _sums_off(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _sums_off(unit: Unit, app: TestApp, chain: Chain) -> None:
     [row, *_] = await unit[LedgerAccount].find(limit=1)
     unit[LedgerAccount].increase(row.id, "balance", 1)
 
 
-async def _count_below_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _count_below_zero(unit: Unit, app: TestApp, chain: Chain) -> None:
     [ever, *_] = await unit[Tally].find(period=EVER)
     unit[Tally].increase(ever.id, "count", -ever.count - 1)
 
 
-async def _reserve_below_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _reserve_below_zero(unit: Unit, app: TestApp, chain: Chain) -> None:
     for purse, by in ((Purse.RESERVED, -1), (Purse.PAID_OUT, 1)):
         unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse, balance=by))
 
 
-async def _said_otherwise(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _said_otherwise(unit: Unit, app: TestApp, chain: Chain) -> None:
     unit[JournalEntry].save(changed(chain[-2], account_id="acc_other"))
 
 
-async def _first_said_otherwise(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _first_said_otherwise(unit: Unit, app: TestApp, chain: Chain) -> None:
     unit[JournalEntry].save(changed(chain[0], account_id="acc_other"))
 
 
-async def _not_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _not_zero(unit: Unit, app: TestApp, chain: Chain) -> None:
     first, *others = chain[-1].postings
     unit[JournalEntry].save(changed(chain[-1], postings=(Posting(first.purse, first.amount + 1), *others)))
 
 
-async def _removed(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _removed(unit: Unit, app: TestApp, chain: Chain) -> None:
     unit[JournalEntry].remove(chain[-3])
 
 
-async def _last_removed(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _last_removed(unit: Unit, app: TestApp, chain: Chain) -> None:
     unit[JournalEntry].remove(chain[-1])
 
 
-async def _beyond_the_head(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _beyond_the_head(unit: Unit, app: TestApp, chain: Chain) -> None:
     unit[JournalEntry].add(changed(chain[-1], id="made:up:1", number=len(chain) + 1, version=0))
 
 
-async def _last_made_anew(unit: Unit, house: TestHouse, chain: Chain) -> None:
+async def _last_made_anew(unit: Unit, app: TestApp, chain: Chain) -> None:
     other = changed(chain[-1], account_id="acc_other")
     unit[JournalEntry].save(changed(other, seal=LEDGER.link(other, len(chain), link_in(chain[-2].seal))))
 
 
-async def _head_removed(unit: Unit, house: TestHouse, chain: Chain) -> None:
-    unit[ChainHead].remove(await head_of(house))
+async def _head_removed(unit: Unit, app: TestApp, chain: Chain) -> None:
+    unit[ChainHead].remove(await head_of(app))
 
 
-async def _head_moved(unit: Unit, house: TestHouse, chain: Chain) -> None:
-    unit[type(head := await head_of(house))].save(changed(head, number=head.number + 1))
+async def _head_moved(unit: Unit, app: TestApp, chain: Chain) -> None:
+    unit[type(head := await head_of(app))].save(changed(head, number=head.number + 1))
 
 
-async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
-    unit[type(head := await head_of(house))].save(changed(head, seal=bytes(32)))
+async def _head_resealed(unit: Unit, app: TestApp, chain: Chain) -> None:
+    unit[type(head := await head_of(app))].save(changed(head, seal=bytes(32)))
 
 
 @pytest.mark.parametrize(
@@ -101,46 +101,46 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
         (_head_resealed, ALTERED),
     ],
 )
-async def test_tampering_is_found(house: TestHouse, chain: Chain, tamper: Tampering, word: str) -> None:
-    assert await ledger_faults(house.ports) == ()
-    async with beneath(house.ports).unit() as unit:
-        await tamper(unit, house, chain)
+async def test_tampering_is_found(app: TestApp, chain: Chain, tamper: Tampering, word: str) -> None:
+    assert await ledger_faults(app.ports) == ()
+    async with beneath(app.ports).unit() as unit:
+        await tamper(unit, app, chain)
         await unit.commit()
-    assert word in "; ".join(await ledger_faults(house.ports))
+    assert word in "; ".join(await ledger_faults(app.ports))
 
 
-async def test_an_empty_ledger_holds_with_its_head_or_without(house: TestHouse) -> None:
-    assert await ledger_faults(house.ports) == ()
-    async with beneath(house.ports).unit() as unit:
+async def test_an_empty_ledger_holds_with_its_head_or_without(app: TestApp) -> None:
+    assert await ledger_faults(app.ports) == ()
+    async with beneath(app.ports).unit() as unit:
         for head in await unit[ChainHead].find():
             unit[ChainHead].remove(head)
         await unit.commit()
-    assert await ledger_faults(house.ports) == ()
+    assert await ledger_faults(app.ports) == ()
 
 
-async def test_a_reserve_that_came_back_to_nothing_is_not_below_zero(house: TestHouse) -> None:
-    house.made_up = True
-    async with beneath(house.ports).unit() as unit:
+async def test_a_reserve_that_came_back_to_nothing_is_not_below_zero(app: TestApp) -> None:
+    app.made_up = True
+    async with beneath(app.ports).unit() as unit:
         for purse in (Purse.RESERVED, Purse.PAID_OUT):
             unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse))
         await unit.commit()
-    assert await ledger_faults(house.ports) == ()
+    assert await ledger_faults(app.ports) == ()
 
 
 async def test_only_the_newest_entries_are_looked_at(
-    house: TestHouse, chain: Chain, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_watch, "NEWEST", 4)
-    assert await ledger_faults(house.ports) == ()
-    async with beneath(house.ports).unit() as unit:
+    assert await ledger_faults(app.ports) == ()
+    async with beneath(app.ports).unit() as unit:
         unit[JournalEntry].save(changed(chain[2], account_id="acc_other"))
         await unit.commit()
-    assert await ledger_faults(house.ports) == (), "that is what `cambist ledger verify` is for"
-    async with beneath(house.ports).unit() as unit:
+    assert await ledger_faults(app.ports) == (), "that is what `cambist ledger verify` is for"
+    async with beneath(app.ports).unit() as unit:
         unit[JournalEntry].save(changed(chain[-4], account_id="acc_other"))
         await unit.commit()
-    assert await ledger_faults(house.ports) == ("ledger: entry 9 is not what was chained",)
-    async with beneath(house.ports).unit() as unit:
-        await _beyond_the_head(unit, house, chain)
+    assert await ledger_faults(app.ports) == ("ledger: entry 9 is not what was chained",)
+    async with beneath(app.ports).unit() as unit:
+        await _beyond_the_head(unit, app, chain)
         await unit.commit()
-    assert "does not run from 8 to 12" in (await ledger_faults(house.ports))[0]
+    assert "does not run from 8 to 12" in (await ledger_faults(app.ports))[0]

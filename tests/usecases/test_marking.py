@@ -19,7 +19,7 @@ from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.backup import back_up
-from cambist.frontends.compose import House, open_house
+from cambist.frontends.compose import App, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Held
 from cambist.ports.marks import Marks
@@ -53,33 +53,33 @@ def folder(tmp_path: Path, migrated_file: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[House]:
-    async with open_house(Settings(data_dir=folder)) as house:
-        yield house
+async def opened(folder: Path) -> AsyncIterator[App]:
+    async with open_app(Settings(data_dir=folder)) as app:
+        yield app
 
 
 async def fill(folder: Path, mode: Mode = Mode.LIVE) -> None:
     """An account with a payment."""
-    async with opened(folder) as house:
-        made = await create_account(house.ports, "Tea")
-        account = await house.ports.storage.get(Account, made.account_id)
+    async with opened(folder) as app:
+        made = await create_account(app.ports, "Tea")
+        account = await app.ports.storage.get(Account, made.account_id)
         assert account is not None
         caller = Caller(account=account, mode=mode, key_id="a-key")
-        await create_payment(house.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
+        await create_payment(app.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
 
 
 async def why_held(folder: Path) -> Because | None:
     """Opened as a process would: why it is held then; None: it is not."""
-    async with opened(folder) as house:
-        found = await read_hold(house.ports)
+    async with opened(folder) as app:
+        found = await read_hold(app.ports)
     return None if found is None else found.held_because
 
 
 async def mark(folder: Path) -> None:
     """As a process that serves does now and then."""
-    async with opened(folder) as house:
+    async with opened(folder) as app:
         await mark_anew(
-            house.ports.storage, house.ports.vault, FileMarks(folder / "cambist.db"), house.ports.clock, house.ports.ids
+            app.ports.storage, app.ports.vault, FileMarks(folder / "cambist.db"), app.ports.clock, app.ports.ids
         )
 
 
@@ -130,7 +130,7 @@ async def test_a_former_state_that_was_put_into_the_file_is_held(folder: Path) -
 
 async def test_a_former_state_of_before_the_mark_is_held(folder: Path) -> None:
     await fill(folder)
-    async with opened(folder) as house, house.ports.storage.unit() as unit:
+    async with opened(folder) as app, app.ports.storage.unit() as unit:
         row = await unit[Installation].get("installation")
         assert row is not None
         unit[Installation].remove(row)
@@ -166,10 +166,10 @@ async def test_who_dies_while_marking_leaves_what_fits(folder: Path, at: int, *,
         with closing(sqlite3.connect(folder / "cambist.db")) as connection:
             connection.execute("DELETE FROM installations")
             connection.commit()
-    async with open_house(Settings(data_dir=folder), recognising=False) as house:
+    async with open_app(Settings(data_dir=folder), recognising=False) as app:
         dying = Dying(folder / "cambist.db", at, after=after)
         with pytest.raises(KeyboardInterrupt):
-            await mark_anew(house.ports.storage, house.ports.vault, dying, house.ports.clock, house.ports.ids)
+            await mark_anew(app.ports.storage, app.ports.vault, dying, app.ports.clock, app.ports.ids)
     assert await why_held(folder) is None
     await mark(folder)
     assert await why_held(folder) is None
@@ -212,8 +212,8 @@ async def test_a_backup_is_held_wherever_it_is_opened_until_it_is_resumed(folder
     shutil.copy(folder / "vault.key", tmp_path / "restored")
     assert await why_held(tmp_path / "restored") is Because.BACKUP
     assert await why_held(folder) is None
-    async with opened(tmp_path / "restored") as house:
-        await resume(house.ports, FileMarks(tmp_path / "restored" / "cambist.db"))
+    async with opened(tmp_path / "restored") as app:
+        await resume(app.ports, FileMarks(tmp_path / "restored" / "cambist.db"))
     assert await why_held(tmp_path / "restored") is None
     assert await why_held(tmp_path / "restored") is None
 
@@ -224,20 +224,20 @@ async def test_a_row_that_cannot_be_read_is_a_hold_and_stops_nobody(folder: Path
         connection.execute("UPDATE installations SET held_because = 'of a later version'")
         connection.commit()
     assert await why_held(folder) is Because.UNREADABLE
-    async with opened(folder) as house:
+    async with opened(folder) as app:
         with pytest.raises(Held):
-            await house.ports.senders.of_mode("live").sign("wd_1", WALLET, 1_000_000)
-        async with house.ports.storage.unit() as unit:
-            assert await holds_back(house.ports, unit, Mode.LIVE)
+            await app.ports.senders.of_mode("live").sign("wd_1", WALLET, 1_000_000)
+        async with app.ports.storage.unit() as unit:
+            assert await holds_back(app.ports, unit, Mode.LIVE)
 
 
 async def test_a_copy_that_is_held_is_as_of_a_moment_that_it_is_not_older_than(folder: Path, tmp_path: Path) -> None:
     await fill(folder)
-    async with opened(folder) as house:
-        row = await read_installation(house.ports.storage, house.ports.vault)
+    async with opened(folder) as app:
+        row = await read_installation(app.ports.storage, app.ports.vault)
     shutil.copytree(folder, tmp_path / "copy")
-    async with opened(tmp_path / "copy") as house:
-        found = await read_hold(house.ports)
+    async with opened(tmp_path / "copy") as app:
+        found = await read_hold(app.ports)
     assert row is not None
     assert found is not None
     assert found.as_of == row.marked_at

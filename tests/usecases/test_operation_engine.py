@@ -26,9 +26,9 @@ from cambist.ports.faults import (
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.notes import ProviderNote
 from cambist.ports.storage import Storage, Unit
+from tests.apps import open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.errands import ID, ErrandHouse, Page
-from tests.houses import open_test_house
+from tests.errands import ID, ErrandApp, Page
 from tests.race_barriers import BarrierStorage, OtherCommit
 
 FIRST = f"{ID}#1"
@@ -36,9 +36,9 @@ SENT = ("taken", "done")
 
 
 @pytest.fixture
-async def errands() -> AsyncIterator[ErrandHouse]:
-    async with open_test_house(receiver=False) as house:
-        yield ErrandHouse(house)
+async def errands() -> AsyncIterator[ErrandApp]:
+    async with open_test_app(receiver=False) as app:
+        yield ErrandApp(app)
 
 
 Sends = list[tuple[type[Fault], bool]]
@@ -61,7 +61,7 @@ Sends = list[tuple[type[Fault], bool]]
     ],
 )
 async def test_three_ends(
-    errands: ErrandHouse, sends: Sends, finds: list[type[Fault]], asked: list[str], end: str
+    errands: ErrandApp, sends: Sends, finds: list[type[Fault]], asked: list[str], end: str
 ) -> None:
     """Done, refused for certain, unknown. It is asked for before it is sent again, and a look that fails, a refused one
     too, says nothing."""
@@ -73,7 +73,7 @@ async def test_three_ends(
     assert errands.carrier.done[FIRST] == (end == "done")
 
 
-async def test_a_refusal_that_is_no_end_waits(errands: ErrandHouse) -> None:
+async def test_a_refusal_that_is_no_end_waits(errands: ErrandApp) -> None:
     errands.row.is_no_end = True
     errands.carrier.sends = [(Refused, False)]
     await errands.planned()
@@ -83,7 +83,7 @@ async def test_a_refusal_that_is_no_end_waits(errands: ErrandHouse) -> None:
     assert errands.asked() == ["send", "find", "send"]
 
 
-async def test_what_is_under_way_is_asked_for_and_not_sent_again(errands: ErrandHouse) -> None:
+async def test_what_is_under_way_is_asked_for_and_not_sent_again(errands: ErrandApp) -> None:
     errands.carrier.becomes = "processing"
     await errands.planned()
     for _ in range(3):
@@ -95,7 +95,7 @@ async def test_what_is_under_way_is_asked_for_and_not_sent_again(errands: Errand
 
 
 @pytest.mark.parametrize(("status", "asked"), [("failed", []), ("done", ["find"])])
-async def test_what_is_over_is_never_sent(errands: ErrandHouse, status: str, asked: list[str]) -> None:
+async def test_what_is_over_is_never_sent(errands: ErrandApp, status: str, asked: list[str]) -> None:
     """Also where the provider never saw it, as one of a restored database."""
     await errands.planned(status)
     await errands.run_out()
@@ -103,7 +103,7 @@ async def test_what_is_over_is_never_sent(errands: ErrandHouse, status: str, ask
 
 
 @pytest.mark.parametrize(("waits", "asked"), [(0, ["send"]), (1, ["send"]), (2, []), (3, [])])
-async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandHouse, waits: int, asked: list[str]) -> None:
+async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandApp, waits: int, asked: list[str]) -> None:
     """After the wait is recorded, the engine checks once more, because the event may have arrived just before."""
     errands.row.waits = waits
     await errands.planned()
@@ -112,18 +112,18 @@ async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandHouse, waits: 
     assert (await errands.page()).status == ("done" if asked else "planned and waits")
 
 
-async def test_of_many_that_begin_one_prepares(errands: ErrandHouse) -> None:
+async def test_of_many_that_begin_one_prepares(errands: ErrandApp) -> None:
     await errands.planned()
     begun = await asyncio.gather(*(engine.begin(errands.row, errands.ports, ID) for _ in range(5)))
     assert sorted(each.is_new for each in begun) == [False] * 4 + [True]
     assert (errands.asked(), (await errands.page()).effects) == ([], ("taken",))
 
 
-async def test_one_that_a_copy_may_have_forgotten_is_asked_for_first(errands: ErrandHouse) -> None:
+async def test_one_that_a_copy_may_have_forgotten_is_asked_for_first(errands: ErrandApp) -> None:
     """The database may be a restored one: the provider has what it never heard of (forgotten.py)."""
     await errands.planned()
     errands.carrier.knows[FIRST] = "done"
-    later = msgspec.structs.replace(errands.ports, started=errands.house.clock.now() + timedelta(seconds=1))
+    later = msgspec.structs.replace(errands.ports, started=errands.app.clock.now() + timedelta(seconds=1))
     await errands.run(ports=later)
     assert (errands.asked(), (await errands.page()).effects) == (["find"], SENT)
 
@@ -132,7 +132,7 @@ async def test_one_that_a_copy_may_have_forgotten_is_asked_for_first(errands: Er
     ("fault", "doubt"), [(OutcomeUnknown, True), (Unavailable, True), (Held, True), (NotConfigured, False)]
 )
 async def test_doubt_is_written_down_where_the_record_says_so(
-    errands: ErrandHouse, fault: type[Fault], doubt: bool
+    errands: ErrandApp, fault: type[Fault], doubt: bool
 ) -> None:
     """After a send without end: the request that made it may take back what was certainly never sent."""
     errands.row.marks_doubt = True
@@ -144,7 +144,7 @@ async def test_doubt_is_written_down_where_the_record_says_so(
     assert (await errands.page()).effects == ("taken", "doubt", "done")
 
 
-async def test_doubt_is_written_down_before_it_is_sent_again(errands: ErrandHouse) -> None:
+async def test_doubt_is_written_down_before_it_is_sent_again(errands: ErrandApp) -> None:
     """A process that dies between the two leaves the mark."""
     errands.row.marks_doubt = True
     await errands.planned("sending")
@@ -154,7 +154,7 @@ async def test_doubt_is_written_down_before_it_is_sent_again(errands: ErrandHous
     assert (errands.asked(), (await errands.page()).effects) == (["find", "send"], ("doubt",))
 
 
-async def test_what_was_never_seen_may_wait_or_be_given_up(errands: ErrandHouse) -> None:
+async def test_what_was_never_seen_may_wait_or_be_given_up(errands: ErrandApp) -> None:
     errands.row.sends_unseen = False
     await errands.planned("sending")
     await errands.run()
@@ -168,26 +168,26 @@ class TestWords:
     """They come by answers and notices, late, twice and at once."""
 
     @pytest.fixture
-    async def errands(self, url: str, tmp_path: Path) -> AsyncIterator[ErrandHouse]:
-        async with open_test_house(receiver=False, database_url=url, data_dir=tmp_path) as house:
-            yield ErrandHouse(house)
+    async def errands(self, url: str, tmp_path: Path) -> AsyncIterator[ErrandApp]:
+        async with open_test_app(receiver=False, database_url=url, data_dir=tmp_path) as app:
+            yield ErrandApp(app)
 
     @pytest.mark.parametrize("words", [["done"] * 5, ["done", "processing", "done"], ["done", "failed", "done"]])
-    async def test_one_that_is_told_often_counts_once(self, errands: ErrandHouse, words: list[str]) -> None:
+    async def test_one_that_is_told_often_counts_once(self, errands: ErrandApp, words: list[str]) -> None:
         await errands.planned("sending")
         for word in words:
             await engine.conclude(errands.row, errands.ports, FIRST, word)
         assert (await errands.page()).effects == ("done",)
 
     @pytest.mark.parametrize("words", [["done"] * 4, ["done", "failed", "done", "failed"]])
-    async def test_of_many_at_once_one_counts(self, errands: ErrandHouse, words: list[str]) -> None:
+    async def test_of_many_at_once_one_counts(self, errands: ErrandApp, words: list[str]) -> None:
         await errands.planned("sending")
         at_once = msgspec.structs.replace(errands.ports, storage=BarrierStorage(errands.ports.storage, len(words)))
         await asyncio.gather(*(engine.conclude(errands.row, at_once, FIRST, word) for word in words))
         [effect] = (await errands.page()).effects
         assert effect in words
 
-    async def test_notice_job_and_request_at_once_are_one_operation(self, errands: ErrandHouse) -> None:
+    async def test_notice_job_and_request_at_once_are_one_operation(self, errands: ErrandApp) -> None:
         await errands.planned()
         await asyncio.gather(
             errands.run(),
@@ -197,7 +197,7 @@ class TestWords:
         await errands.run_out()
         assert ((await errands.page()).effects, errands.carrier.done[FIRST]) == (SENT, 1)
 
-    async def test_one_of_an_earlier_attempt_moves_nothing(self, errands: ErrandHouse) -> None:
+    async def test_one_of_an_earlier_attempt_moves_nothing(self, errands: ErrandApp) -> None:
         """The engine polls the earlier operation, and the later one stays as it is."""
         await errands.planned("sending", attempt=2)
         errands.carrier.knows[FIRST] = "done"
@@ -208,7 +208,7 @@ class TestWords:
             Page(status="sending", attempt=2),
         )
 
-    async def test_one_of_what_nobody_knows_moves_nothing(self, errands: ErrandHouse) -> None:
+    async def test_one_of_what_nobody_knows_moves_nothing(self, errands: ErrandApp) -> None:
         assert (await engine.hear(errands.row, errands.ports, FIRST)).subject is None
         assert (await engine.conclude(errands.row, errands.ports, FIRST, "done")).subject is None
         assert (await engine.bring(errands.row, errands.ports, ID)).subject is None
@@ -216,7 +216,7 @@ class TestWords:
 
 
 @pytest.mark.parametrize("status", ["sending", "done", "failed"])
-async def test_a_notice_asks_and_never_sends(errands: ErrandHouse, status: str) -> None:
+async def test_a_notice_asks_and_never_sends(errands: ErrandApp, status: str) -> None:
     """A second sender might be refused where the first one is not."""
     await errands.planned(status)
     heard = await engine.hear(errands.row, errands.ports, FIRST)
@@ -224,7 +224,7 @@ async def test_a_notice_asks_and_never_sends(errands: ErrandHouse, status: str) 
 
 
 @pytest.mark.parametrize("fault", NO_ANSWER)
-async def test_a_notice_raises_the_fault_so_that_it_is_repeated(errands: ErrandHouse, fault: type[Fault]) -> None:
+async def test_a_notice_raises_the_fault_so_that_it_is_repeated(errands: ErrandApp, fault: type[Fault]) -> None:
     await errands.planned("sending")
     errands.carrier.finds = [fault]
     with pytest.raises(fault):
@@ -232,7 +232,7 @@ async def test_a_notice_raises_the_fault_so_that_it_is_repeated(errands: ErrandH
 
 
 @pytest.mark.parametrize("fault", [Refused, NotSupported, OutcomeUnknown, Unavailable, NotConfigured])
-async def test_who_brings_it_reads_the_fault(errands: ErrandHouse, fault: type[Fault]) -> None:
+async def test_who_brings_it_reads_the_fault(errands: ErrandApp, fault: type[Fault]) -> None:
     errands.carrier.sends = [(fault, False)]
     await errands.planned()
     told = await engine.bring(errands.row, errands.ports, ID)
@@ -262,7 +262,7 @@ class Failing(ForwardingStorage):
 
 
 @pytest.mark.parametrize("at", [1, 2])
-async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandHouse, at: int) -> None:
+async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandApp, at: int) -> None:
     """It is raised, before and after the send, and the operation is found again."""
     errands.row.marks_doubt = True
     await errands.planned()
@@ -277,11 +277,11 @@ async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandH
 class TestOwnership:
     """Ownership of the job while two runs have it in hand (schedule.py)."""
 
-    async def test_who_comes_late_leaves_it_to_his_successor(self, errands: ErrandHouse) -> None:
+    async def test_who_comes_late_leaves_it_to_his_successor(self, errands: ErrandApp) -> None:
         errands.carrier.becomes = "processing"
         await errands.planned()
         first = await errands.claimed()
-        await errands.house.clock.advance(LEASE + 1)
+        await errands.app.clock.advance(LEASE + 1)
         second = await errands.claimed()
         await errands.run(first)
         assert await errands.job() == second
@@ -289,22 +289,22 @@ class TestOwnership:
         job = await errands.job()
         assert job is not None
         assert job.leased_until is None
-        assert job.due > errands.house.clock.now()
+        assert job.due > errands.app.clock.now()
 
-    async def test_what_a_late_one_heard_counts(self, errands: ErrandHouse) -> None:
+    async def test_what_a_late_one_heard_counts(self, errands: ErrandApp) -> None:
         await errands.planned()
         first = await errands.claimed()
-        await errands.house.clock.advance(LEASE + 1)
+        await errands.app.clock.advance(LEASE + 1)
         second = await errands.claimed()
         await errands.run(first)
         assert ((await errands.page()).effects, await errands.job()) == (SENT, second)
         await errands.run(second)
         assert (await errands.job(), errands.carrier.done[FIRST]) == (None, 1)
 
-    async def test_a_job_that_was_planned_anew_meanwhile_stays_as_planned(self, errands: ErrandHouse) -> None:
+    async def test_a_job_that_was_planned_anew_meanwhile_stays_as_planned(self, errands: ErrandApp) -> None:
         await errands.planned()
         first = await errands.claimed()
-        now = errands.house.clock.now()
+        now = errands.app.clock.now()
         async with errands.ports.storage.unit() as unit:
             await errands.row.follow_up.plan(unit, ID, now + timedelta(days=1), now, anew=True)
             await unit.commit()
@@ -312,7 +312,7 @@ class TestOwnership:
         await errands.run(first)
         assert await errands.job() == planned
 
-    async def test_the_job_of_what_is_gone_goes(self, errands: ErrandHouse) -> None:
+    async def test_the_job_of_what_is_gone_goes(self, errands: ErrandApp) -> None:
         await errands.planned()
         async with errands.ports.storage.unit() as unit:
             note = await unit[ProviderNote].get(ID)
@@ -322,14 +322,14 @@ class TestOwnership:
         assert await errands.run() is Ended.DONE
         assert (await errands.job(), errands.asked()) == (None, [])
 
-    async def test_the_ladder_counts_the_runs(self, errands: ErrandHouse) -> None:
+    async def test_the_ladder_counts_the_runs(self, errands: ErrandApp) -> None:
         errands.carrier.becomes = "processing"
         await errands.planned()
         for asked in (1, 2, 3):
             await errands.run()
             job = await errands.job()
             assert job is not None
-            assert (job.due - errands.house.clock.now()).total_seconds() == 10 * asked
+            assert (job.due - errands.app.clock.now()).total_seconds() == 10 * asked
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -342,8 +342,8 @@ async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
     time without a look before."""
     points, at = 1, 0
     while at <= points:
-        async with open_test_house(receiver=False) as house:
-            errands = ErrandHouse(house)
+        async with open_test_app(receiver=False) as app:
+            errands = ErrandApp(app)
             errands.row.marks_doubt = marks_doubt
             errands.carrier.sends = [] if lost is None else [(OutcomeUnknown, lost)]
             await errands.planned()
@@ -352,7 +352,7 @@ async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
                 await _twice(errands, fused(errands.ports, fuse))
             points = fuse.commits if at == 0 else points
             errands.carrier.fuse = CrashPoint(0, after=False)
-            await house.clock.advance(LEASE + 1)
+            await app.clock.advance(LEASE + 1)
             await errands.run_out()
             page, asked = await errands.page(), errands.asked()
             assert [each for each in page.effects if each != "doubt"] == list(SENT)
@@ -363,7 +363,7 @@ async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
     assert points >= (4 if lost is None else 6)
 
 
-async def _twice(errands: ErrandHouse, ports: Ports) -> None:
+async def _twice(errands: ErrandApp, ports: Ports) -> None:
     """Two runs of the job, the second where the first left one."""
     for _ in range(2):
         if await errands.job() is not None:

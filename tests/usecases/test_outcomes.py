@@ -1,5 +1,5 @@
 """Operations of unknown outcome (ARCHITECTURE.md "Three ends"): a row each, from the unit in which nobody knows any
-more to the one in which somebody does. That rows and payments agree is held at the end of every house
+more to the one in which somebody does. That rows and payments agree is held at the end of every app
 (tests/invariants.py)."""
 
 import asyncio
@@ -35,147 +35,147 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Unit
-from tests.charge_house import HOUR, open_charge_house
+from tests.apps import TestApp, open_test_app
+from tests.charge_app import HOUR, open_charge_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
 from tests.race_barriers import BarrierStorage
-from tests.subscription_house import bindings, open_link, subscribed
+from tests.subscription_app import bindings, open_link, subscribed
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 DONE = Twist(ending=Ending.UNKNOWN_DONE)
 NOT_DONE = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 
 
-async def lost(house: TestHouse, mode: str = "live") -> str:
+async def lost(app: TestApp, mode: str = "live") -> str:
     """The id of a payment of which its bank has not said whether it has it, and does not say for long."""
-    house.script.create.append(DONE)
-    house.script.find = deque([AWAY] * 50)
-    assert (await house.create(mode=mode)).status_code == 502
-    return str((await house.get("/payments", mode=mode)).json()["data"][0]["id"])
+    app.script.create.append(DONE)
+    app.script.find = deque([AWAY] * 50)
+    assert (await app.create(mode=mode)).status_code == 502
+    return str((await app.get("/payments", mode=mode)).json()["data"][0]["id"])
 
 
-async def rows(house: TestHouse) -> list[str]:
-    return [row.id for row in await everything(house.ports, UnknownOutcome)]
+async def rows(app: TestApp) -> list[str]:
+    return [row.id for row in await everything(app.ports, UnknownOutcome)]
 
 
-async def told(house: TestHouse) -> list[str]:
+async def told(app: TestApp) -> list[str]:
     """Return the ids of the action items for unknown outcomes."""
-    return [need.object_id for need in (await read_action_items(house.ports)).found if need.kind == "unknown"]
+    return [need.object_id for need in (await read_action_items(app.ports)).found if need.kind == "unknown"]
 
 
-async def counted(house: TestHouse, mode: Mode, operation: Operation) -> int:
-    found = await probes.unknown_outcomes(house.ports)
+async def counted(app: TestApp, mode: Mode, operation: Operation) -> int:
+    found = await probes.unknown_outcomes(app.ports)
     [count] = [each.count for each in found if (each.mode, each.operation) == (mode, operation)]
     assert sum(each.count for each in found) == count
     return count
 
 
-async def test_of_two_that_do_not_know_at_once_the_second_finds_the_row(house: TestHouse) -> None:
+async def test_of_two_that_do_not_know_at_once_the_second_finds_the_row(app: TestApp) -> None:
     """A request whose bank is silent, and the payment's watch in another process (worlds 20425 and 22144)."""
-    made = (await house.create(mode="live")).json()["id"]
-    storage = BarrierStorage(house.ports.storage, 2)
+    made = (await app.create(mode="live")).json()["id"]
+    storage = BarrierStorage(app.ports.storage, 2)
 
     async def work(unit: Unit) -> None:
         payment = await unit[Payment].get(made)
         assert payment is not None
         after = msgspec.structs.replace(payment, opening=Opening.UNKNOWN, bank_reference=None)
-        after = msgspec.structs.replace(after, pay_tag=pay_tag(house.ports.vault, after))
+        after = msgspec.structs.replace(after, pay_tag=pay_tag(app.ports.vault, after))
         await follow_outcome(unit, payment, after)
         unit[Payment].save(after)
 
     await asyncio.gather(retrying(storage, work), retrying(storage, work))
-    assert await rows(house) == [made]
+    assert await rows(app) == [made]
 
 
-async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_try(house: TestHouse) -> None:
-    first = await lost(house)
-    await house.clock.advance(1)
-    second = await lost(house)
-    assert sorted(await rows(house)) == sorted([first, second])
-    assert await counted(house, Mode.LIVE, Operation.CREATE_INVOICE) == 2
-    await house.work(5 * 3600)
-    assert await told(house) == []
-    await house.work(2 * 3600)
-    assert [payment.status for payment in await everything(house.ports, Payment)] == [PaymentStatus.EXPIRED] * 2
-    assert await told(house) == [first, second], "the oldest first"
-    await house.work(64 * 3600)
-    assert await told(house) == [first, second], "for three days"
-    await house.work(8 * 3600)
-    assert (await told(house), await counted(house, Mode.LIVE, Operation.CREATE_INVOICE)) == ([], 0)
+async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_try(app: TestApp) -> None:
+    first = await lost(app)
+    await app.clock.advance(1)
+    second = await lost(app)
+    assert sorted(await rows(app)) == sorted([first, second])
+    assert await counted(app, Mode.LIVE, Operation.CREATE_INVOICE) == 2
+    await app.work(5 * 3600)
+    assert await told(app) == []
+    await app.work(2 * 3600)
+    assert [payment.status for payment in await everything(app.ports, Payment)] == [PaymentStatus.EXPIRED] * 2
+    assert await told(app) == [first, second], "the oldest first"
+    await app.work(64 * 3600)
+    assert await told(app) == [first, second], "for three days"
+    await app.work(8 * 3600)
+    assert (await told(app), await counted(app, Mode.LIVE, Operation.CREATE_INVOICE)) == ([], 0)
 
 
 @pytest.mark.parametrize("hours", [0, 7], ids=["before anybody asked", "after the last try"])
-async def test_a_notice_of_the_bank_makes_it_known(house: TestHouse, hours: int) -> None:
-    payment_id = await lost(house)
-    await house.work(hours * 3600)
-    house.script.find.clear()
-    bank: Any = house.ports.banks.named("simulator-live")
+async def test_a_notice_of_the_bank_makes_it_known(app: TestApp, hours: int) -> None:
+    payment_id = await lost(app)
+    await app.work(hours * 3600)
+    app.script.find.clear()
+    bank: Any = app.ports.banks.named("simulator-live")
     for notice in await bank.pretend(payment_id, Pretence(status=InvoiceStatus.EXPIRED)):
-        await on_notice(house.ports, notice)
-    [payment] = await everything(house.ports, Payment)
+        await on_notice(app.ports, notice)
+    [payment] = await everything(app.ports, Payment)
     assert payment.bank_reference is not None
-    assert (await rows(house), await told(house)) == ([], [])
+    assert (await rows(app), await told(app)) == ([], [])
 
 
 @pytest.mark.parametrize("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
-async def test_what_the_bank_says_when_asked_makes_it_known(house: TestHouse, twist: Twist) -> None:
-    house.script.create.append(twist)
-    await house.create()
-    assert len(await rows(house)) == 1
-    await house.work(60)
-    [payment] = await everything(house.ports, Payment)
+async def test_what_the_bank_says_when_asked_makes_it_known(app: TestApp, twist: Twist) -> None:
+    app.script.create.append(twist)
+    await app.create()
+    assert len(await rows(app)) == 1
+    await app.work(60)
+    [payment] = await everything(app.ports, Payment)
     assert payment.status is (PaymentStatus.PENDING if twist is DONE else PaymentStatus.FAILED)
-    assert await rows(house) == []
+    assert await rows(app) == []
 
 
-async def test_a_binding_that_its_bank_never_saw_is_taken_back_with_its_row(house: TestHouse) -> None:
-    made = await subscribed(house)
-    house.script.bind.extend([NOT_DONE] * 20)
-    payment = await open_link(house, made["id"])
-    assert await rows(house) == [payment.id]
-    assert await counted(house, Mode.TEST, Operation.BIND) == 1
-    await house.work(3600)
-    assert (await bindings(house, made["id"]), await rows(house)) == ([], [])
+async def test_a_binding_that_its_bank_never_saw_is_taken_back_with_its_row(app: TestApp) -> None:
+    made = await subscribed(app)
+    app.script.bind.extend([NOT_DONE] * 20)
+    payment = await open_link(app, made["id"])
+    assert await rows(app) == [payment.id]
+    assert await counted(app, Mode.TEST, Operation.BIND) == 1
+    await app.work(3600)
+    assert (await bindings(app, made["id"]), await rows(app)) == ([], [])
 
 
 async def test_a_charge_is_told_of_for_as_long_as_it_holds_its_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_charge_house() as charges:
+    async with open_charge_app() as charges:
         subscription_id = await charges.subscribed(Interval.DAY, 3)
         await charges.open_next(subscription_id)
-        charges.house.script.charge.append(DONE)
-        charges.house.script.find_charge = deque([AWAY] * 100)
+        charges.app.script.charge.append(DONE)
+        charges.app.script.find_charge = deque([AWAY] * 100)
         with pytest.raises(Refusal, match="not known"):
             await charges.charge(subscription_id)
-        await charges.house.work(5 * 24 * 3600)
+        await charges.app.work(5 * 24 * 3600)
         [*_, charge] = await charges.payments(subscription_id)
-        assert await told(charges.house) == [charge.id]
-        assert await counted(charges.house, Mode.TEST, Operation.CHARGE) == 1
-        payment_id = await lost(charges.house)
-        await charges.house.work(7 * 3600)
-        assert await told(charges.house) == [charge.id, payment_id]
+        assert await told(charges.app) == [charge.id]
+        assert await counted(charges.app, Mode.TEST, Operation.CHARGE) == 1
+        payment_id = await lost(charges.app)
+        await charges.app.work(7 * 3600)
+        assert await told(charges.app) == [charge.id, payment_id]
         with monkeypatch.context() as patched:
             for room in (action_item, money_items):
                 patched.setattr(room, "MOST", 1)
-            assert await told(charges.house) == [charge.id], "the oldest of all operations"
-        charges.house.script.find_charge.clear()
-        await charges.house.work(6 * HOUR.total_seconds())
-        assert await rows(charges.house) == [payment_id]
+            assert await told(charges.app) == [charge.id], "the oldest of all operations"
+        charges.app.script.find_charge.clear()
+        await charges.app.work(6 * HOUR.total_seconds())
+        assert await rows(charges.app) == [payment_id]
 
 
-async def test_test_data_is_forgotten_with_what_nobody_knows_of(house: TestHouse) -> None:
-    await lost(house, mode="test")
-    async with house.ports.storage.unit() as unit:
-        account = await unit[Account].get(house.account.account_id)
+async def test_test_data_is_forgotten_with_what_nobody_knows_of(app: TestApp) -> None:
+    await lost(app, mode="test")
+    async with app.ports.storage.unit() as unit:
+        account = await unit[Account].get(app.account.account_id)
     assert account is not None
-    await forget_test_data(house.ports, Caller(account=account, mode=Mode.TEST, key_id="a-key"))
-    assert await rows(house) == []
+    await forget_test_data(app.ports, Caller(account=account, mode=Mode.TEST, key_id="a-key"))
+    assert await rows(app) == []
 
 
-async def create(house: TestHouse, ports: Ports) -> None:
+async def create(app: TestApp, ports: Ports) -> None:
     """POST /payments, as far as the use case does it."""
-    async with house.ports.storage.unit() as unit:
-        account = await unit[Account].get(house.account.account_id)
+    async with app.ports.storage.unit() as unit:
+        account = await unit[Account].get(app.account.account_id)
     assert account is not None
     caller = Caller(account=account, mode=Mode.TEST, key_id="a-key")
     with suppress(Refusal):
@@ -184,19 +184,19 @@ async def create(house: TestHouse, ports: Ports) -> None:
 
 async def _swept(twist: Twist, fuse: CrashPoint) -> int:
     """A creation of unknown outcome until it is known, with a crash on the way. Returns commits seen."""
-    async with open_test_house(receiver=False) as house:
-        whole = house.ports
-        house.script.create.append(twist)
+    async with open_test_app(receiver=False) as app:
+        whole = app.ports
+        app.script.create.append(twist)
         with suppress(Killed):
-            house.ports = fused(whole, fuse)
-            await create(house, house.ports)
-            await house.work(60)
-        house.ports = whole
+            app.ports = fused(whole, fuse)
+            await create(app, app.ports)
+            await app.work(60)
+        app.ports = whole
         await check_books(whole)
         # The lease of the dead one ends first.
-        await house.work(LEASE)
-        await house.work(600)
-        assert await rows(house) == []
+        await app.work(LEASE)
+        await app.work(600)
+        assert await rows(app) == []
     return fuse.commits
 
 
@@ -239,35 +239,35 @@ class _AskingUnit:
 
 
 @pytest.mark.parametrize("twist", [None, NOT_DONE], ids=["goes well", "unknown"])
-async def test_a_creation_that_goes_well_asks_for_no_row(house: TestHouse, twist: Twist | None) -> None:
-    house.script.create.extend([] if twist is None else [twist])
-    storage: Any = _Asking(house.ports.storage)
-    await create(house, msgspec.structs.replace(house.ports, storage=storage))
+async def test_a_creation_that_goes_well_asks_for_no_row(app: TestApp, twist: Twist | None) -> None:
+    app.script.create.extend([] if twist is None else [twist])
+    storage: Any = _Asking(app.ports.storage)
+    await create(app, msgspec.structs.replace(app.ports, storage=storage))
     assert Payment in storage.kinds
     assert (UnknownOutcome in storage.kinds) is (twist is not None)
 
 
-async def test_rows_that_an_older_version_left_behind_are_deleted(house: TestHouse) -> None:
+async def test_rows_that_an_older_version_left_behind_are_deleted(app: TestApp) -> None:
     """Such a process, in a rolling restart, moves payments and knows no rows."""
-    waiting = await lost(house)
-    known = (await house.create(mode="live")).json()["id"]
-    async with house.ports.storage.unit() as unit:
+    waiting = await lost(app)
+    known = (await app.create(mode="live")).json()["id"]
+    async with app.ports.storage.unit() as unit:
         [row] = await unit[UnknownOutcome].find()
         for payment_id in (known, "pay_of_no_payment"):
             unit[UnknownOutcome].add(msgspec.structs.replace(row, id=payment_id))
-        unit[Job].add(first_retention(house.clock.now()))
+        unit[Job].add(first_retention(app.clock.now()))
         await unit.commit()
-    async with house.ports.storage.unit() as unit:
+    async with app.ports.storage.unit() as unit:
         job = await unit[Job].get("webhook.retain")
     assert job is not None
-    await retain(house.ports, job)
-    assert await rows(house) == [waiting]
+    await retain(app.ports, job)
+    assert await rows(app) == [waiting]
 
 
-async def test_they_are_gone_through_some_at_a_time(house: TestHouse) -> None:
-    every = [await lost(house) for _ in range(3)]
+async def test_they_are_gone_through_some_at_a_time(app: TestApp) -> None:
+    every = [await lost(app) for _ in range(3)]
 
     async def after(row_id: str, limit: int) -> str | None:
-        return await retrying(house.ports.storage, partial(drop_known, after=row_id, limit=limit))
+        return await retrying(app.ports.storage, partial(drop_known, after=row_id, limit=limit))
 
     assert [await after("", 2), await after(every[1], 2), await after("", 1)] == [every[1], None, every[0]]

@@ -10,7 +10,7 @@ from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.own_addresses import refuse_own_address
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.payouts import Senders
-from tests.houses import TestHouse
+from tests.apps import TestApp
 
 OURS, THEIRS = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH", "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
@@ -25,15 +25,15 @@ class Owner:
 
 
 @pytest.fixture(params=["senders", "deposits"])
-def owning(request: pytest.FixtureRequest, house: TestHouse) -> TestHouse:
+def owning(request: pytest.FixtureRequest, app: TestApp) -> TestApp:
     of_senders = Senders(senders={"tron": Owner()}, modes={})  # type: ignore[dict-item]
     of_deposits = DepositWatchers(watchers={"tron": Owner()}, modes={})  # type: ignore[dict-item]
     one = {"senders": of_senders} if request.param == "senders" else {"deposits": of_deposits}
-    house.ports = msgspec.structs.replace(house.ports, **one)
-    return house
+    app.ports = msgspec.structs.replace(app.ports, **one)
+    return app
 
 
-async def test_a_payout_wallet_of_the_service_s_own_is_refused(owning: TestHouse) -> None:
+async def test_a_payout_wallet_of_the_service_s_own_is_refused(owning: TestApp) -> None:
     account = owning.account.account_id
     with pytest.raises(Refusal, match="a wallet or a deposit address of this service"):
         await set_settings(owning.ports, account, {"payout_wallet": OURS})
@@ -41,12 +41,12 @@ async def test_a_payout_wallet_of_the_service_s_own_is_refused(owning: TestHouse
     assert (await set_settings(owning.ports, account, {"payout_wallet": ""})).settings.payout_wallet is None
 
 
-async def test_an_exchange_pays_usdt_to_no_address_of_the_service(owning: TestHouse) -> None:
+async def test_an_exchange_pays_usdt_to_no_address_of_the_service(owning: TestApp) -> None:
     order = {"amount_rub": "10000.00", "client_phone": "+70000000001", "address": OURS}
     with pytest.raises(Refusal, match="client_wallet: must not be a wallet or a deposit address of this service"):
         await create_rub_usdt(owning.ports, owning.account.account_id, Mode.TEST, **order)
 
 
-async def test_no_address_is_the_service_s_own_by_its_spelling_alone(house: TestHouse) -> None:
+async def test_no_address_is_the_service_s_own_by_its_spelling_alone(app: TestApp) -> None:
     for address in (OURS, THEIRS, "", "x"):
-        await refuse_own_address(house.ports, address, "address")
+        await refuse_own_address(app.ports, address, "address")

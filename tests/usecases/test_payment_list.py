@@ -19,7 +19,7 @@ from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.payments.list import PaymentFilter, list_payments
 from cambist.core.usecases.payments.tallies import add_payment, check_tallies
 from cambist.ports.bundle import Ports
-from tests.houses import open_test_house
+from tests.apps import open_test_app
 
 S = PaymentStatus
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -94,11 +94,11 @@ def some_payments(account: Account, shops: list[str]) -> list[Payment]:
 
 @pytest.fixture
 async def books(url: str, tmp_path: Path) -> AsyncIterator[Books]:
-    async with open_test_house(database_url=url, data_dir=tmp_path) as house:
-        ports = house.ports
-        shops = [await create_shop(ports, house.account.account_id, name) for name in ("B", "C")]
+    async with open_test_app(database_url=url, data_dir=tmp_path) as app:
+        ports = app.ports
+        shops = [await create_shop(ports, app.account.account_id, name) for name in ("B", "C")]
         async with ports.storage.unit() as unit:
-            account = await unit[Account].get(house.account.account_id)
+            account = await unit[Account].get(app.account.account_id)
         assert account is not None
         payments = some_payments(account, [account.default_shop_id, *(shop.id for shop in shops)])
         noise = [

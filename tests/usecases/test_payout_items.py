@@ -79,7 +79,7 @@ async def test_what_was_sent_otherwise_is_corrected_and_the_next_payout_begins_a
     wallet, units = payouts.sender.inner, Usdt.parse(sent).units
     await wallet.broadcast(await wallet.sign(made.id, OTHER_WALLET, units))
     await accept_sent(payouts.ports, made.id)
-    await payouts.house.work(60)
+    await payouts.app.work(60)
     with pytest.raises(Refusal, match="is completed, not pending"):
         await accept_sent(payouts.ports, made.id)
     more = str(Usdt(units) - Usdt.parse("5"))

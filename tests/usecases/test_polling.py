@@ -38,17 +38,17 @@ from cambist.ports.clock import Clock
 from cambist.ports.faults import NotSupported, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.planting import beneath
-from tests.subscription_house import press, subscribed
+from tests.subscription_app import press, subscribed
 from tests.tables import table
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class TellsNothing:
-    """A live bank of whose payments one hears by asking. Its clock is the house's, once there is one."""
+    """A live bank of whose payments one hears by asking. Its clock is the app's, once there is one."""
 
     name = "silent"
 
@@ -90,7 +90,7 @@ class TellsNothing:
     async def find_refund(self, operation: str) -> RefundState | None:
         raise NotSupported("it sends nothing back")
 
-    def moments(self, house: TestHouse, operation: str, since: datetime) -> list[float]:
+    def moments(self, app: TestApp, operation: str, since: datetime) -> list[float]:
         """When it was asked about this one, in seconds since then."""
         return [(at - since).total_seconds() for reference, at in self.asked if reference == operation]
 
@@ -101,84 +101,82 @@ def bank() -> TellsNothing:
 
 
 @pytest.fixture
-async def house(bank: TellsNothing) -> AsyncIterator[TestHouse]:
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as opened:
+async def app(bank: TellsNothing) -> AsyncIterator[TestApp]:
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as opened:
         bank.clock = opened.ports.clock
         yield opened
 
 
-async def made(house: TestHouse) -> Payment:
-    answer = await house.create(mode="live")
+async def made(app: TestApp) -> Payment:
+    answer = await app.create(mode="live")
     assert answer.status_code == 201, answer.text
-    return await house.payment(answer.json()["id"])
+    return await app.payment(answer.json()["id"])
 
 
 @pytest.mark.parametrize("paid_at", [0, 2, 44, 119.9, 120])
 async def test_what_is_paid_within_two_minutes_is_seen_within_ten_seconds(
-    house: TestHouse, bank: TellsNothing, paid_at: float
+    app: TestApp, bank: TellsNothing, paid_at: float
 ) -> None:
-    payment = await made(house)
-    await house.work(paid_at)
+    payment = await made(app)
+    await app.work(paid_at)
     bank.pay(payment.id)
-    await house.work(10)
-    assert (await house.payment(payment.id)).status == "paid"
+    await app.work(10)
+    assert (await app.payment(payment.id)).status == "paid"
 
 
-async def test_what_is_paid_in_the_last_minute_is_seen_before_it_would_expire(
-    house: TestHouse, bank: TellsNothing
-) -> None:
-    payment = await made(house)
-    await house.work(15 * 60 - 31)
+async def test_what_is_paid_in_the_last_minute_is_seen_before_it_would_expire(app: TestApp, bank: TellsNothing) -> None:
+    payment = await made(app)
+    await app.work(15 * 60 - 31)
     bank.pay(payment.id)
-    await house.work(31)
-    assert (await house.payment(payment.id)).status == "paid"
+    await app.work(31)
+    assert (await app.payment(payment.id)).status == "paid"
 
 
-async def test_late_money_is_found_within_minutes(house: TestHouse, bank: TellsNothing) -> None:
-    payment = await made(house)
-    await house.work(16 * 60)
-    assert (await house.payment(payment.id)).status == "expired"
+async def test_late_money_is_found_within_minutes(app: TestApp, bank: TellsNothing) -> None:
+    payment = await made(app)
+    await app.work(16 * 60)
+    assert (await app.payment(payment.id)).status == "expired"
     bank.pay(payment.id)
-    await house.work(4 * 60)
-    assert (await house.payment(payment.id)).status == "paid"
+    await app.work(4 * 60)
+    assert (await app.payment(payment.id)).status == "paid"
 
 
-async def test_the_banks_own_word_counts_at_every_look(house: TestHouse, bank: TellsNothing) -> None:
-    payment = await made(house)
+async def test_the_banks_own_word_counts_at_every_look(app: TestApp, bank: TellsNothing) -> None:
+    payment = await made(app)
     bank.hints.extend([40.0, 0.0, 7.5, 1e9])
-    await house.work(14 * 60)
-    assert bank.moments(house, payment.id, payment.created_at)[:4] == [3.0, 43.0, 44.0, 51.5]
-    await house.work(60)
-    assert bank.moments(house, payment.id, payment.created_at)[4:5] == [900.0], "the deadline is never missed"
+    await app.work(14 * 60)
+    assert bank.moments(app, payment.id, payment.created_at)[:4] == [3.0, 43.0, 44.0, 51.5]
+    await app.work(60)
+    assert bank.moments(app, payment.id, payment.created_at)[4:5] == [900.0], "the deadline is never missed"
 
 
-async def test_one_that_is_away_is_left_alone_for_as_long_as_it_says(house: TestHouse, bank: TellsNothing) -> None:
-    payment = await made(house)
+async def test_one_that_is_away_is_left_alone_for_as_long_as_it_says(app: TestApp, bank: TellsNothing) -> None:
+    payment = await made(app)
     bank.away.extend([60.0, None])
-    await house.work(75)
-    assert bank.moments(house, payment.id, payment.created_at)[:3] == [3.0, 63.0, pytest.approx(67.2)]
+    await app.work(75)
+    assert bank.moments(app, payment.id, payment.created_at)[:3] == [3.0, 63.0, pytest.approx(67.2)]
 
 
 @pytest.mark.parametrize("sends_notices", [True, False])
 async def test_the_last_look_is_tried_until_the_bank_answers_it(sends_notices: bool) -> None:
     bank = TellsNothing(sends_notices=sends_notices)
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-        bank.clock = house.ports.clock
-        payment = await made(house)
-        await house.work(6 * 3600 - 60)
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+        bank.clock = app.ports.clock
+        payment = await made(app)
+        await app.work(6 * 3600 - 60)
         bank.pay(payment.id)
         bank.away.extend([None] * 5)
-        await house.work(3600)
-        assert (await house.payment(payment.id)).status == "paid"
+        await app.work(3600)
+        assert (await app.payment(payment.id)).status == "paid"
 
 
-async def test_a_bank_that_never_answers_is_left_alone_after_a_day(house: TestHouse, bank: TellsNothing) -> None:
-    payment = await made(house)
+async def test_a_bank_that_never_answers_is_left_alone_after_a_day(app: TestApp, bank: TellsNothing) -> None:
+    payment = await made(app)
     bank.away.extend([None] * 10_000)
-    await house.work(25 * 3600)
+    await app.work(25 * 3600)
     bank.asked.clear()
-    await house.work(24 * 3600)
-    assert (await house.payment(payment.id)).status == "expired"
+    await app.work(24 * 3600)
+    assert (await app.payment(payment.id)).status == "expired"
     assert bank.asked == []
 
 
@@ -191,10 +189,10 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
 ) -> None:
     """In seconds since its creation."""
     bank = TellsNothing(sends_notices=sends_notices)
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-        payment = msgspec.structs.replace(await made(house), status=PaymentStatus.PROCESSING)
-        await house.clock.advance(now)
-        assert next_look(house.ports, payment, 1, Looked()) == payment.created_at + timedelta(seconds=due)
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+        payment = msgspec.structs.replace(await made(app), status=PaymentStatus.PROCESSING)
+        await app.clock.advance(now)
+        assert next_look(app.ports, payment, 1, Looked()) == payment.created_at + timedelta(seconds=due)
 
 
 @table(
@@ -217,11 +215,11 @@ async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answer
 ) -> None:
     """In seconds since its creation."""
     bank = TellsNothing(sends_notices=True)
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-        payment = msgspec.structs.replace(await made(house), status=PaymentStatus.EXPIRED)
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+        payment = msgspec.structs.replace(await made(app), status=PaymentStatus.EXPIRED)
         assert payment.created_at == BEGIN
-        await house.clock.advance(round(hours * 3600))
-        found = next_late_poll(house.ports, payment, looked)
+        await app.clock.advance(round(hours * 3600))
+        found = next_late_poll(app.ports, payment, looked)
         assert found == (None if due is None else BEGIN + timedelta(seconds=due))
 
 
@@ -231,28 +229,28 @@ class TestBindings:
     @pytest.mark.parametrize(("sends_notices", "seconds"), [(False, 10), (True, 60)])
     async def test_confirmation_without_notification_is_seen_within(self, sends_notices: bool, seconds: int) -> None:
         told = BankCapabilities(own_lifetime=True, mandates=True, sends_notices=sends_notices)
-        async with open_test_house(further_banks=[FurtherBank(name="real", capabilities=told)]) as house:
-            await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
-            made = await subscribed(house)
-            await press(house, made["id"])
-            await house.work(120)
-            [payment] = await everything(house.ports, Payment)
+        async with open_test_app(further_banks=[FurtherBank(name="real", capabilities=told)]) as app:
+            await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
+            made = await subscribed(app)
+            await press(app, made["id"])
+            await app.work(120)
+            [payment] = await everything(app.ports, Payment)
             assert payment.bank == "real"
-            bank = house.ports.banks.named("real")
+            bank = app.ports.banks.named("real")
             assert isinstance(bank, MandateSimulator)
             operation = binding_operation(payment.id)
             await bank.pretend_mandate(operation, MandatePretence(event=MandateEvent.CONFIRM))
-            await house.work(seconds)
-            assert (await house.get(f"/subscriptions/{made['id']}")).json()["status"] == "active"
+            await app.work(seconds)
+            assert (await app.get(f"/subscriptions/{made['id']}")).json()["status"] == "active"
 
 
 EVERY_MINUTE = [30.0, *(60.0 * minute for minute in range(1, 16))]
 
 
-async def notified(house: TestHouse) -> None:
+async def notified(app: TestApp) -> None:
     """Let a notification of the bank have been verified before."""
-    now = house.clock.now()
-    async with beneath(house.ports).unit() as unit:
+    now = app.clock.now()
+    async with beneath(app.ports).unit() as unit:
         unit[NoticeAddress].add(NoticeAddress(id="silent", secret=b"", created_at=now, heard_at=now))
         await unit.commit()
 
@@ -264,84 +262,78 @@ class TestNotifications:
     def bank(self) -> TellsNothing:
         return TellsNothing(sends_notices=True)
 
-    async def test_bank_that_notifies_is_polled_sparsely(self, house: TestHouse, bank: TellsNothing) -> None:
-        await notified(house)
-        payment = await made(house)
-        await house.work(16 * 60)
-        moments = bank.moments(house, payment.id, payment.created_at)
+    async def test_bank_that_notifies_is_polled_sparsely(self, app: TestApp, bank: TellsNothing) -> None:
+        await notified(app)
+        payment = await made(app)
+        await app.work(16 * 60)
+        moments = bank.moments(app, payment.id, payment.created_at)
         assert moments == [30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 600.0, 900.0]
 
-    async def test_bank_that_never_notified_is_polled_every_minute(self, house: TestHouse, bank: TellsNothing) -> None:
-        payment = await made(house)
-        await house.work(16 * 60)
-        assert bank.moments(house, payment.id, payment.created_at) == EVERY_MINUTE
+    async def test_bank_that_never_notified_is_polled_every_minute(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
+        await app.work(16 * 60)
+        assert bank.moments(app, payment.id, payment.created_at) == EVERY_MINUTE
 
-    async def test_first_notification_thins_the_polls_of_open_payments(
-        self, house: TestHouse, bank: TellsNothing
-    ) -> None:
-        payment = await made(house)
-        await house.work(361)
-        await notified(house)
-        await house.work(600)
-        assert bank.moments(house, payment.id, payment.created_at)[-4:] == [360.0, 420.0, 600.0, 900.0]
+    async def test_first_notification_thins_the_polls_of_open_payments(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
+        await app.work(361)
+        await notified(app)
+        await app.work(600)
+        assert bank.moments(app, payment.id, payment.created_at)[-4:] == [360.0, 420.0, 600.0, 900.0]
 
-    async def test_hint_of_the_bank_goes_before_the_schedule(self, house: TestHouse, bank: TellsNothing) -> None:
-        payment = await made(house)
+    async def test_hint_of_the_bank_goes_before_the_schedule(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
         bank.hints.extend([100.0, 1000.0])
-        await house.work(16 * 60)
-        assert bank.moments(house, payment.id, payment.created_at) == [30.0, 130.0, 900.0]
+        await app.work(16 * 60)
+        assert bank.moments(app, payment.id, payment.created_at) == [30.0, 130.0, 900.0]
 
     @pytest.mark.parametrize("retry_after", [None, 600.0, 1e9])
     async def test_failed_poll_is_repeated_within_a_minute(
-        self, house: TestHouse, bank: TellsNothing, retry_after: float | None
+        self, app: TestApp, bank: TellsNothing, retry_after: float | None
     ) -> None:
         """However long the bank wants to be left alone: a payer waits."""
-        await notified(house)
-        payment = await made(house)
+        await notified(app)
+        payment = await made(app)
         bank.away.extend([retry_after] * 30)
-        await house.work(15 * 60 - 1)
-        asked = bank.moments(house, payment.id, payment.created_at)
+        await app.work(15 * 60 - 1)
+        asked = bank.moments(app, payment.id, payment.created_at)
         pauses = [later - earlier for earlier, later in pairwise([0.0, *asked])]
         assert max(pauses) <= 60
         assert len(asked) <= 16
 
-    async def test_failed_poll_after_the_deadline_is_left_to_the_bank(
-        self, house: TestHouse, bank: TellsNothing
-    ) -> None:
-        payment = await made(house)
+    async def test_failed_poll_after_the_deadline_is_left_to_the_bank(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
         bank.away.extend([600.0] * 17)
-        await house.work(1600)
-        assert bank.moments(house, payment.id, payment.created_at)[-2:] == [900.0, 1500.0]
+        await app.work(1600)
+        assert bank.moments(app, payment.id, payment.created_at)[-2:] == [900.0, 1500.0]
 
     async def test_payment_that_ended_is_polled_once_more_at_its_deadline(
-        self, house: TestHouse, bank: TellsNothing
+        self, app: TestApp, bank: TellsNothing
     ) -> None:
         """A second transfer may come for as long as the invoice can be paid, and its notification be lost."""
-        payment = await made(house)
-        await house.work(40)
+        payment = await made(app)
+        await app.work(40)
         bank.pay(payment.id)
-        await on_notice(house.ports, Notice(operation=payment.id))
-        assert (await house.payment(payment.id)).status == "paid"
-        await house.work(24 * 3600)
-        assert bank.moments(house, payment.id, payment.created_at) == [30.0, 40.0, 900.0]
+        await on_notice(app.ports, Notice(operation=payment.id))
+        assert (await app.payment(payment.id)).status == "paid"
+        await app.work(24 * 3600)
+        assert bank.moments(app, payment.id, payment.created_at) == [30.0, 40.0, 900.0]
 
-    async def test_poll_that_finds_the_money_plans_the_same_last_poll(
-        self, house: TestHouse, bank: TellsNothing
-    ) -> None:
-        payment = await made(house)
+    async def test_poll_that_finds_the_money_plans_the_same_last_poll(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
         bank.pay(payment.id)
-        await house.work(24 * 3600)
-        assert bank.moments(house, payment.id, payment.created_at) == [30.0, 900.0]
+        await app.work(24 * 3600)
+        assert bank.moments(app, payment.id, payment.created_at) == [30.0, 900.0]
 
     async def test_second_transfer_without_notification_goes_to_suspense(
-        self, house: TestHouse, bank: TellsNothing
+        self, app: TestApp, bank: TellsNothing
     ) -> None:
-        payment = await made(house)
+        payment = await made(app)
         bank.pay(payment.id)
-        await house.work(40)
-        bank.again[payment.id] = Transfer(id="t-second", amount_kopecks=100_00, at=house.clock.now())
-        await house.work(900)
-        [suspense] = await everything(house.ports, Suspense)
+        await app.work(40)
+        bank.again[payment.id] = Transfer(id="t-second", amount_kopecks=100_00, at=app.clock.now())
+        await app.work(900)
+        [suspense] = await everything(app.ports, Suspense)
         assert (suspense.payment_id, suspense.reason) == (payment.id, "second_transfer")
 
     @table(("seconds", "due"), [(0, 30), (899, 900), (900, None), (24 * 3600, None)])
@@ -349,21 +341,21 @@ class TestNotifications:
         self, seconds: int, due: int | None
     ) -> None:
         """After a quarter of an hour binding_progress.py polls it every ten minutes."""
-        async with open_test_house(adapters=Adapters(banks=[TellsNothing(sends_notices=True)])) as house:
-            payment = await made(house)
+        async with open_test_app(adapters=Adapters(banks=[TellsNothing(sends_notices=True)])) as app:
+            payment = await made(app)
             ends_at = payment.created_at + timedelta(hours=25)
             binding = msgspec.structs.replace(payment, binding=BindingCharge.FIRST, expires_at=ends_at)
-            await house.clock.advance(seconds)
-            at = next_poll(house.ports, binding, Looked(is_proven=False))
+            await app.clock.advance(seconds)
+            at = next_poll(app.ports, binding, Looked(is_proven=False))
             assert at == (None if due is None else payment.created_at + timedelta(seconds=due))
 
-    async def test_poll_costs_one_write_beside_its_claim(self, house: TestHouse, bank: TellsNothing) -> None:
+    async def test_poll_costs_one_write_beside_its_claim(self, app: TestApp, bank: TellsNothing) -> None:
         """Besides the claim: the job's next moment."""
-        payment = await made(house)
-        before = await house.payment(payment.id)
-        await house.work(300)
-        assert (await house.payment(payment.id)) == before
-        [job] = [each for each in await everything(house.ports, Job) if each.argument == payment.id]
+        payment = await made(app)
+        before = await app.payment(payment.id)
+        await app.work(300)
+        assert (await app.payment(payment.id)) == before
+        [job] = [each for each in await everything(app.ports, Job) if each.argument == payment.id]
         assert (job.attempts, job.version) == (6, job.attempts * 2 + 1)
 
 
@@ -374,75 +366,73 @@ class TestThePage:
     def bank(self) -> TellsNothing:
         return TellsNothing(sends_notices=True)
 
-    async def test_a_page_that_is_opened_has_the_bank_asked(self, house: TestHouse, bank: TellsNothing) -> None:
-        payment = await made(house)
-        await house.work(300)
+    async def test_a_page_that_is_opened_has_the_bank_asked(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
+        await app.work(300)
         bank.pay(payment.id)
-        assert (await house.payment(payment.id)).status == "pending"
-        assert (await house.http.get(f"/p/{payment.id}")).status_code == 200
-        await house.work()
-        assert (await house.payment(payment.id)).status == "paid"
+        assert (await app.payment(payment.id)).status == "pending"
+        assert (await app.http.get(f"/p/{payment.id}")).status_code == 200
+        await app.work()
+        assert (await app.payment(payment.id)).status == "paid"
 
-    async def test_so_has_one_that_is_back(self, house: TestHouse, bank: TellsNothing) -> None:
-        payment = await made(house)
-        await house.work(300)
+    async def test_so_has_one_that_is_back(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
+        await app.work(300)
         bank.pay(payment.id)
-        assert (await house.http.get(f"/p/{payment.id}/state")).json()["status"] == "pending"
-        await house.work()
-        assert (await house.payment(payment.id)).status == "paid"
+        assert (await app.http.get(f"/p/{payment.id}/state")).json()["status"] == "pending"
+        await app.work()
+        assert (await app.payment(payment.id)).status == "paid"
 
     async def test_however_often_it_is_opened_the_bank_is_asked_once_in_ten_seconds(
-        self, house: TestHouse, bank: TellsNothing
+        self, app: TestApp, bank: TellsNothing
     ) -> None:
-        payment = await made(house)
+        payment = await made(app)
         for _ in range(40):
-            await house.http.get(f"/p/{payment.id}")
-            await house.work(1)
+            await app.http.get(f"/p/{payment.id}")
+            await app.work(1)
         assert 3 <= len(bank.asked) <= 4, "three by the page, one by the schedule"
 
-    async def test_page_opened_at_once_polls_nobody(self, house: TestHouse, bank: TellsNothing) -> None:
+    async def test_page_opened_at_once_polls_nobody(self, app: TestApp, bank: TellsNothing) -> None:
         """A payer cannot pay within ten seconds, but programs open links to show a preview."""
-        payment = await made(house)
+        payment = await made(app)
         for _ in range(9):
-            await house.http.get(f"/p/{payment.id}")
-            await house.work(1)
+            await app.http.get(f"/p/{payment.id}")
+            await app.work(1)
         assert bank.asked == []
 
-    async def test_page_that_is_opened_for_hours_stays_within_its_polls(
-        self, house: TestHouse, bank: TellsNothing
-    ) -> None:
-        payment = await made(house)
+    async def test_page_that_is_opened_for_hours_stays_within_its_polls(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
         for _ in range(6 * 360 - 1):
-            await hurry_look(house.ports, WATCH, payment)
-            await house.work(10)
+            await hurry_look(app.ports, WATCH, payment)
+            await app.work(10)
         assert len(bank.asked) <= 160
 
     async def test_pages_take_a_fifth_of_the_bank_s_polls(self) -> None:
         """Opening many links leaves the remaining polls to payers who wait."""
         bank = TellsNothing(sends_notices=True, looks_per_minute=60)
-        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-            bank.clock = house.ports.clock
-            payments = [await made(house) for _ in range(30)]
-            await house.work(20)
+        async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+            bank.clock = app.ports.clock
+            payments = [await made(app) for _ in range(30)]
+            await app.work(20)
             for payment in payments:
-                await hurry_look(house.ports, WATCH, payment)
-            await house.work()
+                await hurry_look(app.ports, WATCH, payment)
+            await app.work()
             assert len(bank.asked) == 2
 
-    async def test_a_page_that_stays_open_has_nobody_asked(self, house: TestHouse, bank: TellsNothing) -> None:
-        payment = await made(house)
-        await house.clock.advance(20)
-        await window.standing(house.ports, payment.id)
-        await house.work()
+    async def test_a_page_that_stays_open_has_nobody_asked(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
+        await app.clock.advance(20)
+        await window.standing(app.ports, payment.id)
+        await app.work()
         assert bank.asked == []
 
-    async def test_one_that_is_over_has_nobody_asked(self, house: TestHouse, bank: TellsNothing) -> None:
-        payment = await made(house)
+    async def test_one_that_is_over_has_nobody_asked(self, app: TestApp, bank: TellsNothing) -> None:
+        payment = await made(app)
         bank.pay(payment.id)
-        await house.work(900)
+        await app.work(900)
         bank.asked.clear()
-        await house.http.get(f"/p/{payment.id}")
-        await house.work(60)
+        await app.http.get(f"/p/{payment.id}")
+        await app.work(60)
         assert bank.asked == []
 
     @table(
@@ -458,24 +448,24 @@ class TestThePage:
         self, changes: dict[str, Any], simulated: bool, is_hurried: bool
     ) -> None:
         bank = TellsNothing(sends_notices=True, simulated=simulated)
-        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-            payment = msgspec.structs.replace(await made(house), **changes)
-            await house.clock.advance(29)
-            await hurry_look(house.ports, WATCH, payment)
-            job = await house.ports.storage.get(Job, WATCH.id_of(payment.id))
+        async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+            payment = msgspec.structs.replace(await made(app), **changes)
+            await app.clock.advance(29)
+            await hurry_look(app.ports, WATCH, payment)
+            job = await app.ports.storage.get(Job, WATCH.id_of(payment.id))
             assert job is not None
-            assert (job.due == house.clock.now()) is is_hurried
+            assert (job.due == app.clock.now()) is is_hurried
 
     async def test_the_page_is_shown_although_the_storage_fails(
-        self, house: TestHouse, bank: TellsNothing, monkeypatch: pytest.MonkeyPatch
+        self, app: TestApp, bank: TellsNothing, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        payment = await made(house)
+        payment = await made(app)
 
         async def fails(*_: object) -> None:
             raise Unavailable("the disk is full")
 
         monkeypatch.setattr("cambist.core.usecases.gateways.polling.retrying", fails)
-        assert (await house.http.get(f"/p/{payment.id}")).status_code == 200
+        assert (await app.http.get(f"/p/{payment.id}")).status_code == 200
 
 
 class TestTheBudget:
@@ -489,17 +479,17 @@ class TestTheBudget:
         return TellsNothing(looks_per_minute=self.LIMIT)
 
     async def test_many_open_invoices_keep_inside_the_limit_and_each_ends(
-        self, house: TestHouse, bank: TellsNothing
+        self, app: TestApp, bank: TellsNothing
     ) -> None:
         payments = []
         for _ in range(2):
-            payments += [await made(house) for _ in range(60)]
-            await house.work(61)
+            payments += [await made(app) for _ in range(60)]
+            await app.work(61)
         bank.pay(payments[7].id)
-        await house.work(3600)
+        await app.work(3600)
         in_minutes = Counter(at.replace(second=0, microsecond=0) for _, at in bank.asked)
         assert max(in_minutes.values()) <= self.LIMIT
-        statuses = Counter([(await house.payment(each.id)).status.value for each in payments])
+        statuses = Counter([(await app.payment(each.id)).status.value for each in payments])
         assert statuses == {"paid": 1, "expired": 119}
 
     @table(
@@ -522,30 +512,30 @@ class TestTheBudget:
     ) -> None:
         """Of ten; only in live mode, and of a bank that is set."""
         bank = TellsNothing(looks_per_minute=self.LIMIT, simulated=simulated)
-        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-            payment = msgspec.structs.replace(await made(house), **changes)
-            await house.clock.advance(seconds)
-            assert [await turned_away(house.ports, payment) for _ in range(99)].count(None) == taken
+        async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+            payment = msgspec.structs.replace(await made(app), **changes)
+            await app.clock.advance(seconds)
+            assert [await turned_away(app.ports, payment) for _ in range(99)].count(None) == taken
 
     async def test_the_last_look_of_one_that_is_turned_away_comes_later(self) -> None:
         bank = TellsNothing(looks_per_minute=1)
-        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
-            bank.clock = house.ports.clock
-            payments = [await made(house) for _ in range(3)]
-            await house.work(6 * 3600 - 60)
+        async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
+            bank.clock = app.ports.clock
+            payments = [await made(app) for _ in range(3)]
+            await app.work(6 * 3600 - 60)
             for payment in payments:
                 bank.pay(payment.id)
-            await house.work(600)
-            assert {(await house.payment(each.id)).status.value for each in payments} == {"paid"}
+            await app.work(600)
+            assert {(await app.payment(each.id)).status.value for each in payments} == {"paid"}
 
     async def test_old_ones_take_nothing_of_what_is_kept_for_a_payer_who_waits(
-        self, house: TestHouse, bank: TellsNothing
+        self, app: TestApp, bank: TellsNothing
     ) -> None:
         for _ in range(100):
-            await made(house)
-        await house.work(310)
-        payment = await made(house)
-        await house.work(20)
+            await made(app)
+        await app.work(310)
+        payment = await made(app)
+        await app.work(20)
         bank.pay(payment.id)
-        await house.work(10)
-        assert (await house.payment(payment.id)).status == "paid"
+        await app.work(10)
+        assert (await app.payment(payment.id)).status == "paid"

@@ -22,12 +22,12 @@ from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.opening import FIRST_LOOK
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.notes import ProviderNote
-from tests.houses import Postman, TestHouse
+from tests.apps import Postman, TestApp
 from tests.invariants import check_books
 from tests.power_failure import Image
 from tests.quiesce import at_rest
@@ -48,32 +48,32 @@ class Machine:
         self._account: NewAccount | None = None
 
     @asynccontextmanager
-    async def on(self) -> AsyncIterator[TestHouse]:
+    async def on(self) -> AsyncIterator[TestApp]:
         """A new process."""
         self._starts += 1
         ids, postman, script = SeededIds(self._starts), Postman(), Script()
         await migrate(self._settings)
-        async with open_house(self._settings, clock=self._clock, ids=ids, notifier=postman, script=script) as house:
-            self._account = self._account or await create_account(house.ports, "Merchant")
+        async with open_app(self._settings, clock=self._clock, ids=ids, notifier=postman, script=script) as app:
+            self._account = self._account or await create_account(app.ports, "Merchant")
             client: Any = None
-            yield TestHouse(house.ports, self._clock, postman, script, client, self._account)
+            yield TestApp(app.ports, self._clock, postman, script, client, self._account)
 
     async def answer(self) -> tuple[Payment, Image]:
         """Create a payment. It, and the disk at that moment."""
-        async with self.on() as house:
-            made = await create(house)
+        async with self.on() as app:
+            made = await create(app)
             return made.resource, Image(self._folder / "cambist.db")
 
 
-async def create(house: TestHouse) -> Made[Payment]:
-    account = await house.ports.storage.get(Account, house.account.account_id)
+async def create(app: TestApp) -> Made[Payment]:
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
     caller = Caller(account=account, mode=Mode.TEST, key_id="svc_test_1")
-    return await create_payment(house.ports, caller, KEY, lambda: PaymentOrder(amount_rub="100.00"))
+    return await create_payment(app.ports, caller, KEY, lambda: PaymentOrder(amount_rub="100.00"))
 
 
-async def invoices(house: TestHouse) -> list[str]:
-    async with house.ports.storage.unit() as unit:
+async def invoices(app: TestApp) -> list[str]:
+    async with app.ports.storage.unit() as unit:
         return [note.id for note in await unit[ProviderNote].find(provider="simulator-asked-test")]
 
 
@@ -92,10 +92,10 @@ async def test_a_creation_is_three_commits_the_first_of_which_is_on_disk(machine
     found = []
     for length in image.commits[-3:]:
         image.put_back(length)
-        async with machine.on() as house:
-            async with house.ports.storage.unit() as unit:
+        async with machine.on() as app:
+            async with app.ports.storage.unit() as unit:
                 [payment] = await unit[Payment].find()
-            found.append((len(await invoices(house)), payment.opening))
+            found.append((len(await invoices(app)), payment.opening))
     assert found == [(0, Opening.ASKING), (1, Opening.ASKING), (1, Opening.OPEN)]
 
 
@@ -103,19 +103,19 @@ async def test_a_creation_is_three_commits_the_first_of_which_is_on_disk(machine
 async def test_the_payment_comes_back_with_its_link_and_one_invoice(machine: Machine, kept: int) -> None:
     answered, image = await machine.answer()
     image.put_back(image.commits[kept - 3])
-    async with machine.on() as house:
-        await house.work(FIRST_LOOK.total_seconds() + LEASE)
-        present = await house.payment(answered.id)
+    async with machine.on() as app:
+        await app.work(FIRST_LOOK.total_seconds() + LEASE)
+        present = await app.payment(answered.id)
         assert (present.status, present.opening) == (PaymentStatus.PENDING, Opening.OPEN)
         assert at_bank(present) == at_bank(answered)
-        assert await invoices(house) == [answered.bank_reference]
-        again = await create(house)
+        assert await invoices(app) == [answered.bank_reference]
+        again = await create(app)
         assert again.replayed
         assert at_bank(again.resource) == at_bank(answered)
-        paid = await simulate_payment(house.ports, present, Pretence(status=InvoiceStatus.PAID))
+        paid = await simulate_payment(app.ports, present, Pretence(status=InvoiceStatus.PAID))
         assert (paid.status, paid.sequence) == (PaymentStatus.PAID, 1)
-        await house.work(LEASE)
-        await check_books(house.ports)
+        await app.work(LEASE)
+        await check_books(app.ports)
 
 
 @pytest.mark.parametrize("kept", [AT_THE_BANK, OPENED])
@@ -123,13 +123,13 @@ async def test_a_payment_that_is_paid_before_it_was_found_again_is_paid_once(mac
     """The bank's notice finds the invoice as the watch would."""
     answered, image = await machine.answer()
     image.put_back(image.commits[kept - 3])
-    async with machine.on() as house:
-        present = await house.payment(answered.id)
-        paid = await simulate_payment(house.ports, present, Pretence(status=InvoiceStatus.PAID, doubled=True))
+    async with machine.on() as app:
+        present = await app.payment(answered.id)
+        paid = await simulate_payment(app.ports, present, Pretence(status=InvoiceStatus.PAID, doubled=True))
         assert paid.status is PaymentStatus.PAID
         assert at_bank(paid) == at_bank(answered)
-        await house.work(FIRST_LOOK.total_seconds() + LEASE)
-        present = await house.payment(answered.id)
+        await app.work(FIRST_LOOK.total_seconds() + LEASE)
+        present = await app.payment(answered.id)
         assert (present.status, present.sequence) == (PaymentStatus.PAID, 1)
-        assert await invoices(house) == [answered.bank_reference]
-        await check_books(house.ports)
+        assert await invoices(app) == [answered.bank_reference]
+        await check_books(app.ports)

@@ -21,79 +21,79 @@ from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.jobs import Job
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.invariants import everything
 from tests.planting import beneath
 from tests.quiesce import at_rest
 
 
-async def write(house: TestHouse, *records: Any) -> None:
-    async with beneath(house.ports).unit() as unit:
+async def write(app: TestApp, *records: Any) -> None:
+    async with beneath(app.ports).unit() as unit:
         for record in records:
             unit[type(record)].add(record)
         await unit.commit()
 
 
-def job(house: TestHouse, kind: str, number: int, age: float, leased: float | None = None) -> Job:
-    now = house.clock.now()
+def job(app: TestApp, kind: str, number: int, age: float, leased: float | None = None) -> Job:
+    now = app.clock.now()
     until = None if leased is None else now + timedelta(seconds=leased)
     due = now - timedelta(seconds=age)
     return Job(id=f"{kind}:{number}", kind=kind, argument="", due=due, created_at=due, leased_until=until)
 
 
-async def test_jobs_in_hand_do_not_wait_and_those_of_later_are_not_due(house: TestHouse) -> None:
+async def test_jobs_in_hand_do_not_wait_and_those_of_later_are_not_due(app: TestApp) -> None:
     await write(
-        house,
-        job(house, "a", 1, 30),
-        job(house, "a", 2, 10),
-        job(house, "b", 1, 90, leased=5),
-        job(house, "b", 2, 20, leased=-1),
-        job(house, "b", 3, 10, leased=0),
-        job(house, "c", 1, -60),
+        app,
+        job(app, "a", 1, 30),
+        job(app, "a", 2, 10),
+        job(app, "b", 1, 90, leased=5),
+        job(app, "b", 2, 20, leased=-1),
+        job(app, "b", 3, 10, leased=0),
+        job(app, "c", 1, -60),
     )
-    assert await probes.waiting_jobs(house.ports) == (
+    assert await probes.waiting_jobs(app.ports) == (
         5,
         (Waiting(kind="a", jobs=2, lateness=30.0), Waiting(kind="b", jobs=2, lateness=20.0)),
     )
-    assert await probes.lateness(house.ports) == 30.0
+    assert await probes.lateness(app.ports) == 30.0
 
 
 async def test_what_lies_behind_the_longest_due_is_counted_as_a_whole(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "COUNTED", 2)
-    await write(house, *(job(house, "a", number, 10 - number) for number in range(5)))
-    assert await probes.waiting_jobs(house.ports) == (5, (Waiting(kind="a", jobs=2, lateness=10.0),))
+    await write(app, *(job(app, "a", number, 10 - number) for number in range(5)))
+    assert await probes.waiting_jobs(app.ports) == (5, (Waiting(kind="a", jobs=2, lateness=10.0),))
 
 
-async def test_nothing_due_is_not_late(house: TestHouse) -> None:
-    async with house.ports.storage.unit() as unit:
+async def test_nothing_due_is_not_late(app: TestApp) -> None:
+    async with app.ports.storage.unit() as unit:
         for each in await unit[Job].find():
             unit[Job].remove(each)
         await unit.commit()
     for _ in range(2):
-        assert (await check_jobs(house.ports)).message == "no job is late"
-        assert await probes.lateness(house.ports) == 0.0
-        assert {signs.lateness for signs in await probes.settlements(house.ports)} == {0.0}
-        if not await everything(house.ports, Job):
-            await write(house, job(house, "a", 1, -60))
+        assert (await check_jobs(app.ports)).message == "no job is late"
+        assert await probes.lateness(app.ports) == 0.0
+        assert {signs.lateness for signs in await probes.settlements(app.ports)} == {0.0}
+        if not await everything(app.ports, Job):
+            await write(app, job(app, "a", 1, -60))
 
 
 @pytest.mark.parametrize("ahead", [0, 7, -7])
-async def test_the_storages_clock_is_held_against_the_middle_of_the_question(house: TestHouse, ahead: int) -> None:
+async def test_the_storages_clock_is_held_against_the_middle_of_the_question(app: TestApp, ahead: int) -> None:
     """The time of the round trip does not count as a difference."""
-    storage, began = SlowClock(house, ahead), house.clock.now()
-    ports = msgspec.structs.replace(house.ports, storage=storage)
+    storage, began = SlowClock(app, ahead), app.clock.now()
+    ports = msgspec.structs.replace(app.ports, storage=storage)
     assert await probes.clock_offset(ports) == timedelta(seconds=ahead)
-    assert house.clock.now() - began == timedelta(seconds=6)
+    assert app.clock.now() - began == timedelta(seconds=6)
 
 
 class SlowClock(ForwardingStorage):
     """Each way takes three seconds."""
 
-    def __init__(self, house: TestHouse, ahead: int) -> None:
-        super().__init__(house.ports.storage)
-        self._clock = house.clock
+    def __init__(self, app: TestApp, ahead: int) -> None:
+        super().__init__(app.ports.storage)
+        self._clock = app.clock
         self._ahead = timedelta(seconds=ahead)
 
     async def now(self) -> datetime:
@@ -103,8 +103,8 @@ class SlowClock(ForwardingStorage):
         return now
 
 
-async def test_only_open_breakers_and_open_sums_count(house: TestHouse) -> None:
-    now = house.clock.now()
+async def test_only_open_breakers_and_open_sums_count(app: TestApp) -> None:
+    now = app.clock.now()
     breakers = [
         Breaker(id=f"acc_{number}:test", account_id=f"acc_{number}", mode=Mode.TEST, failures=9, next_probe_at=probe)
         for number, probe in enumerate((None, now - timedelta(hours=1), now + timedelta(hours=1)))
@@ -122,10 +122,10 @@ async def test_only_open_breakers_and_open_sums_count(house: TestHouse) -> None:
         )
         for number, resolved in enumerate((None, now, None))
     ]
-    await write(house, *breakers, *sums)
-    house.made_up = True
-    assert await probes.open_breakers(house.ports) == 2
-    assert await probes.waiting_suspense(house.ports) == 2
+    await write(app, *breakers, *sums)
+    app.made_up = True
+    assert await probes.open_breakers(app.ports) == 2
+    assert await probes.waiting_suspense(app.ports) == 2
 
 
 UP, POOR, DOWN = GatewayStatus.OPERATIONAL, GatewayStatus.DEGRADED, GatewayStatus.DOWN
@@ -181,21 +181,21 @@ def batch(batch_id: str, hours_ago: float, completed_ago: float | None = None) -
     ],
 )
 async def test_how_settlements_do(
-    house: TestHouse, batches: list[SettlementBatch], completed_ago: float | None, late: float
+    app: TestApp, batches: list[SettlementBatch], completed_ago: float | None, late: float
 ) -> None:
-    await house.clock.advance((NOW - house.clock.now()).total_seconds())
-    await start_standing(house.ports)
-    await write(house, *batches)
-    live = next(signs for signs in await probes.settlements(house.ports) if signs.mode is Mode.LIVE)
+    await app.clock.advance((NOW - app.clock.now()).total_seconds())
+    await start_standing(app.ports)
+    await write(app, *batches)
+    live = next(signs for signs in await probes.settlements(app.ports) if signs.mode is Mode.LIVE)
     completed = None if completed_ago is None else NOW - timedelta(hours=completed_ago)
     assert live == SettlementSigns(mode=Mode.LIVE, completed_at=completed, lateness=late * 3600)
 
 
-async def test_a_settlement_that_is_not_opened_is_late(house: TestHouse) -> None:
+async def test_a_settlement_that_is_not_opened_is_late(app: TestApp) -> None:
     """No rate, or no worker: the standing job is due and nothing is open."""
-    await start_standing(house.ports)
-    await house.clock.advance(10 * 3600)
-    assert [signs.lateness for signs in await probes.settlements(house.ports)] == [3600.0, 3600.0]
+    await start_standing(app.ports)
+    await app.clock.advance(10 * 3600)
+    assert [signs.lateness for signs in await probes.settlements(app.ports)] == [3600.0, 3600.0]
 
 
 async def test_until_a_question_that_hangs_ends_all_others_hear_at_once_that_there_is_no_answer() -> None:

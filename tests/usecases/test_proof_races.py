@@ -50,12 +50,12 @@ class InterruptedStorage:
 
 async def at_once(exchange: Exchange, *orders: tuple[str, str]) -> list[DeliveryProof | Refusal]:
     """The ends of submissions of (payment, hash) that have all read before one of them writes."""
-    async with exchange.house.ports.storage.unit() as unit:
-        account = await unit[Account].get(exchange.house.account.account_id)
+    async with exchange.app.ports.storage.unit() as unit:
+        account = await unit[Account].get(exchange.app.account.account_id)
     assert account is not None
     caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_races")
-    gated = BarrierStorage(exchange.house.ports.storage, len(orders))
-    ports = msgspec.structs.replace(exchange.house.ports, storage=gated)
+    gated = BarrierStorage(exchange.app.ports.storage, len(orders))
+    ports = msgspec.structs.replace(exchange.app.ports, storage=gated)
 
     async def submit(payment_id: str, tx_hash: str) -> DeliveryProof | Refusal:
         try:
@@ -72,7 +72,7 @@ async def test_of_many_payments_with_one_hash_exactly_one_is_proved(exchange: Ex
     ends = await at_once(exchange, *((payment_id, HASH) for payment_id in payments))
     assert [end.status for end in ends] == ["accepted"] * 5
     assert len([end for end in ends if isinstance(end, DeliveryProof) and end.claim is not None]) == 1
-    await exchange.house.work()
+    await exchange.app.work()
     read = [await exchange.status(payment_id) for payment_id in payments]
     assert sorted(read, key=str) == [("confirmed", None), *[("rejected", "already_used")] * 4]
 
@@ -105,7 +105,7 @@ async def test_two_payments_that_exchange_their_hashes_at_once_both_end(exchange
     await at_once(exchange, (first, OTHER_HASH), (second, HASH))
     for tx_hash in (HASH, OTHER_HASH):
         await exchange.mined(tx_hash)
-    await exchange.house.work()
+    await exchange.app.work()
     ends = {await exchange.status(first), await exchange.status(second)}
     assert ends <= {("confirmed", None), ("rejected", "already_used")}
     assert ("confirmed", None) in ends
@@ -117,7 +117,7 @@ async def test_of_two_checks_that_find_the_transaction_free_one_takes_it(exchang
     for payment_id in (holder, *rivals):
         await exchange.submit(payment_id, HASH)
     await exchange.submit(holder, OTHER_HASH)
-    ports = exchange.house.ports
+    ports = exchange.app.ports
     jobs = [job for job in await ports.storage.claim(10, LEASE) if job.argument in rivals]
     # Each check reads once before the unit that takes the transaction.
     gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, len(rivals)))
@@ -133,7 +133,7 @@ async def test_a_check_takes_no_transaction_for_a_hash_that_was_replaced_meanwhi
     for each in (holder, payment_id):
         await exchange.submit(each, HASH)
     await exchange.submit(holder, OTHER_HASH)
-    ports = exchange.house.ports
+    ports = exchange.app.ports
     [job] = [job for job in await ports.storage.claim(10, LEASE) if job.argument == payment_id]
 
     async def replace() -> None:

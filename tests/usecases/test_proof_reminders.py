@@ -34,8 +34,8 @@ def numbers(reminders: list[dict[str, Any]]) -> list[int]:
 
 
 async def plan(exchange: Exchange, before: Payment, after: Payment) -> None:
-    async with exchange.house.ports.storage.unit() as unit:
-        await plan_reminders(exchange.house.ports, unit, PaymentMove(before, after, None, None))
+    async with exchange.app.ports.storage.unit() as unit:
+        await plan_reminders(exchange.app.ports, unit, PaymentMove(before, after, None, None))
         await unit.commit()
 
 
@@ -54,7 +54,7 @@ async def test_the_payload_is_the_documented_one_and_is_delivered_signed(exchang
     paid_at = (await exchange.payment(payment_id)).paid_at
     assert paid_at is not None
     await exchange.work_to_hour(payment_id, 24)
-    [body] = [body for body in exchange.house.postman.bodies if "reminder" in body]
+    [body] = [body for body in exchange.app.postman.bodies if "reminder" in body]
     stamp = "%Y-%m-%dT%H:%M:%S.000Z"
     assert body == {
         "event": "payment.delivery_proof_reminder",
@@ -64,19 +64,19 @@ async def test_the_payload_is_the_documented_one_and_is_delivered_signed(exchang
         "reminder": 1,
         "status": "waiting",
         "timestamp": (paid_at + timedelta(hours=24)).strftime(stamp),
-        "shop_id": exchange.house.account.default_shop_id,
+        "shop_id": exchange.app.account.default_shop_id,
         "shop_name": "Default",
     }
     msgspec.json.decode(msgspec.json.encode(body), type=ProofReminderPayload)
-    webhook = exchange.house.postman.webhooks[-1]
+    webhook = exchange.app.postman.webhooks[-1]
     assert webhook.headers["X-Webhook-Event"] == "payment.delivery_proof_reminder"
-    exchange.house.check_signatures()
+    exchange.app.check_signatures()
 
 
 async def test_the_sequence_rises_over_all_events_of_the_payment(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     await exchange.work_to_hour(payment_id, 48)
-    async with exchange.house.ports.storage.unit() as unit:
+    async with exchange.app.ports.storage.unit() as unit:
         events = await unit[Event].find(object_id=payment_id, order="created_at")
     assert [(event.type.rpartition(".")[2], event.sequence) for event in events] == [
         ("status_changed", 1),
@@ -139,32 +139,32 @@ async def test_none_while_the_payment_is_refunded(exchange: Exchange) -> None:
 
 async def test_where_the_service_stood_still_only_the_last_one_is_sent(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
-    await exchange.house.clock.advance(50 * 3600)
+    await exchange.app.clock.advance(50 * 3600)
     await exchange.work_to_hour(payment_id, 100)
     assert numbers(await exchange.reminders(payment_id)) == [2, 3]
 
 
 async def test_a_payment_that_is_not_paid_plans_none(exchange: Exchange) -> None:
     await exchange.created()
-    await exchange.house.work(DAY)
+    await exchange.app.work(DAY)
     assert await exchange.jobs(REMIND.kind) == []
 
 
 async def test_a_mismatch_counts_from_the_operators_review(exchange: Exchange) -> None:
     payment_id = await exchange.created()
     short = Pretence(status=InvoiceStatus.PAID, amount_kopecks=9_000_00)
-    await simulate_payment(exchange.house.ports, await exchange.payment(payment_id), short)
+    await simulate_payment(exchange.app.ports, await exchange.payment(payment_id), short)
     assert await exchange.jobs(REMIND.kind) == []
-    await exchange.house.work(3600)
-    await resolve_mismatch(exchange.house.ports, payment_id, "paid")
+    await exchange.app.work(3600)
+    await resolve_mismatch(exchange.app.ports, payment_id, "paid")
     [job] = await exchange.jobs(REMIND.kind)
-    assert job.due == exchange.house.clock.now() + timedelta(hours=24)
+    assert job.due == exchange.app.clock.now() + timedelta(hours=24)
 
 
 @pytest.mark.parametrize("case", ["test mode", "ordinary terminal", "no terminal"])
 async def test_where_no_hash_is_accepted_none_is_planned(exchange: Exchange, case: str) -> None:
     if case == "ordinary terminal":
-        ordinary = await exchange_terminal(exchange.house, exchange.house.account.account_id, "ordinary")
+        ordinary = await exchange_terminal(exchange.app, exchange.app.account.account_id, "ordinary")
         payment_id = await exchange.created(method_id=ordinary)
     elif case == "test mode":
         payment_id = await exchange.created(mode="test")
@@ -172,7 +172,7 @@ async def test_where_no_hash_is_accepted_none_is_planned(exchange: Exchange, cas
         await exchange.set(terminals="false")
         payment_id = await exchange.created(method_id=None)
     paid = Pretence(status=InvoiceStatus.PAID)
-    await simulate_payment(exchange.house.ports, await exchange.payment(payment_id), paid)
+    await simulate_payment(exchange.app.ports, await exchange.payment(payment_id), paid)
     assert (await exchange.payment(payment_id)).status == "paid"
     assert await exchange.jobs(REMIND.kind) == []
 
@@ -188,11 +188,11 @@ async def test_the_reversal_of_a_refund_plans_none_anew(exchange: Exchange) -> N
 
 async def test_two_workers_at_one_step_send_one_reminder(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
-    await exchange.house.work()
-    await exchange.house.clock.advance(DAY)
-    ports = exchange.house.ports
+    await exchange.app.work()
+    await exchange.app.clock.advance(DAY)
+    ports = exchange.app.ports
     [slow] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND.kind]
-    await exchange.house.clock.advance(LEASE + 1)
+    await exchange.app.clock.advance(LEASE + 1)
     await run_due(ports)
     await remind(ports, slow)
     await asyncio.gather(remind(ports, slow), remind(ports, slow))
@@ -201,9 +201,9 @@ async def test_two_workers_at_one_step_send_one_reminder(exchange: Exchange) -> 
 
 async def test_two_workers_at_the_same_instant_send_one_reminder(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
-    await exchange.house.work()
-    await exchange.house.clock.advance(DAY)
-    ports = exchange.house.ports
+    await exchange.app.work()
+    await exchange.app.clock.advance(DAY)
+    ports = exchange.app.ports
     [job] = [job for job in await ports.storage.claim(10, LEASE) if job.kind == REMIND.kind]
     await asyncio.gather(*(remind(ports, job) for _ in range(4)))
     assert numbers(await exchange.reminders(payment_id)) == [1]
@@ -214,18 +214,18 @@ async def test_two_workers_at_the_same_instant_send_one_reminder(exchange: Excha
 async def test_killed_at_any_commit_no_reminder_is_lost_or_doubled(exchange: Exchange, at: int, after: bool) -> None:
     payment_id = await exchange.paid()
     await exchange.work_to_hour(payment_id, 23)
-    whole = exchange.house.ports
-    exchange.house.ports = msgspec.structs.replace(
+    whole = exchange.app.ports
+    exchange.app.ports = msgspec.structs.replace(
         whole, storage=CrashingStorage(whole.storage, CrashPoint(at, after=after))
     )
     with contextlib.suppress(Killed):
-        await exchange.house.work(2 * 3600)
-    exchange.house.ports = whole
+        await exchange.app.work(2 * 3600)
+    exchange.app.ports = whole
     # The dead worker's lease ends first.
-    await exchange.house.work(LEASE + 1)
+    await exchange.app.work(LEASE + 1)
     await exchange.work_to_hour(payment_id, 100)
     assert numbers(await exchange.reminders(payment_id)) == [1, 2, 3]
-    ids = {webhook.headers["X-Webhook-Id"] for webhook in exchange.house.postman.webhooks}
+    ids = {webhook.headers["X-Webhook-Id"] for webhook in exchange.app.postman.webhooks}
     assert len(ids) == 4
 
 
@@ -234,7 +234,7 @@ async def test_a_machine_whose_clock_is_behind_does_not_repeat_a_step(exchange: 
     await exchange.work_to_hour(payment_id, 25)
     [job] = await exchange.jobs(REMIND.kind)
     # The second step is due by the storage's clock; by this machine's clock it is hour 25.
-    await remind(exchange.house.ports, job)
+    await remind(exchange.app.ports, job)
     assert numbers(await exchange.reminders(payment_id)) == [1, 2]
     await exchange.work_to_hour(payment_id, 60)
     assert numbers(await exchange.reminders(payment_id)) == [1, 2]

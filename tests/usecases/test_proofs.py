@@ -1,4 +1,4 @@
-"""The check of a delivery proof in a whole house, by virtual time: every end, every race, jobs run twice, crashes
+"""The check of a delivery proof in a whole app, by virtual time: every end, every race, jobs run twice, crashes
 (docs/payments.md "Delivery proofs")."""
 
 import asyncio
@@ -37,7 +37,7 @@ class TestCheck:
         payment_id = await exchange.settled()
         await exchange.mined()
         assert (await exchange.submit(payment_id))["status"] == "accepted"
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("confirmed", None)
         assert await exchange.jobs(CHECK.kind) == []
 
@@ -51,26 +51,26 @@ class TestCheck:
         payment_id = await exchange.settled()
         await exchange.mined(network=network)
         await exchange.submit(payment_id, spelling, named)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_another_amount_is_confirmed_amount_differs(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.mined(usdt=98)
         await exchange.submit(payment_id)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("confirmed_amount_differs", None)
 
     async def test_seen_in_a_block_it_awaits_confirmations_and_then_confirms(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("in_review", None)
         await exchange.chain.pretend(Network.TRON, HASH, TransactionState.IN_BLOCK)
-        await exchange.house.work(LOOKS[0].total_seconds())
+        await exchange.app.work(LOOKS[0].total_seconds())
         assert await exchange.status(payment_id) == ("awaiting_confirmations", None)
         await exchange.mined()
-        await exchange.house.work(LOOKS[0].total_seconds())
+        await exchange.app.work(LOOKS[0].total_seconds())
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     @pytest.mark.parametrize("state", [None, TransactionState.IN_BLOCK])
@@ -81,10 +81,10 @@ class TestCheck:
         if state is not None:
             await exchange.chain.pretend(Network.TRON, HASH, state)
         await exchange.submit(payment_id)
-        await exchange.house.work(LADDER - 1)
+        await exchange.app.work(LADDER - 1)
         before, reason = await exchange.status(payment_id)
         assert (before, reason) == ("in_review" if state is None else "awaiting_confirmations", None)
-        await exchange.house.work(1)
+        await exchange.app.work(1)
         assert await exchange.status(payment_id) == ("rejected", "not_found_or_unconfirmed")
         assert await exchange.jobs(CHECK.kind) == []
 
@@ -102,14 +102,14 @@ class TestCheck:
         payment_id = await exchange.settled()
         await exchange.chain.pretend(Network.TRON, HASH, state, moves)
         await exchange.submit(payment_id)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("rejected", "invalid")
 
     async def test_what_is_no_transaction_hash_is_invalid_without_asking_the_chain(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         exchange.script.lookup.append(AWAY)
         assert (await exchange.submit(payment_id, "https://tronscan.example/tx/1"))["status"] == "accepted"
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("rejected", "invalid")
         assert list(exchange.script.lookup) == [AWAY]
 
@@ -119,39 +119,39 @@ class TestCheck:
         await exchange.mined()
         exchange.script.lookup.extend([Twist(ending=ending)] * 2000)
         await exchange.submit(payment_id)
-        await exchange.house.work(3 * DAY)
+        await exchange.app.work(3 * DAY)
         assert await exchange.status(payment_id) == ("in_review", None)
         assert len(exchange.script.lookup) == 2000 - 3 * DAY // CHAIN_AWAY.total_seconds() - 1
         exchange.script.lookup.clear()
-        await exchange.house.work(CHAIN_AWAY.total_seconds())
+        await exchange.app.work(CHAIN_AWAY.total_seconds())
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_before_the_settlement_it_is_in_review_and_is_compared_after_it(self, exchange: Exchange) -> None:
         payment_id = await exchange.paid()
         await exchange.mined()
         await exchange.submit(payment_id)
-        await exchange.house.work(20 * 3600)
+        await exchange.app.work(20 * 3600)
         assert await exchange.status(payment_id) == ("in_review", None)
         await exchange.settle(payment_id)
-        await exchange.house.work(SETTLEMENT_LOOK.total_seconds())
+        await exchange.app.work(SETTLEMENT_LOOK.total_seconds())
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_while_it_waits_for_the_settlement_the_chain_is_not_asked(self, exchange: Exchange) -> None:
         payment_id = await exchange.paid()
         await exchange.mined()
         await exchange.submit(payment_id)
-        await exchange.house.work()
+        await exchange.app.work()
         exchange.script.lookup.append(AWAY)
-        await exchange.house.work(20 * 3600)
+        await exchange.app.work(20 * 3600)
         assert list(exchange.script.lookup) == [AWAY]
 
     async def test_refunded_before_the_settlement_nobody_looks_for_ever(self, exchange: Exchange) -> None:
         payment_id = await exchange.paid()
         await exchange.mined()
         await exchange.submit(payment_id)
-        await exchange.house.work()
+        await exchange.app.work()
         await exchange.change(payment_id, status=PaymentStatus.REFUNDED)
-        await exchange.house.work(SETTLEMENT_LOOK.total_seconds())
+        await exchange.app.work(SETTLEMENT_LOOK.total_seconds())
         assert (await exchange.status(payment_id), await exchange.jobs(CHECK.kind)) == (("in_review", None), [])
 
     async def test_no_status_of_a_proof_changes_the_payment(self, exchange: Exchange) -> None:
@@ -159,9 +159,9 @@ class TestCheck:
         before = await exchange.payment(payment_id)
         for tx_hash in (HASH, OTHER_HASH):
             await exchange.submit(payment_id, tx_hash)
-            await exchange.house.work()
+            await exchange.app.work()
         await exchange.mined(OTHER_HASH)
-        await exchange.house.work(LADDER)
+        await exchange.app.work(LADDER)
         assert await exchange.status(payment_id) == ("confirmed", None)
         assert await exchange.payment(payment_id) == before
 
@@ -169,13 +169,13 @@ class TestCheck:
         payment_id = await exchange.settled()
         await exchange.mined()
         await exchange.submit(payment_id)
-        await exchange.house.work()
-        record, now = await exchange.record(payment_id), exchange.house.clock.now()
+        await exchange.app.work()
+        record, now = await exchange.record(payment_id), exchange.app.clock.now()
         exchange.script.lookup.append(AWAY)
-        async with exchange.house.ports.storage.unit() as unit:
+        async with exchange.app.ports.storage.unit() as unit:
             unit[Job].add(CHECK.first(payment_id, now, now))
             await unit.commit()
-        await exchange.house.work()
+        await exchange.app.work()
         assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (record, [])
         assert list(exchange.script.lookup) == [AWAY]
 
@@ -184,13 +184,13 @@ class TestReplacement:
     async def test_the_old_hash_stops_being_valid(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id, HASH)
-        await exchange.house.work()
+        await exchange.app.work()
         await exchange.submit(payment_id, OTHER_HASH)
         await exchange.mined(HASH)
-        await exchange.house.work(3600)
+        await exchange.app.work(3600)
         assert await exchange.status(payment_id) == ("in_review", None)
         await exchange.mined(OTHER_HASH)
-        await exchange.house.work(LADDER)
+        await exchange.app.work(LADDER)
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_the_same_hash_in_another_network_is_a_replacement(self, exchange: Exchange) -> None:
@@ -198,13 +198,13 @@ class TestReplacement:
         await exchange.submit(payment_id, HASH, "TRC20")
         await exchange.mined(HASH, network=Network.BSC)
         assert (await exchange.submit(payment_id, HASH, "BEP20"))["network"] == "BEP20"
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_the_same_again_neither_moves_nor_restarts_anything(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id)
-        await exchange.house.work(60)
+        await exchange.app.work(60)
         before, jobs = await exchange.record(payment_id), await exchange.jobs(CHECK.kind)
         assert (await exchange.submit(payment_id, f"0X{HASH}"))["status"] == "in_review"
         assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (before, jobs)
@@ -213,20 +213,20 @@ class TestReplacement:
         payment_id = await exchange.settled()
         exchange.script.lookup.extend([AWAY] * 1000)
         await exchange.submit(payment_id)
-        await exchange.house.work(DAY)
+        await exchange.app.work(DAY)
         assert (await exchange.submit(payment_id))["status"] == "in_review"
-        await exchange.house.work(1)
+        await exchange.app.work(1)
         exchange.script.lookup.clear()
         await exchange.mined()
         assert (await exchange.submit(payment_id))["status"] == "accepted"
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_a_rejection_and_its_reason_stay_until_another_hash_is_sent(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.chain.pretend(Network.TRON, HASH, TransactionState.REVERTED)
         await exchange.submit(payment_id)
-        await exchange.house.work(10 * DAY)
+        await exchange.app.work(10 * DAY)
         assert (await exchange.submit(payment_id))["reason"] == "invalid"
         assert await exchange.status(payment_id) == ("rejected", "invalid")
         await exchange.submit(payment_id, OTHER_HASH)
@@ -235,10 +235,10 @@ class TestReplacement:
     async def test_a_transfer_that_came_too_late_may_be_sent_again(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id)
-        await exchange.house.work(LADDER)
+        await exchange.app.work(LADDER)
         await exchange.mined()
         assert await exchange.submit(payment_id) == {"network": "TRC20", "tx_hash": HASH, "status": "accepted"}
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_a_hash_that_comes_while_the_old_one_is_looked_up_wins(self, exchange: Exchange) -> None:
@@ -246,15 +246,15 @@ class TestReplacement:
         await exchange.mined(HASH)
         await exchange.submit(payment_id, HASH)
         exchange.script.lookup.append(Twist(silence=5))
-        looking = asyncio.create_task(run_due(exchange.house.ports))
-        await exchange.house.clock.advance(4)
+        looking = asyncio.create_task(run_due(exchange.app.ports))
+        await exchange.app.clock.advance(4)
         await exchange.submit(payment_id, OTHER_HASH)
-        await exchange.house.clock.advance(1)
+        await exchange.app.clock.advance(1)
         await looking
         assert (await exchange.record(payment_id)).tx_hash == OTHER_HASH
         assert await exchange.status(payment_id) == ("in_review", None)
         [job] = await exchange.jobs(CHECK.kind)
-        assert job.due == exchange.house.clock.now() + LOOKS[0]
+        assert job.due == exchange.app.clock.now() + LOOKS[0]
 
 
 async def posted(exchange: Exchange, *orders: tuple[str, str]) -> list[httpx.Response]:
@@ -289,14 +289,14 @@ class TestRaces:
     async def test_a_move_by_the_check_is_no_conflict(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id, HASH)
-        [answer], _ = await asyncio.gather(posted(exchange, (payment_id, OTHER_HASH)), run_due(exchange.house.ports))
+        [answer], _ = await asyncio.gather(posted(exchange, (payment_id, OTHER_HASH)), run_due(exchange.app.ports))
         assert (answer.status_code, answer.json()["tx_hash"]) == (200, OTHER_HASH)
 
     async def test_a_confirmation_that_comes_first_locks(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.mined(HASH)
         await exchange.submit(payment_id, HASH)
-        await exchange.house.work()
+        await exchange.app.work()
         [answer] = await posted(exchange, (payment_id, OTHER_HASH))
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "DELIVERY_PROOF_LOCKED")
         assert (await exchange.read(payment_id)).json()["tx_hash"] == HASH
@@ -314,7 +314,7 @@ class TestOnePaymentPerTransaction:
         assert (await exchange.submit(mine))["status"] == "accepted"
         assert (await exchange.submit(alsomine, f"0x{HASH.upper()}"))["status"] == "accepted"
         assert (await exchange.submit(theirs, merchant=another))["status"] == "accepted"
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(mine) == ("confirmed", None)
         assert await exchange.status(alsomine) == ("rejected", "already_used")
         assert await exchange.status(theirs, merchant=another) == ("rejected", "already_used")
@@ -324,7 +324,7 @@ class TestOnePaymentPerTransaction:
         await exchange.mined()
         answers = await posted(exchange, *((payment_id, HASH) for payment_id in payments))
         assert {answer.json()["status"] for answer in answers} == {"accepted"}
-        await exchange.house.work()
+        await exchange.app.work()
         ends = [await exchange.status(payment_id) for payment_id in payments]
         assert sorted(ends) == [("confirmed", None), *[("rejected", "already_used")] * 5]
 
@@ -334,7 +334,7 @@ class TestOnePaymentPerTransaction:
         await exchange.mined(network=Network.BSC)
         await exchange.submit(first, HASH, "TRC20")
         await exchange.submit(second, HASH, "BEP20")
-        await exchange.house.work()
+        await exchange.app.work()
         assert [await exchange.status(one) for one in (first, second)] == [("confirmed", None)] * 2
 
     async def test_a_replaced_hash_is_free_for_others(self, exchange: Exchange) -> None:
@@ -343,19 +343,19 @@ class TestOnePaymentPerTransaction:
         await exchange.submit(first, OTHER_HASH)
         await exchange.mined()
         await exchange.submit(second, HASH)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(second) == ("confirmed", None)
 
     async def test_a_rejected_hash_is_free_for_others(self, exchange: Exchange) -> None:
         first, second = await exchange.settled(), await exchange.settled()
         await exchange.submit(first)
-        await exchange.house.work(LADDER)
+        await exchange.app.work(LADDER)
         await exchange.mined()
         await exchange.submit(second)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(second) == ("confirmed", None)
         await exchange.submit(first)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(first) == ("rejected", "already_used")
 
     async def test_what_the_other_lets_go_of_before_the_check_is_taken(self, exchange: Exchange) -> None:
@@ -365,26 +365,26 @@ class TestOnePaymentPerTransaction:
         await exchange.submit(second, HASH)
         assert (await exchange.record(second)).claim is None
         await exchange.submit(first, OTHER_HASH)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(second) == ("confirmed", None)
 
     async def test_already_used_may_be_sent_again_once_the_other_let_go(self, exchange: Exchange) -> None:
         first, second = await exchange.settled(), await exchange.settled()
         for payment_id in (first, second):
             await exchange.submit(payment_id, HASH)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(second) == ("rejected", "already_used")
         await exchange.submit(first, OTHER_HASH)
         await exchange.mined()
         await exchange.submit(second, HASH)
-        await exchange.house.work()
+        await exchange.app.work()
         assert await exchange.status(second) == ("confirmed", None)
 
     async def test_what_is_no_hash_is_held_by_nobody(self, exchange: Exchange) -> None:
         first, second = await exchange.settled(), await exchange.settled()
         for payment_id in (first, second):
             await exchange.submit(payment_id, "no hash".replace(" ", "-"))
-        await exchange.house.work()
+        await exchange.app.work()
         assert [await exchange.status(one) for one in (first, second)] == [("rejected", "invalid")] * 2
 
 
@@ -393,9 +393,9 @@ class TestJobsRunTwice:
         payment_id = await exchange.settled()
         await exchange.mined()
         await exchange.submit(payment_id)
-        ports = exchange.house.ports
+        ports = exchange.app.ports
         [slow] = await ports.storage.claim(1, LEASE)
-        await exchange.house.clock.advance(LEASE + 1)
+        await exchange.app.clock.advance(LEASE + 1)
         await run_due(ports)
         record = await exchange.record(payment_id)
         assert record.status == "confirmed"
@@ -406,11 +406,11 @@ class TestJobsRunTwice:
         payment_id = await exchange.settled()
         await exchange.mined(HASH)
         await exchange.submit(payment_id, HASH)
-        [slow] = await exchange.house.ports.storage.claim(1, LEASE)
+        [slow] = await exchange.app.ports.storage.claim(1, LEASE)
         await exchange.submit(payment_id, OTHER_HASH)
         before, jobs = await exchange.record(payment_id), await exchange.jobs(CHECK.kind)
         with pytest.raises(Stale):
-            await check(exchange.house.ports, slow)
+            await check(exchange.app.ports, slow)
         assert (await exchange.record(payment_id), await exchange.jobs(CHECK.kind)) == (before, jobs)
 
     @pytest.mark.parametrize("after", [False, True])
@@ -423,16 +423,16 @@ class TestJobsRunTwice:
         await exchange.submit(payment_id, HASH)
         await exchange.submit(first, OTHER_HASH)
         await exchange.mined()
-        whole = exchange.house.ports
-        exchange.house.ports = msgspec.structs.replace(
+        whole = exchange.app.ports
+        exchange.app.ports = msgspec.structs.replace(
             whole, storage=CrashingStorage(whole.storage, CrashPoint(at, after=after))
         )
         with contextlib.suppress(Killed):
-            await exchange.house.work(30)
-        exchange.house.ports = whole
+            await exchange.app.work(30)
+        exchange.app.ports = whole
         # The dead worker's lease ends first.
-        await exchange.house.work(LEASE + 1)
-        await exchange.house.work(LADDER)
+        await exchange.app.work(LEASE + 1)
+        await exchange.app.work(LADDER)
         assert await exchange.status(payment_id) == ("confirmed", None)
         assert await exchange.status(first) == ("rejected", "not_found_or_unconfirmed")
         assert await exchange.jobs(CHECK.kind) == []

@@ -14,7 +14,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.operators.provider_trial import Trial, TrialNews, TrialStep, run_trial
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.ports import (
     BankCapabilities,
     Invoice,
@@ -106,7 +106,7 @@ class DeskBank:
 
 
 class Desk(msgspec.Struct):
-    """A house whose live bank is the desk's."""
+    """An app whose live bank is the desk's."""
 
     ports: Ports
     bank: DeskBank
@@ -130,8 +130,8 @@ async def opened(capabilities: BankCapabilities | None = None) -> AsyncIterator[
     bank = DeskBank(clock, capabilities)
     settings = cambist.Settings(database_url="memory://")
     adapters = cambist.Adapters(banks={cambist.Mode.LIVE: [bank]})
-    async with open_house(settings, adapters=adapters, clock=clock) as house:
-        yield Desk(house.ports, bank)
+    async with open_app(settings, adapters=adapters, clock=clock) as app:
+        yield Desk(app.ports, bank)
 
 
 @pytest.fixture

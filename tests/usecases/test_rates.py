@@ -20,7 +20,7 @@ from cambist.core.domain.settlement.rates import KnownRate
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop, disable_shop
 from cambist.core.usecases.settlement.rates import market_rate, merchant_rates
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Fault, Stale
@@ -31,8 +31,8 @@ from cambist.ports.storage import Unit
 @asynccontextmanager
 async def opened(url: str, clock: VirtualClock, **settings: object) -> AsyncIterator[Ports]:
     wanted = Settings(**{"database_url": url, **settings})  # type: ignore[arg-type]  # a test names what it wants
-    async with open_house(wanted, clock=clock, ids=SeededIds()) as house:
-        yield house.ports
+    async with open_app(wanted, clock=clock, ids=SeededIds()) as app:
+        yield app.ports
 
 
 class World:
@@ -279,12 +279,12 @@ class TestProcesses:
     async def test_two_that_fetch_at_once_do_not_fail_each_other(self, url: str, is_first: bool) -> None:
         clock = VirtualClock()
         async with AsyncExitStack() as stack:
-            houses = [await stack.enter_async_context(opened(url, clock)) for _ in range(4)]
+            apps = [await stack.enter_async_context(opened(url, clock)) for _ in range(4)]
             if not is_first:
-                await market_rate(houses[0], Mode.LIVE)
+                await market_rate(apps[0], Mode.LIVE)
                 await clock.advance(30)
             barrier = asyncio.Barrier(4)
-            apart = [with_sources(ports, Gated(clock, f"92.{number}", barrier)) for number, ports in enumerate(houses)]
+            apart = [with_sources(ports, Gated(clock, f"92.{number}", barrier)) for number, ports in enumerate(apps)]
             found = await asyncio.gather(*(market_rate(ports, Mode.LIVE, fresh=True) for ports in apart))
             # One of the four wrote the rate first, and the others used it.
             assert len({known.rate for known in found}) == 1

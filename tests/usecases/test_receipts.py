@@ -39,8 +39,8 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
-from tests.houses import TestHouse, open_test_house
-from tests.subscription_house import press, subscribe
+from tests.apps import TestApp, open_test_app
+from tests.subscription_app import press, subscribe
 from tests.tables import table
 from tests.usecases.test_polling import TellsNothing
 
@@ -64,7 +64,7 @@ class Till(SimulatedBank):
         self.asked: list[Any] = []
 
     def at(self, clock: Any) -> None:
-        """The house's clock is its own."""
+        """The app's clock is its own."""
         super().__init__("till", MemoryStorage(clock), clock, SeededIds(7), capabilities=self.capabilities)
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
@@ -94,19 +94,19 @@ def till(request: pytest.FixtureRequest) -> Till:
 
 
 @pytest.fixture
-async def house(till: Till) -> AsyncIterator[TestHouse]:
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [till]})) as opened:
+async def app(till: Till) -> AsyncIterator[TestApp]:
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [till]})) as opened:
         till.at(opened.clock)
         yield opened
 
 
-async def configured(house: TestHouse, **more: str) -> None:
-    await set_settings(house.ports, house.account.account_id, {**SETTINGS, **more})
+async def configured(app: TestApp, **more: str) -> None:
+    await set_settings(app.ports, app.account.account_id, {**SETTINGS, **more})
 
 
-async def post(house: TestHouse, path: str, body: dict[str, str]) -> httpx.Response:
-    headers = house.headers("live", Idempotency_Key=str(uuid4()))
-    return await house.http.post(f"/api/v1{path}", json=body, headers=headers)
+async def post(app: TestApp, path: str, body: dict[str, str]) -> httpx.Response:
+    headers = app.headers("live", Idempotency_Key=str(uuid4()))
+    return await app.http.post(f"/api/v1{path}", json=body, headers=headers)
 
 
 def written(kopecks: int, name: str, **contact: str) -> Receipt:
@@ -133,10 +133,10 @@ def written(kopecks: int, name: str, **contact: str) -> Receipt:
     ],
 )
 async def test_it_says_what_the_account_says_and_goes_to_the_payer_or_to_the_merchant(
-    house: TestHouse, till: Till, body: dict[str, str], contact: dict[str, str]
+    app: TestApp, till: Till, body: dict[str, str], contact: dict[str, str]
 ) -> None:
-    await configured(house, receipt_email=SHOP)
-    answer = await house.create({**body, "description": "Tea", "amount_rub": "123.45"}, mode="live")
+    await configured(app, receipt_email=SHOP)
+    answer = await app.create({**body, "description": "Tea", "amount_rub": "123.45"}, mode="live")
     assert answer.status_code == 201, answer.text
     assert till.last.receipt == written(123_45, "Tea", **contact)
     for private in (EMAIL, PHONE, SHOP):
@@ -146,10 +146,10 @@ async def test_it_says_what_the_account_says_and_goes_to_the_payer_or_to_the_mer
 
 @pytest.mark.parametrize("missing", SETTINGS)
 async def test_without_all_that_receipts_say_the_merchant_is_told_what_to_ask_for(
-    house: TestHouse, till: Till, missing: str
+    app: TestApp, till: Till, missing: str
 ) -> None:
-    await configured(house, receipt_email=SHOP, **{missing: ""})
-    refused = await house.create({"client_email": EMAIL}, mode="live")
+    await configured(app, receipt_email=SHOP, **{missing: ""})
+    refused = await app.create({"client_email": EMAIL}, mode="live")
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
     assert refused.json()["error"]["message"].endswith(f": {missing}")
     assert till.asked == []
@@ -157,145 +157,141 @@ async def test_without_all_that_receipts_say_the_merchant_is_told_what_to_ask_fo
 
 @pytest.mark.parametrize("body", [{}, {"client_email": "no address"}, {"client_email": "a@b c"}])
 async def test_without_the_payer_s_address_it_is_payer_data_that_is_required_and_the_key_stays_free(
-    house: TestHouse, till: Till, body: dict[str, str]
+    app: TestApp, till: Till, body: dict[str, str]
 ) -> None:
-    await configured(house)
+    await configured(app)
     key = "8f7f4f5e-3c61-4d5b-9a39-0c8d2f6b1a11"
-    refused = await house.create(body, mode="live", key=key)
+    refused = await app.create(body, mode="live", key=key)
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "PAYER_DATA_REQUIRED")
     assert refused.json()["error"]["details"] == {"missing_fields": ["client_email"]}
     assert till.asked == []
-    assert (await house.create({"client_phone": PHONE}, mode="live", key=key)).status_code == 201
+    assert (await app.create({"client_phone": PHONE}, mode="live", key=key)).status_code == 201
 
 
 @pytest.mark.parametrize("till", [ReceiptNeed.OPTIONAL], indirect=True)
-async def test_where_it_is_not_required_a_payment_goes_without(house: TestHouse, till: Till) -> None:
-    assert (await house.create({"client_email": EMAIL}, mode="live")).status_code == 201
-    await configured(house)
-    assert (await house.create(mode="live")).status_code == 201
+async def test_where_it_is_not_required_a_payment_goes_without(app: TestApp, till: Till) -> None:
+    assert (await app.create({"client_email": EMAIL}, mode="live")).status_code == 201
+    await configured(app)
+    assert (await app.create(mode="live")).status_code == 201
     assert [request.receipt for request in till.asked] == [None, None]
-    assert (await house.create({"client_email": EMAIL}, mode="live")).status_code == 201
+    assert (await app.create({"client_email": EMAIL}, mode="live")).status_code == 201
     assert till.last.receipt is not None
 
 
 @pytest.mark.parametrize("till", [ReceiptNeed.NONE], indirect=True)
-async def test_a_bank_that_writes_none_is_told_none_and_nothing_is_kept(house: TestHouse, till: Till) -> None:
-    await configured(house, receipt_email=SHOP)
-    made = (await house.create({"client_email": EMAIL}, mode="live")).json()
+async def test_a_bank_that_writes_none_is_told_none_and_nothing_is_kept(app: TestApp, till: Till) -> None:
+    await configured(app, receipt_email=SHOP)
+    made = (await app.create({"client_email": EMAIL}, mode="live")).json()
     assert till.last.receipt is None
-    assert (await house.payment(made["id"])).receipt is None
+    assert (await app.payment(made["id"])).receipt is None
 
 
 async def test_a_bank_that_requires_one_is_passed_over(till: Till) -> None:
     other = TellsNothing()
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [till, other]})) as house:
-        till.at(house.clock)
-        other.clock = house.clock
-        made = (await house.create(mode="live")).json()
-        assert (await house.payment(made["id"])).bank == other.name
-        await configured(house)
-        made = (await house.create({"client_email": EMAIL}, mode="live")).json()
-        assert (await house.payment(made["id"])).bank == till.name
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [till, other]})) as app:
+        till.at(app.clock)
+        other.clock = app.clock
+        made = (await app.create(mode="live")).json()
+        assert (await app.payment(made["id"])).bank == other.name
+        await configured(app)
+        made = (await app.create({"client_email": EMAIL}, mode="live")).json()
+        assert (await app.payment(made["id"])).bank == till.name
 
 
-async def _paid(house: TestHouse, till: Till, amount: str = "100.00", **body: Any) -> Payment:
-    made = (await house.create({"amount_rub": amount, **body}, mode="live")).json()
-    payment = await house.payment(made["id"])
-    await _pay(house, till, payment)
-    payment = await house.payment(made["id"])
+async def _paid(app: TestApp, till: Till, amount: str = "100.00", **body: Any) -> Payment:
+    made = (await app.create({"amount_rub": amount, **body}, mode="live")).json()
+    payment = await app.payment(made["id"])
+    await _pay(app, till, payment)
+    payment = await app.payment(made["id"])
     assert payment.status is PaymentStatus.PAID
     return payment
 
 
-async def _pay(house: TestHouse, till: Till, payment: Payment, *, again: bool = False) -> None:
+async def _pay(app: TestApp, till: Till, payment: Payment, *, again: bool = False) -> None:
     pretence = Pretence(status=InvoiceStatus.PAID, again=again)
     for notice in await till.pretend(payment.id, pretence, reference=payment.bank_reference):
-        await on_notice(house.ports, notice)
+        await on_notice(app.ports, notice)
 
 
-async def test_what_goes_back_has_one_of_its_own_which_says_what_the_payment_s_said(
-    house: TestHouse, till: Till
-) -> None:
-    await configured(house, refunds="true", refund_approval="auto")
-    payment = await _paid(house, till, client_email=EMAIL, description="Tea")
-    await configured(house, receipt_vat="none", receipt_mode="advance", receipt_tax_system="")
+async def test_what_goes_back_has_one_of_its_own_which_says_what_the_payment_s_said(app: TestApp, till: Till) -> None:
+    await configured(app, refunds="true", refund_approval="auto")
+    payment = await _paid(app, till, client_email=EMAIL, description="Tea")
+    await configured(app, receipt_vat="none", receipt_mode="advance", receipt_tax_system="")
     for amount in ("33.33", "66.67"):
         body = {"payment_id": payment.id, "amount_rub": amount}
-        assert (await post(house, "/refunds", body)).status_code == 201
-        await house.work(60)
+        assert (await post(app, "/refunds", body)).status_code == 201
+        await app.work(60)
     back = [request.receipt for request in till.asked if isinstance(request, RefundRequest)]
     assert back == [written(33_33, "Tea", email=EMAIL), written(66_67, "Tea", email=EMAIL)]
 
 
-async def test_so_has_money_in_suspense(house: TestHouse, till: Till) -> None:
-    await configured(house, receipt_email=SHOP)
-    payment = await _paid(house, till, description="Tea")
-    await _pay(house, till, payment, again=True)
-    async with house.ports.storage.unit() as unit:
+async def test_so_has_money_in_suspense(app: TestApp, till: Till) -> None:
+    await configured(app, receipt_email=SHOP)
+    payment = await _paid(app, till, description="Tea")
+    await _pay(app, till, payment, again=True)
+    async with app.ports.storage.unit() as unit:
         [stray] = await unit[Suspense].find()
-    await return_suspense(house.ports, stray.id)
-    await house.work(60)
+    await return_suspense(app.ports, stray.id)
+    await app.work(60)
     assert till.last.receipt == written(100_00, "Tea", email=SHOP)
 
 
-async def _bound(house: TestHouse, till: Till, **body: Any) -> str:
-    made = (await subscribe(house, mode="live", **body)).json()
-    await press(house, made["id"])
+async def _bound(app: TestApp, till: Till, **body: Any) -> str:
+    made = (await subscribe(app, mode="live", **body)).json()
+    await press(app, made["id"])
     pretence = MandatePretence(event=MandateEvent.CONFIRM)
     for notice in await till.pretend_mandate(till.last.operation, pretence):
-        await on_notice(house.ports, notice)
+        await on_notice(app.ports, notice)
     found: str = made["id"]
     return found
 
 
-async def test_charges_of_a_subscription_have_receipts_for_the_merchant(house: TestHouse, till: Till) -> None:
-    await configured(house, receipt_email=SHOP)
-    subscription = await _bound(house, till)
+async def test_charges_of_a_subscription_have_receipts_for_the_merchant(app: TestApp, till: Till) -> None:
+    await configured(app, receipt_email=SHOP)
+    subscription = await _bound(app, till)
     assert till.last.receipt == written(500_00, "Club", email=SHOP)
-    await house.work(32 * 86400)
-    charged = await post(house, f"/subscriptions/{subscription}/charges", {"amount_rub": "499.99"})
+    await app.work(32 * 86400)
+    charged = await post(app, f"/subscriptions/{subscription}/charges", {"amount_rub": "499.99"})
     assert charged.status_code == 201, charged.text
     assert isinstance(till.last, ChargeRequest)
     assert till.last.receipt == written(499_99, "Club", email=SHOP)
 
 
-async def test_a_binding_that_takes_nothing_has_none(house: TestHouse, till: Till) -> None:
-    await configured(house, receipt_email=SHOP)
-    await _bound(house, till, binding_charge="none")
+async def test_a_binding_that_takes_nothing_has_none(app: TestApp, till: Till) -> None:
+    await configured(app, receipt_email=SHOP)
+    await _bound(app, till, binding_charge="none")
     assert (till.last.first_charge_kopecks, till.last.receipt) == (None, None)
 
 
 @pytest.mark.parametrize("binding_charge", ["first", "none"])
 async def test_a_subscription_is_refused_where_its_charges_could_have_no_receipts(
-    house: TestHouse, till: Till, binding_charge: str
+    app: TestApp, till: Till, binding_charge: str
 ) -> None:
-    await configured(house)
-    refused = await subscribe(house, mode="live", binding_charge=binding_charge, client_phone=PHONE)
+    await configured(app)
+    refused = await subscribe(app, mode="live", binding_charge=binding_charge, client_phone=PHONE)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
     assert refused.json()["error"]["message"].endswith(": receipt_email")
     assert till.asked == []
 
 
-async def test_a_charge_is_refused_before_the_bank_is_asked_and_its_period_stays_free(
-    house: TestHouse, till: Till
-) -> None:
-    await configured(house, receipt_email=SHOP)
-    subscription = await _bound(house, till, binding_charge="none")
-    await house.work(32 * 86400)
-    await configured(house, receipt_email="")
+async def test_a_charge_is_refused_before_the_bank_is_asked_and_its_period_stays_free(app: TestApp, till: Till) -> None:
+    await configured(app, receipt_email=SHOP)
+    subscription = await _bound(app, till, binding_charge="none")
+    await app.work(32 * 86400)
+    await configured(app, receipt_email="")
     asked = len(till.asked)
     path = f"/subscriptions/{subscription}/charges"
-    refused = await post(house, path, {"amount_rub": "500.00"})
+    refused = await post(app, path, {"amount_rub": "500.00"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
     assert len(till.asked) == asked
-    await configured(house, receipt_email=SHOP)
-    assert (await post(house, path, {"amount_rub": "500.00"})).status_code == 201
+    await configured(app, receipt_email=SHOP)
+    assert (await post(app, path, {"amount_rub": "500.00"})).status_code == 201
 
 
-async def test_operators_see_what_it_says(house: TestHouse, till: Till) -> None:
-    await configured(house)
-    made = (await house.create({"client_email": EMAIL}, mode="live")).json()
-    shown = dict(_facts(await house.payment(made["id"])))
+async def test_operators_see_what_it_says(app: TestApp, till: Till) -> None:
+    await configured(app)
+    made = (await app.create({"client_email": EMAIL}, mode="live")).json()
+    shown = dict(_facts(await app.payment(made["id"])))
     assert shown["receipt"] == "usn_income, VAT 5/105, commodity, full_prepayment"
     assert EMAIL not in str(shown)
 
@@ -360,25 +356,25 @@ def test_settings_and_the_port_have_the_same_words(name: str) -> None:
 
 
 @pytest.mark.parametrize("till", [ReceiptNeed.OPTIONAL, ReceiptNeed.NONE], indirect=True)
-async def test_the_doctor_has_nothing_to_say_where_no_bank_requires_receipts(house: TestHouse) -> None:
-    assert (await check_receipts(house.ports)).level is Level.OK
+async def test_the_doctor_has_nothing_to_say_where_no_bank_requires_receipts(app: TestApp) -> None:
+    assert (await check_receipts(app.ports)).level is Level.OK
 
 
-async def test_the_doctor_names_accounts_that_a_bank_takes_nothing_of(house: TestHouse) -> None:
+async def test_the_doctor_names_accounts_that_a_bank_takes_nothing_of(app: TestApp) -> None:
     """One setting that is missing is enough; where the receipt goes each payment may say."""
-    finding = await check_receipts(house.ports)
+    finding = await check_receipts(app.ports)
     assert finding.level is Level.WARNING
-    assert f"till requires receipts, for which accounts lack settings: {house.account.account_id};" in finding.message
+    assert f"till requires receipts, for which accounts lack settings: {app.account.account_id};" in finding.message
     assert "are refused" in finding.message
-    await configured(house)
-    assert (await check_receipts(house.ports)).level is Level.OK
-    await configured(house, receipt_vat="")
-    assert (await check_receipts(house.ports)).level is Level.WARNING
-    await configured(house)
+    await configured(app)
+    assert (await check_receipts(app.ports)).level is Level.OK
+    await configured(app, receipt_vat="")
+    assert (await check_receipts(app.ports)).level is Level.WARNING
+    await configured(app)
     made: list[str] = []
     for further, more in ((3, ";"), (2, " and 2 more;")):
-        made += [(await create_account(house.ports, f"Merchant {number}")).account_id for number in range(further)]
-        message = (await check_receipts(house.ports)).message
+        made += [(await create_account(app.ports, f"Merchant {number}")).account_id for number in range(further)]
+        message = (await check_receipts(app.ports)).message
         [*_, last] = [each for each in made if each in message]
         assert len([each for each in made if each in message]) == 3
         assert f"{last}{more}" in message
@@ -387,21 +383,21 @@ async def test_the_doctor_names_accounts_that_a_bank_takes_nothing_of(house: Tes
 async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> None:
     clock: Any = None
     other = SimulatedBank("other", MemoryStorage(clock), clock, SeededIds(8))
-    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [Till(ReceiptNeed.REQUIRED), other]})) as house:
-        assert "pass it by" in (await check_receipts(house.ports)).message
+    async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [Till(ReceiptNeed.REQUIRED), other]})) as app:
+        assert "pass it by" in (await check_receipts(app.ports)).message
 
 
 @pytest.mark.parametrize("kind", [SALE, BACK], ids=["payments", "refunds"])
-async def test_of_receipts_that_wait_the_oldest_is_named_whatever_its_id(house: TestHouse, kind: FollowUp) -> None:
+async def test_of_receipts_that_wait_the_oldest_is_named_whatever_its_id(app: TestApp, kind: FollowUp) -> None:
     """More of them than are read wait for less than an hour, and more for longer: ids do not rise with time."""
-    now = house.clock.now()
+    now = app.clock.now()
     fresh = [(f"a{number:03}", now) for number in range(MOST)]
     late = [(f"b{number:03}", now - timedelta(hours=2)) for number in range(MOST)]
     oldest = ("z", now - timedelta(hours=3))
-    async with house.ports.storage.unit() as unit:
+    async with app.ports.storage.unit() as unit:
         for object_id, since in (*fresh, *late, oldest):
             unit[Job].add(kind.first(object_id, now + timedelta(hours=6), since))
         await unit.commit()
-    [waiting] = [each for each in (await read_action_items(house.ports)).found if each.kind == "receipt"]
+    [waiting] = [each for each in (await read_action_items(app.ports)).found if each.kind == "receipt"]
     assert (waiting.object_id, waiting.since) == oldest
     assert waiting.text.startswith(f"{MOST}+ receipts of ")

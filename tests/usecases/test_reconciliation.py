@@ -36,9 +36,9 @@ async def day() -> AsyncIterator[Day]:
 
 async def test_a_day_on_which_all_went_well_agrees(day: Day) -> None:
     paid = [await day.live.paid(mode="live") for _ in range(3)]
-    await day.live.house.create(mode="live")  # stays unpaid
+    await day.live.app.create(mode="live")  # stays unpaid
     refund_id = await day.live.apply(paid[0], "40.00", mode="live")
-    await day.live.house.work(60)
+    await day.live.app.work(60)
     assert await day.live.status(refund_id) == "completed"
     await day.over()
     row = await day.compared()
@@ -124,7 +124,7 @@ async def test_one_that_an_operator_settled_is_no_difference_any_more(day: Day) 
 
 
 async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
-    made = (await day.live.house.create(mode="live")).json()["id"]
+    made = (await day.live.app.create(mode="live")).json()["id"]
     await day.live.bank("live").pretend(
         made,
         Pretence(status=InvoiceStatus.PAID, silent=True),
@@ -134,15 +134,15 @@ async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
     assert (await day.compared()).status is S.DIFFERENT
     [row] = await list_differences(day.ports)
     assert (row.difference, row.object_id, row.their_standing, row.our_standing) == ("state", made, "done", "open")
-    await day.live.house.work(60)
+    await day.live.app.work(60)
     assert (await day.live.payment(made)).status in ("paid", "expired")
 
 
 async def test_all_transfers_of_a_payment_count_on_both_sides(day: Day) -> None:
     """The second is in suspense; sent back, it came all the same, and the bank has both ways."""
     payment_id = await day.live.paid(mode="live")
-    await day.live.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, again=True))
-    await day.live.house.work(60)
+    await day.live.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, again=True))
+    await day.live.app.work(60)
     await day.over()
     row = await day.compared()
     assert (row.status, await day.found()) == (S.AGREED, [])
@@ -151,9 +151,9 @@ async def test_all_transfers_of_a_payment_count_on_both_sides(day: Day) -> None:
 async def test_a_refund_that_came_back_agrees_with_whichever_the_bank_says(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     refund_id = await day.live.apply(payment_id, "40.00", mode="live")
-    await day.live.house.work(60)
+    await day.live.app.work(60)
     await day.live.bank("live").pretend_refund(refund_id, RefundStatus.REVERSED)
-    await day.live.house.work(86400 * 3)
+    await day.live.app.work(86400 * 3)
     assert await day.live.status(refund_id) == "reversed"
     assert (await day.compared()).status is S.AGREED
     day.told.turned[refund_id] = lambda each: msgspec.structs.replace(each, state=ReportedState.DONE)
@@ -332,7 +332,7 @@ async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
 
 async def test_simulators_are_compared_only_when_somebody_asks(day: Day) -> None:
     await start_standing(day.ports)
-    await day.live.house.work(2 * 86400)
+    await day.live.app.work(2 * 86400)
     assert await everything(day.ports, Reconciliation) == []
 
 

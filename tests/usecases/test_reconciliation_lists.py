@@ -23,7 +23,7 @@ from cambist.frontends.compose import Adapters
 from cambist.ports.bank import Bank
 from cambist.ports.reporting import ReportedPage
 from tests.reconciliation_kit import Day, at, entry, open_day
-from tests.refund_house import open_refund_house, send
+from tests.refund_app import open_refund_app, send
 
 S = ReconciliationStatus
 DAY = timedelta(days=1)
@@ -105,15 +105,15 @@ async def test_an_entry_is_of_the_day_on_which_the_bank_took_it_up(
 
 async def test_what_ended_just_now_and_the_bank_lacks_is_missing(day: Day) -> None:
     """Its entry might have come half an hour later still: there is no list of that time yet."""
-    payment_id, script = await day.live.paid(mode="live"), day.live.house.script
+    payment_id, script = await day.live.paid(mode="live"), day.live.app.script
     for calls in (script.refund, script.find_refund):
         calls.extend([Twist(ending=Ending.UNAVAILABLE)] * 100)
     refund_id = await day.live.apply(payment_id, "40.00", mode="live")
-    await day.live.house.work(18 * 3600)
+    await day.live.app.work(18 * 3600)
     script.refund.clear()
     script.find_refund.clear()
     await send(day.ports, refund_id)
-    await day.live.house.work(60)
+    await day.live.app.work(60)
     assert await day.live.status(refund_id) == "completed"
     day.told.omitted.add(refund_id)
     assert (await day.compared()).status is S.DIFFERENT
@@ -131,9 +131,9 @@ async def test_a_bank_without_a_list_is_named_and_keeps_no_other_from_its_compar
     clock, ids = VirtualClock(), SeededIds()
     bare, listing = (SimulatedBank(name, MemoryStorage(clock), clock, ids) for name in ("bare", "listing"))
     banks = [without_list(bare), listing]
-    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: banks})) as live:
-        await live.house.clock.advance(2 * 86400)
-        done = await reconcile(live.ports, last_comparable(live.house.clock.now()))
+    async with open_refund_app(adapters=Adapters(banks={Mode.LIVE: banks})) as live:
+        await live.app.clock.advance(2 * 86400)
+        done = await reconcile(live.ports, last_comparable(live.app.clock.now()))
         assert [(each.bank, each.result and each.result.status) for each in done] == [
             ("bare", None),
             ("listing", S.AGREED),

@@ -33,21 +33,21 @@ from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedPage
 from tests.invariants import everything
-from tests.reconciliation_kit import RealBank, RealHouse, open_real_house
-from tests.refund_house import open_refund_house
+from tests.reconciliation_kit import RealApp, RealBank, open_real_app
+from tests.refund_app import open_refund_app
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 S = ReconciliationStatus
 
 
 @pytest.fixture
-async def real() -> AsyncIterator[RealHouse]:
-    async with open_real_house() as opened:
+async def real() -> AsyncIterator[RealApp]:
+    async with open_real_app() as opened:
         yield opened
 
 
-async def test_each_night_the_day_that_is_over_is_compared(real: RealHouse) -> None:
-    await real.live.house.work(3 * 86400)
+async def test_each_night_the_day_that_is_over_is_compared(real: RealApp) -> None:
+    await real.live.app.work(3 * 86400)
     rows = await everything(real.ports, Reconciliation)
     assert [each.status for each in rows] == [S.AGREED] * 3
     assert len({each.day for each in rows}) == 3
@@ -57,49 +57,49 @@ async def test_each_night_the_day_that_is_over_is_compared(real: RealHouse) -> N
     assert not await real.jobs()
 
 
-async def test_a_night_on_which_the_bank_was_away_is_made_up_for(real: RealHouse) -> None:
-    await real.live.house.work(86400)
+async def test_a_night_on_which_the_bank_was_away_is_made_up_for(real: RealApp) -> None:
+    await real.live.app.work(86400)
     real.script.entries.calls.extend([AWAY] * 3)
-    await real.live.house.work(86400)
+    await real.live.app.work(86400)
     assert [each.status for each in await everything(real.ports, Reconciliation)] == [S.AGREED] * 2
     assert not await real.jobs()
 
 
-async def test_a_bank_that_stays_away_is_asked_again_the_next_night(real: RealHouse) -> None:
-    await real.live.house.work(86400)
+async def test_a_bank_that_stays_away_is_asked_again_the_next_night(real: RealApp) -> None:
+    await real.live.app.work(86400)
     real.script.entries.calls.extend([AWAY] * 60)
-    await real.live.house.work(2 * 86400)
+    await real.live.app.work(2 * 86400)
     assert S.FAILED in {each.status for each in await everything(real.ports, Reconciliation)}
     real.script.entries.calls.clear()
-    await real.live.house.work(2 * 86400)
+    await real.live.app.work(2 * 86400)
     assert {each.status for each in await everything(real.ports, Reconciliation)} == {S.AGREED}
 
 
-async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_themselves(real: RealHouse) -> None:
+async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_themselves(real: RealApp) -> None:
     payment_id = await real.paid()
     real.script.entries.omitted.add(payment_id)
-    await real.live.house.work(2 * 86400)
+    await real.live.app.work(2 * 86400)
     [row] = await list_differences(real.ports)
     assert row.object_id == payment_id
     real.script.entries.omitted.clear()
-    await real.live.house.work(86400)
+    await real.live.app.work(86400)
     assert await list_differences(real.ports) == []
 
 
-async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
+async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_bank(real: RealApp) -> None:
     """Only the refund's own day is compared again."""
     await real.live.set(refund_approval="auto")
     payment_id = await real.paid()
     for calls in (real.script.refund, real.script.find_refund):
         calls.extend([AWAY] * 100)
     refund_id = await real.live.apply(payment_id, "40.00", mode="live")
-    await real.live.house.work(3 * 86400)
+    await real.live.app.work(3 * 86400)
     assert await real.live.status(refund_id) == "processing"
     assert [(each.status, each.run) for each in await everything(real.ports, Reconciliation)] == [(S.AGREED, 1)] * 3
     real.script.entries.omitted.add(refund_id)
     real.script.refund.clear()
     real.script.find_refund.clear()
-    await real.live.house.work(2 * 86400)
+    await real.live.app.work(2 * 86400)
     assert await real.live.status(refund_id) == "completed"
     [row] = await list_differences(real.ports)
     assert (row.difference, row.object_id) == (Difference.MISSING, refund_id)
@@ -108,86 +108,84 @@ async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_ba
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
-async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(
-    real: RealHouse, is_listed: bool
-) -> None:
+async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(real: RealApp, is_listed: bool) -> None:
     """Once, where it is found; each night of a week, where it is not."""
-    here = real.live.house.clock.now().astimezone(MOSCOW)
+    here = real.live.app.clock.now().astimezone(MOSCOW)
     late_evening = datetime.combine(here.date() + timedelta(days=1), datetime.min.time(), MOSCOW) - timedelta(hours=0.5)
-    await real.live.house.work((late_evening - here).total_seconds())
-    made = await real.live.house.payment((await real.live.house.create(mode="live")).json()["id"])
+    await real.live.app.work((late_evening - here).total_seconds())
+    made = await real.live.app.payment((await real.live.app.create(mode="live")).json()["id"])
     real.script.entries.omitted |= set() if is_listed else {made.id}
-    await real.live.house.work(5 * 3600)
+    await real.live.app.work(5 * 3600)
     assert await list_differences(real.ports) == []
     paid = Pretence(status=InvoiceStatus.PAID)
     for notice in await real.bank.pretend(made.id, paid, reference=made.bank_reference):
         await on_notice(real.ports, notice)
-    await real.live.house.work(3 * 86400)
+    await real.live.app.work(3 * 86400)
     assert [each.object_id for each in await list_differences(real.ports)] == ([] if is_listed else [made.id])
     runs = {each.day: each.run for each in await everything(real.ports, Reconciliation)}
     assert [runs[each] for each in sorted(runs)] == [1, 2 if is_listed else 4, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("days", "runs"), [(30, 2), (31, 1)])
-async def test_what_ends_late_is_sought_for_thirty_days(real: RealHouse, days: int, runs: int) -> None:
-    made = await real.live.house.payment((await real.live.house.create(mode="live")).json()["id"])
+async def test_what_ends_late_is_sought_for_thirty_days(real: RealApp, days: int, runs: int) -> None:
+    made = await real.live.app.payment((await real.live.app.create(mode="live")).json()["id"])
     day = made.created_at.astimezone(MOSCOW).date()
     noon = datetime.combine(day + timedelta(days=days), time(12), MOSCOW)
-    await real.live.house.work((noon - real.live.house.clock.now()).total_seconds())
+    await real.live.app.work((noon - real.live.app.clock.now()).total_seconds())
     for notice in await real.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID), reference=made.bank_reference):
         await on_notice(real.ports, notice)
-    await real.live.house.work(86400)
+    await real.live.app.work(86400)
     [row] = [each for each in await everything(real.ports, Reconciliation) if each.day == day.isoformat()]
     assert (row.run, row.status) == (runs, S.AGREED)
 
 
-async def test_a_day_of_open_differences_is_compared_again_for_a_week(real: RealHouse) -> None:
+async def test_a_day_of_open_differences_is_compared_again_for_a_week(real: RealApp) -> None:
     payment_id = await real.paid()
     real.script.entries.omitted.add(payment_id)
-    await real.live.house.work(12 * 86400)
+    await real.live.app.work(12 * 86400)
     [found] = await list_differences(real.ports)
     runs = {each.day: each.run for each in await everything(real.ports, Reconciliation)}
     assert runs.pop(found.day) == 1 + 7
     assert set(runs.values()) == {1}
 
 
-async def test_each_time_that_something_of_a_day_ends_late_it_is_compared_anew(real: RealHouse) -> None:
-    made = [(await real.live.house.create(mode="live")).json()["id"] for _ in range(2)]
-    await real.live.house.work(2 * 86400)
+async def test_each_time_that_something_of_a_day_ends_late_it_is_compared_anew(real: RealApp) -> None:
+    made = [(await real.live.app.create(mode="live")).json()["id"] for _ in range(2)]
+    await real.live.app.work(2 * 86400)
     for payment_id in made:
         payment = await real.live.payment(payment_id)
         paid = Pretence(status=InvoiceStatus.PAID)
         for notice in await real.bank.pretend(payment_id, paid, reference=payment.bank_reference):
             await on_notice(real.ports, notice)
-        await real.live.house.work(86400)
+        await real.live.app.work(86400)
     day = (await real.live.payment(made[0])).created_at.astimezone(MOSCOW).date().isoformat()
     assert {each.run for each in await everything(real.ports, Reconciliation) if each.day == day} == {3}
 
 
-async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> None:
-    await real.live.house.work(86400)
-    await real.live.house.clock.advance(3 * 86400)
-    await real.live.house.work(86400)
+async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealApp) -> None:
+    await real.live.app.work(86400)
+    await real.live.app.clock.advance(3 * 86400)
+    await real.live.app.work(86400)
     days = sorted(each.day for each in await everything(real.ports, Reconciliation))
     first = date.fromisoformat(days[0])
     assert days == [(first + timedelta(days=number)).isoformat() for number in range(5)]
 
 
-async def test_credentials_that_are_gone_are_compared_with_nothing(real: RealHouse) -> None:
-    day, now = last_comparable(real.live.house.clock.now()).isoformat(), real.live.house.clock.now()
+async def test_credentials_that_are_gone_are_compared_with_nothing(real: RealApp) -> None:
+    day, now = last_comparable(real.live.app.clock.now()).isoformat(), real.live.app.clock.now()
     async with real.ports.storage.unit() as unit:
         for bank, owner in (("real", "acc_gone"), ("gone", ""), ("simulator-test", "acc_gone")):
             await COMPARE.plan(unit, f"{bank}:{day}:{owner}", now, now)
         await unit.commit()
-    await real.live.house.work(60)
+    await real.live.app.work(60)
     assert not await real.jobs()
     assert await everything(real.ports, Reconciliation) == []
 
 
 async def test_a_day_that_somebody_else_has_in_hand_is_left_to_him_and_looked_at_later(
-    real: RealHouse, monkeypatch: pytest.MonkeyPatch
+    real: RealApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries, clock = real.bank.entries, real.live.house.clock
+    entries, clock = real.bank.entries, real.live.app.clock
     asked: list[datetime] = []
 
     async def meanwhile(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
@@ -197,7 +195,7 @@ async def test_a_day_that_somebody_else_has_in_hand_is_left_to_him_and_looked_at
         return await entries(owner, since, until, cursor)
 
     monkeypatch.setattr(real.bank, "entries", meanwhile)
-    await real.live.house.work(86400)
+    await real.live.app.work(86400)
     first, later = sorted(set(asked))
     assert later > first
     assert [each.status for each in await everything(real.ports, Reconciliation)] == [S.AGREED]
@@ -206,9 +204,9 @@ async def test_a_day_that_somebody_else_has_in_hand_is_left_to_him_and_looked_at
 
 @pytest.mark.parametrize("hours", [0, 20])
 async def test_a_bank_that_goes_away_is_asked_soon_and_then_after_growing_pauses_however_far_its_list_was_read(
-    real: RealHouse, monkeypatch: pytest.MonkeyPatch, hours: int
+    real: RealApp, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    entries, clock = real.bank.entries, real.live.house.clock
+    entries, clock = real.bank.entries, real.live.app.clock
     away = bounds(last_comparable(clock.now()) + timedelta(days=1))[0] + timedelta(hours=hours)
     asked: list[datetime] = []
 
@@ -219,42 +217,42 @@ async def test_a_bank_that_goes_away_is_asked_soon_and_then_after_growing_pauses
         raise Unavailable("away")
 
     monkeypatch.setattr(real.bank, "entries", going)
-    await real.live.house.work(2 * 86400)
+    await real.live.app.work(2 * 86400)
     pauses = [later - earlier for earlier, later in pairwise(asked) if later < asked[0] + timedelta(hours=20)]
     assert timedelta(0) < pauses[0] < pauses[1] < timedelta(minutes=1)
     assert pauses == sorted(pauses)
 
 
-async def test_what_is_older_than_400_days_goes_and_open_differences_stay(real: RealHouse) -> None:
+async def test_what_is_older_than_400_days_goes_and_open_differences_stay(real: RealApp) -> None:
     opened, settled = await real.paid(), await real.paid()
     real.script.entries.omitted |= {opened, settled}
-    await real.live.house.work(2 * 86400)
+    await real.live.app.work(2 * 86400)
     [row] = [each for each in await list_differences(real.ports) if each.object_id == settled]
     await settle_difference(real.ports, row.id)
     rows = {each.id for each in await everything(real.ports, Reconciliation)}
     assert rows
-    await real.live.house.clock.advance(399 * 86400)
-    await real.live.house.work(3600)
+    await real.live.app.clock.advance(399 * 86400)
+    await real.live.app.work(3600)
     assert len(await everything(real.ports, Discrepancy)) == 2
-    await real.live.house.work(3 * 86400)
+    await real.live.app.work(3 * 86400)
     assert [each.object_id for each in await everything(real.ports, Discrepancy)] == [opened]
     assert not rows & {each.id for each in await everything(real.ports, Reconciliation)}
 
 
 @pytest.mark.parametrize(("days", "differences"), [(5, 0), (2, 5)])
 async def test_all_that_is_old_goes_in_one_night_however_much_it_is(
-    real: RealHouse, monkeypatch: pytest.MonkeyPatch, days: int, differences: int
+    real: RealApp, monkeypatch: pytest.MonkeyPatch, days: int, differences: int
 ) -> None:
     monkeypatch.setattr("cambist.core.usecases.reconciliation.nightly._BATCH", 2)
     paid = {await real.paid() for _ in range(differences)}
     real.script.entries.omitted |= paid
-    await real.live.house.work(days * 86400)
+    await real.live.app.work(days * 86400)
     for row in await list_differences(real.ports):
         await settle_difference(real.ports, row.id)
     old = {each.id for kind in (Reconciliation, Discrepancy) for each in await everything(real.ports, kind)}
     assert len(old) == days + differences
-    await real.live.house.clock.advance(401 * 86400)
-    await real.live.house.work(86400)
+    await real.live.app.clock.advance(401 * 86400)
+    await real.live.app.work(86400)
     assert not old & {each.id for kind in (Reconciliation, Discrepancy) for each in await everything(real.ports, kind)}
 
 
@@ -283,14 +281,14 @@ class MerchantsBank(RealBank):
 async def test_each_owner_of_credentials_is_compared_with_its_own_list_and_fails_alone() -> None:
     script, clock = Script(), VirtualClock()
     bank = MerchantsBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
-    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
-        bank._clock, house = live.house.clock, RealHouse(live, bank, script)
-        bank.merchant = live.house.account.account_id
-        ours, own, lost = [await house.paid() for _ in range(3)]
+    async with open_refund_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
+        bank._clock, app = live.app.clock, RealApp(live, bank, script)
+        bank.merchant = live.app.account.account_id
+        ours, own, lost = [await app.paid() for _ in range(3)]
         bank.own = frozenset((own, lost))
         script.entries.omitted |= {lost}
-        day = live.house.clock.now().astimezone(MOSCOW).date()
-        await live.house.work(2 * 86400)
+        day = live.app.clock.now().astimezone(MOSCOW).date()
+        await live.app.work(2 * 86400)
         told = {each.result.owner: each.result for each in await reconcile(live.ports, day) if each.result is not None}
         assert {owner: (row.status, row.entries) for owner, row in told.items()} == {
             "": (S.AGREED, 1),

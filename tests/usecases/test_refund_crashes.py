@@ -24,7 +24,7 @@ from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.bundle import Ports
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
-from tests.refund_house import SETTLED_100, RefundHouse, open_refund_house
+from tests.refund_app import SETTLED_100, RefundApp, open_refund_app
 
 KEY = str(UUID(int=7))
 LEASES_ARE_OVER = 90.0
@@ -72,19 +72,19 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     settled: bool = False
     refused: bool = False
 
-    async def story(self, refunds: RefundHouse, ports: Ports, payment_id: str) -> None:
+    async def story(self, refunds: RefundApp, ports: Ports, payment_id: str) -> None:
         """Create, execute, complete, reverse."""
         caller = await refunds.caller()
         made = await create_refund(ports, caller, KEY, lambda: RefundOrder(payment_id=payment_id))
-        refunds.house.ports = ports
-        await refunds.house.work(2)
-        await refunds.house.work(5)
+        refunds.app.ports = ports
+        await refunds.app.work(2)
+        await refunds.app.work(5)
         if not self.refused:
             for notice in await refunds.bank().pretend_refund(made.resource.id, RefundStatus.REVERSED):
                 await on_notice(ports, notice)
-        await refunds.house.work()
+        await refunds.app.work()
 
-    async def check(self, refunds: RefundHouse, payment_id: str) -> None:
+    async def check(self, refunds: RefundApp, payment_id: str) -> None:
         [refund] = await everything(refunds.ports, Refund)
         end = ["failed"] if self.refused else ["completed", "reversed"]
         assert await refunds.said(refund.id) == end
@@ -101,23 +101,23 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
     async def run(self, at: int, *, after: bool) -> int:
         """Run the story with a crash at point `at`, recover, finish it, check everything. Returns the points seen."""
-        async with open_refund_house() as refunds:
+        async with open_refund_app() as refunds:
             payment_id = await refunds.paid()
             if self.settled:
                 await refunds.paid()
-                await refunds.house.clock.advance(1)
+                await refunds.app.clock.advance(1)
                 await refunds.settle()
-            await refunds.house.work()
+            await refunds.app.work()
             if self.refused:
-                refunds.house.script.refund.extend([Twist(ending=Ending.REFUSED)] * 2)
+                refunds.app.script.refund.extend([Twist(ending=Ending.REFUSED)] * 2)
             whole, fuse = refunds.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await self.story(refunds, fused_throughout(whole, fuse), payment_id)
-            refunds.house.ports = whole
+            refunds.app.ports = whole
             # The new process: leases of the dead one end, the job takes up what was left.
-            await refunds.house.work(LEASES_ARE_OVER)
+            await refunds.app.work(LEASES_ARE_OVER)
             await self.story(refunds, whole, payment_id)
-            await refunds.house.work(LEASES_ARE_OVER)
+            await refunds.app.work(LEASES_ARE_OVER)
             await self.check(refunds, payment_id)
             return fuse.commits
 
@@ -135,17 +135,17 @@ async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, few
         await way.run(at, after=after)
 
 
-async def _return(refunds: RefundHouse, ports: Ports, payment_id: str) -> None:
+async def _return(refunds: RefundApp, ports: Ports, payment_id: str) -> None:
     """Reject what came; where the bank could not send it back, try once more."""
     payment = await refunds.payment(payment_id)
     if payment.status == "amount_mismatch":
         await resolve_mismatch(ports, payment_id, "failed")
-    refunds.house.ports = ports
-    await refunds.house.work(6)
+    refunds.app.ports = ports
+    await refunds.app.work(6)
     [money] = await everything(refunds.ports, Suspense)
     if money.reason == "return_failed":
         await return_suspense(ports, money.id)
-        await refunds.house.work(6)
+        await refunds.app.work(6)
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,17 @@ async def _return(refunds: RefundHouse, ports: Ports, payment_id: str) -> None:
 async def test_a_crash_while_suspense_is_sent_back_sends_it_once(after: bool, refused: int) -> None:
     points, at = 1, 0
     while at <= points:
-        async with open_refund_house() as refunds:
-            payment_id = (await refunds.house.created())["id"]
-            await refunds.house.simulate(payment_id, outcome="paid", actual_amount_rub="60.00")
-            refunds.house.script.refund.extend([Twist(ending=Ending.REFUSED)] * refused)
+        async with open_refund_app() as refunds:
+            payment_id = (await refunds.app.created())["id"]
+            await refunds.app.simulate(payment_id, outcome="paid", actual_amount_rub="60.00")
+            refunds.app.script.refund.extend([Twist(ending=Ending.REFUSED)] * refused)
             whole, fuse = refunds.ports, CrashPoint(at, after=after)
             with suppress(Killed):
                 await _return(refunds, fused_throughout(whole, fuse), payment_id)
-            refunds.house.ports = whole
-            await refunds.house.work(LEASES_ARE_OVER)
+            refunds.app.ports = whole
+            await refunds.app.work(LEASES_ARE_OVER)
             await _return(refunds, whole, payment_id)
-            await refunds.house.work(LEASES_ARE_OVER)
+            await refunds.app.work(LEASES_ARE_OVER)
             assert await refunds.left_at_bank(payment_id) == 0
             assert await refunds.said(payment_id) == ["amount_mismatch", "failed"]
             points = fuse.commits if at == 0 else points

@@ -25,36 +25,36 @@ from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_o
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.payout_kit import WALLET
-from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, open_refund_app
 
 TICK = timedelta(microseconds=1)
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def waiting(refunds: RefundHouse) -> str:
+async def waiting(refunds: RefundApp) -> str:
     """A refund that the fee of its own payment left uncovered; its id."""
     refund_id = await refunds.apply(await refunds.settled())
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
     return refund_id
 
 
-async def until_its_time(refunds: RefundHouse, refund_id: str, side: timedelta = timedelta(0)) -> None:
-    await refunds.house.clock.advance_to(gives_up_at(await refunds.refund(refund_id)) + side)
-    await refunds.house.work()
+async def until_its_time(refunds: RefundApp, refund_id: str, side: timedelta = timedelta(0)) -> None:
+    await refunds.app.clock.advance_to(gives_up_at(await refunds.refund(refund_id)) + side)
+    await refunds.app.work()
 
 
-async def job_of(refunds: RefundHouse, refund_id: str) -> Job | None:
+async def job_of(refunds: RefundApp, refund_id: str) -> Job | None:
     return await refunds.ports.storage.get(Job, GIVE_UP.id_of(refund_id))
 
 
 @pytest.mark.parametrize(("side", "status"), [(-TICK, "pending"), (timedelta(0), "rejected"), (TICK, "rejected")])
-async def test_14_days_after_its_approval_it_is_rejected(refunds: RefundHouse, side: timedelta, status: str) -> None:
+async def test_14_days_after_its_approval_it_is_rejected(refunds: RefundApp, side: timedelta, status: str) -> None:
     refund_id = await waiting(refunds)
     refund = await refunds.refund(refund_id)
     assert refund.approved_at == refund.created_at
@@ -64,20 +64,20 @@ async def test_14_days_after_its_approval_it_is_rejected(refunds: RefundHouse, s
     assert await refunds.said(refund_id) == ["rejected"] * (status == "rejected")
 
 
-async def test_the_job_asks_the_clock_itself(refunds: RefundHouse) -> None:
+async def test_the_job_asks_the_clock_itself(refunds: RefundApp) -> None:
     """A job that is run early, for example by an operator's tool, is rescheduled to its time."""
     refund_id = await waiting(refunds)
     job = await job_of(refunds, refund_id)
     assert job is not None
     end = gives_up_at(await refunds.refund(refund_id))
     assert job.due == end
-    await refunds.house.clock.advance_to(end - TICK)
+    await refunds.app.clock.advance_to(end - TICK)
     await give_up(refunds.ports, job)
     again = await job_of(refunds, refund_id)
     assert (await refunds.status(refund_id), again and again.due) == ("pending", end)
 
 
-async def test_its_money_was_never_touched_and_may_be_asked_for_anew(refunds: RefundHouse) -> None:
+async def test_its_money_was_never_touched_and_may_be_asked_for_anew(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     await until_its_time(refunds, refund_id)
     refund = await refunds.refund(refund_id)
@@ -90,83 +90,83 @@ async def test_its_money_was_never_touched_and_may_be_asked_for_anew(refunds: Re
     await refunds.settled()
     assert await refunds.status(refund_id) == "rejected"
     again = await refunds.apply(refund.payment_id)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert await refunds.status(again) == "completed"
 
 
-async def test_what_a_settlement_serves_before_is_left_alone(refunds: RefundHouse) -> None:
+async def test_what_a_settlement_serves_before_is_left_alone(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     end = gives_up_at(await refunds.refund(refund_id))
     await refunds.settled()
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert await refunds.status(refund_id) == "completed"
-    await refunds.house.clock.advance_to(end)
-    await refunds.house.work()
+    await refunds.app.clock.advance_to(end)
+    await refunds.app.work()
     assert await refunds.said(refund_id) == ["completed"]
     assert await job_of(refunds, refund_id) is None
 
 
-async def test_money_that_came_otherwise_is_taken_at_the_last_moment(refunds: RefundHouse) -> None:
+async def test_money_that_came_otherwise_is_taken_at_the_last_moment(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     await refunds.set(refund_overdraft_usdt="1")
     await until_its_time(refunds, refund_id)
     assert await refunds.status(refund_id) == "processing"
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert await refunds.said(refund_id) == ["completed"]
 
 
-async def test_a_second_approval_gives_it_no_more_time(refunds: RefundHouse) -> None:
+async def test_a_second_approval_gives_it_no_more_time(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     end = gives_up_at(await refunds.refund(refund_id))
-    await refunds.house.clock.advance_to(end - timedelta(days=1))
+    await refunds.app.clock.advance_to(end - timedelta(days=1))
     await approve_refund(refunds.ports, refund_id)
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert gives_up_at(await refunds.refund(refund_id)) == end
-    await refunds.house.clock.advance_to(end)
-    await refunds.house.work()
+    await refunds.app.clock.advance_to(end)
+    await refunds.app.work()
     assert await refunds.status(refund_id) == "rejected"
 
 
-async def test_one_that_waited_without_such_a_job_gets_it_at_the_next_settlement(refunds: RefundHouse) -> None:
+async def test_one_that_waited_without_such_a_job_gets_it_at_the_next_settlement(refunds: RefundApp) -> None:
     """Such a refund is from a version without this limit."""
     refund_id = await waiting(refunds)
     async with refunds.ports.storage.unit() as unit:
         await GIVE_UP.drop(unit, refund_id)
         await unit.commit()
-    await refunds.house.clock.advance(20 * 86_400)
-    await refunds.house.work()
+    await refunds.app.clock.advance(20 * 86_400)
+    await refunds.app.work()
     assert await refunds.status(refund_id) == "pending"
     await refunds.settle()
-    await refunds.house.work()
+    await refunds.app.work()
     assert await refunds.status(refund_id) == "rejected"
 
 
 async def test_in_a_held_copy_it_waits_on() -> None:
-    async with open_refund_house() as refunds:
+    async with open_refund_app() as refunds:
         await refunds.set(refund_approval="auto")
         payment_id = await refunds.paid(mode="live")
-        await refunds.house.clock.advance(1)
+        await refunds.app.clock.advance(1)
         await settle_asked(refunds.ports, Mode.LIVE, refunds.ports.clock.now(), lambda _: None)
-        await refunds.house.work(0)
+        await refunds.app.work(0)
         refund_id = await refunds.apply(payment_id, mode="live")
-        await refunds.house.work(60)
+        await refunds.app.work(60)
         assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
         await hold(refunds.ports, Because.BY_HAND)
         await until_its_time(refunds, refund_id, timedelta(days=1))
         assert await refunds.status(refund_id) == "pending"
         await resume(refunds.ports)
-        await refunds.house.work(3600)
+        await refunds.app.work(3600)
         assert await refunds.status(refund_id) == "rejected"
 
 
-async def test_a_settlement_at_the_same_moment_and_it_agree(refunds: RefundHouse) -> None:
+async def test_a_settlement_at_the_same_moment_and_it_agree(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     job = await job_of(refunds, refund_id)
     assert job is not None
     await refunds.paid()
-    await refunds.house.clock.advance_to(gives_up_at(await refunds.refund(refund_id)))
+    await refunds.app.clock.advance_to(gives_up_at(await refunds.refund(refund_id)))
     await asyncio.gather(give_up(refunds.ports, job), refunds.settle(), give_up(refunds.ports, job))
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     status = await refunds.status(refund_id)
     assert status in ("rejected", "completed")
     assert await refunds.said(refund_id) == [status]
@@ -174,39 +174,39 @@ async def test_a_settlement_at_the_same_moment_and_it_agree(refunds: RefundHouse
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", [1, 2, 3])
-async def test_a_crash_rejects_it_once(refunds: RefundHouse, at: int, after: bool) -> None:
+async def test_a_crash_rejects_it_once(refunds: RefundApp, at: int, after: bool) -> None:
     refund_id = await waiting(refunds)
-    await refunds.house.clock.advance_to(gives_up_at(await refunds.refund(refund_id)))
+    await refunds.app.clock.advance_to(gives_up_at(await refunds.refund(refund_id)))
     [job] = [job for job in await refunds.ports.storage.claim(10, WORKER_LEASE) if job.kind == GIVE_UP.kind]
     with suppress(Killed):
         await give_up(fused(refunds.ports, CrashPoint(at, after=after)), job)
-    await refunds.house.clock.advance(WORKER_LEASE + 1)
-    await refunds.house.work()
+    await refunds.app.clock.advance(WORKER_LEASE + 1)
+    await refunds.app.work()
     assert await refunds.said(refund_id) == ["rejected"]
 
 
 class TestTheReserve:
     """Payouts leave what refunds need that wait for money, where the account is set so."""
 
-    async def poor(self, refunds: RefundHouse, **settings: str) -> str:
+    async def poor(self, refunds: RefundApp, **settings: str) -> str:
         """A refund whose money was paid out, and of which no settlement of 30 RUB brings enough; its id."""
         payment_id = await refunds.settled()
         await refunds.set(payout_wallet=WALLET, **settings)
-        await pay_out_now(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+        await pay_out_now(refunds.ports, refunds.app.account.account_id, Mode.TEST)
         refund_id = await refunds.apply(payment_id)
-        await refunds.house.work(60)
+        await refunds.app.work(60)
         return refund_id
 
-    async def test_without_it_each_settlement_is_paid_out_and_the_refund_waits(self, refunds: RefundHouse) -> None:
+    async def test_without_it_each_settlement_is_paid_out_and_the_refund_waits(self, refunds: RefundApp) -> None:
         refund_id = await self.poor(refunds)
         for _ in range(5):
             await refunds.settled("30.00")
         assert await refunds.status(refund_id) == "pending"
         assert (await refunds.balance()).available < Usdt(100)
 
-    async def test_several_settlements_serve_it_together_and_the_rest_is_paid_out(self, refunds: RefundHouse) -> None:
+    async def test_several_settlements_serve_it_together_and_the_rest_is_paid_out(self, refunds: RefundApp) -> None:
         refund_id = await self.poor(refunds, refund_reserve="true")
-        account_id = refunds.house.account.account_id
+        account_id = refunds.app.account.account_id
         for settled in (1, 2, 3):
             await refunds.settled("30.00")
             assert await refunds.status(refund_id) == "pending"
@@ -215,13 +215,13 @@ class TestTheReserve:
             with pytest.raises(Refusal, match="kept for no refund"):
                 await pay_out_now(refunds.ports, account_id, Mode.TEST)
         await refunds.settled("30.00")
-        await refunds.house.work(5)
+        await refunds.app.work(5)
         assert await refunds.status(refund_id) == "completed"
         assert (await refunds.balance()).available < Usdt(100)
         assert len(await every_withdrawal(refunds.ports, account_id=account_id)) == 2
 
     @pytest.mark.parametrize("overdraft", ["0", "0.5", "1.08", "2"])
-    async def test_what_the_overdraft_covers_is_not_kept(self, refunds: RefundHouse, overdraft: str) -> None:
+    async def test_what_the_overdraft_covers_is_not_kept(self, refunds: RefundApp, overdraft: str) -> None:
         refund_id = await self.poor(refunds, refund_reserve="true")
         await refunds.set(refund_overdraft_usdt=overdraft)
         refund = await refunds.refund(refund_id)
@@ -231,10 +231,10 @@ class TestTheReserve:
             kept = await kept_for_refunds(unit, account, Mode.TEST)
         assert kept == max(Usdt(MARKET_100) - Usdt.parse(overdraft), Usdt(0))
 
-    async def test_once_it_is_given_up_nothing_is_kept(self, refunds: RefundHouse) -> None:
+    async def test_once_it_is_given_up_nothing_is_kept(self, refunds: RefundApp) -> None:
         refund_id = await self.poor(refunds, refund_reserve="true")
         await refunds.settled("30.00")
         await until_its_time(refunds, refund_id)
         assert await refunds.status(refund_id) == "rejected"
-        await pay_out_now(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+        await pay_out_now(refunds.ports, refunds.app.account.account_id, Mode.TEST)
         assert (await refunds.balance()).available < Usdt(100)

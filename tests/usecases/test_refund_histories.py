@@ -18,7 +18,7 @@ from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund,
 from cambist.ports.bank import RefundStatus as AtBank
 from cambist.ports.faults import Refused
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house, send
+from tests.refund_app import RefundApp, open_refund_app, send
 
 Act = Callable[[int, int], Awaitable[None]]
 
@@ -26,7 +26,7 @@ Act = Callable[[int, int], Awaitable[None]]
 class History:
     """Two payments and whatever happens to their refunds."""
 
-    def __init__(self, refunds: RefundHouse, payments: list[str]) -> None:
+    def __init__(self, refunds: RefundApp, payments: list[str]) -> None:
         self.refunds = refunds
         self.payments = payments
         self.made: list[str] = []
@@ -63,19 +63,19 @@ class History:
         await self.refunds.tell(self.one(which), (AtBank.DONE, AtBank.FAILED, AtBank.REVERSED)[much % 3])
 
     async def twist(self, _: int, much: int) -> None:
-        self.refunds.house.script.refund.append(Twist(ending=list(Ending)[much % len(Ending)]))
+        self.refunds.app.script.refund.append(Twist(ending=list(Ending)[much % len(Ending)]))
 
     async def settle(self, _: int, much: int) -> None:
         await self.refunds.set(refund_overdraft_usdt="0" if much % 2 else "0.1")
-        await self.refunds.house.clock.advance(1)
+        await self.refunds.app.clock.advance(1)
         await self.refunds.settle()
 
     async def work(self, _: int, much: int) -> None:
-        await self.refunds.house.work((1, 2, 5, 60)[much % 4])
+        await self.refunds.app.work((1, 2, 5, 60)[much % 4])
 
     async def check(self) -> None:
-        """When everything under way has come to its end, the bank and we agree; the house checks the books itself."""
-        await self.refunds.house.work(24 * 3600)
+        """When everything under way has come to its end, the bank and we agree; the app checks the books itself."""
+        await self.refunds.app.work(24 * 3600)
         for payment in await everything(self.refunds.ports, Payment):
             mine = [each for each in await everything(self.refunds.ports, Refund) if each.payment_id == payment.id]
             assert not [refund for refund in mine if refund.status is RefundStatus.PROCESSING]
@@ -104,12 +104,12 @@ STEPS = st.lists(
 @given(STEPS)
 def test_after_any_history_the_books_the_objects_and_the_bank_agree(steps: list[tuple[str, int, int]]) -> None:
     async def live() -> None:
-        async with open_refund_house(receiver=False) as refunds:
+        async with open_refund_app(receiver=False) as refunds:
             history = History(refunds, [await refunds.paid(), await refunds.paid()])
             for act, which, much in steps:
                 with suppress(Refusal, Refused):
                     await history.acts[act](which, much)
-            refunds.house.script.refund.clear()
+            refunds.app.script.refund.clear()
             await history.check()
 
     asyncio.run(live())

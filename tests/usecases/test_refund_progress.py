@@ -20,7 +20,7 @@ from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
 from cambist.ports.jobs import Job
 from tests.domain.refund_kit import NOW
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, conclude, hear, open_refund_house
+from tests.refund_app import RefundApp, conclude, hear, open_refund_app
 from tests.tables import table
 
 S = RefundStatus
@@ -30,23 +30,23 @@ AWAY = Twist(ending=Ending.UNAVAILABLE)
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def jobs(refunds: RefundHouse) -> list[Job]:
+async def jobs(refunds: RefundApp) -> list[Job]:
     return [job for job in await everything(refunds.ports, Job) if job.kind == "refund.execute"]
 
 
-async def test_in_test_mode_it_waits_two_seconds_and_the_bank_is_done_five_seconds_later(refunds: RefundHouse) -> None:
+async def test_in_test_mode_it_waits_two_seconds_and_the_bank_is_done_five_seconds_later(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
     for seconds, expected in ((1.9, "pending"), (0.1, "processing"), (4.9, "processing"), (0.1, "completed")):
-        await refunds.house.work(seconds)
+        await refunds.app.work(seconds)
         assert await refunds.status(refund_id) == expected
     refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
-    assert refund.completed_at == refunds.house.clock.now()
+    assert refund.completed_at == refunds.app.clock.now()
     assert (payment.status, payment.refund_pending) == ("refunded", False)
     assert await refunds.said(refund_id) == ["completed"]
     assert await refunds.said(payment_id) == ["paid", "refunded"]
@@ -54,55 +54,55 @@ async def test_in_test_mode_it_waits_two_seconds_and_the_bank_is_done_five_secon
     assert await refunds.left_at_bank(payment_id) == 0
 
 
-async def test_in_live_mode_an_approved_one_goes_to_the_bank_at_once(refunds: RefundHouse) -> None:
+async def test_in_live_mode_an_approved_one_goes_to_the_bank_at_once(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="auto")
     payment_id = await refunds.paid(mode="live")
     refund_id = await refunds.apply(payment_id, mode="live")
-    await refunds.house.work()
+    await refunds.app.work()
     assert await refunds.status(refund_id) == "completed"
 
 
-async def test_while_it_is_under_way_the_status_stays_and_refund_pending_is_true(refunds: RefundHouse) -> None:
+async def test_while_it_is_under_way_the_status_stays_and_refund_pending_is_true(refunds: RefundApp) -> None:
     """While a refund is under way the status stays, and `refund_pending` is true (docs/refunds.md "How it ends")."""
     payment_id = await refunds.paid()
     await refunds.apply(payment_id)
     for seconds in (0, 2, 2):
-        await refunds.house.work(seconds)
-        shown = (await refunds.house.get(f"/payments/{payment_id}")).json()
+        await refunds.app.work(seconds)
+        shown = (await refunds.app.get(f"/payments/{payment_id}")).json()
         assert (shown["status"], shown["refund_pending"]) == ("paid", True)
     assert await refunds.said(payment_id) == ["paid"], "refund_pending alone sends no event"
-    await refunds.house.work(5)
-    last = (await refunds.house.events(payment_id))[-1]
+    await refunds.app.work(5)
+    last = (await refunds.app.events(payment_id))[-1]
     assert (last["status"], last["previous_status"], last["refund_pending"]) == ("refunded", "paid", False)
 
 
-async def test_a_partial_refund_leaves_the_status_and_the_last_part_moves_it(refunds: RefundHouse) -> None:
+async def test_a_partial_refund_leaves_the_status_and_the_last_part_moves_it(refunds: RefundApp) -> None:
     payment_id, _ = await refunds.completed("40.00")
     payment = await refunds.payment(payment_id)
     assert (payment.status, payment.refund_pending, payment.refund_taken) == ("paid", False, Rub(40_00))
     assert (await refunds.balance()).pending == Rub(60_00)
     await refunds.apply(payment_id)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert (await refunds.payment(payment_id)).status == "refunded"
     assert await refunds.said(payment_id) == ["paid", "refunded"]
 
 
-async def test_the_money_is_taken_before_the_bank_is_asked(refunds: RefundHouse) -> None:
+async def test_the_money_is_taken_before_the_bank_is_asked(refunds: RefundApp) -> None:
     """A provider operation is recorded before it is sent: the bank's answer finds the refund `processing`."""
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
-    refunds.house.script.refund.append(Twist(silence=1.0))
-    await refunds.house.clock.advance(2)
-    working = asyncio.ensure_future(refunds.house.work())
-    await refunds.house.clock.advance(0.5)
+    refunds.app.script.refund.append(Twist(silence=1.0))
+    await refunds.app.clock.advance(2)
+    working = asyncio.ensure_future(refunds.app.work())
+    await refunds.app.clock.advance(0.5)
     assert await refunds.status(refund_id) == "processing"
     assert (await refunds.balance()).pending == Rub(0)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await working
 
 
 @pytest.mark.parametrize("amount", [None, "40.00"])
-async def test_failed_at_the_bank_gives_the_money_back(refunds: RefundHouse, amount: str | None) -> None:
+async def test_failed_at_the_bank_gives_the_money_back(refunds: RefundApp, amount: str | None) -> None:
     payment_id, refund_id = await refunds.processing(amount)
     await refunds.tell(refund_id, S.FAILED, "account_closed")
     refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
@@ -111,15 +111,15 @@ async def test_failed_at_the_bank_gives_the_money_back(refunds: RefundHouse, amo
     assert (await refunds.balance()).pending == Rub(100_00)
     assert await refunds.said(refund_id) == ["failed"]
     assert await refunds.said(payment_id) == ["paid"]
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert await jobs(refunds) == []
 
 
-async def test_refused_by_the_bank_for_certain_it_fails_with_the_banks_reason(refunds: RefundHouse) -> None:
+async def test_refused_by_the_bank_for_certain_it_fails_with_the_banks_reason(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
-    refunds.house.script.refund.append(Twist(ending=Ending.REFUSED, reason="too_old"))
-    await refunds.house.work(2)
+    refunds.app.script.refund.append(Twist(ending=Ending.REFUSED, reason="too_old"))
+    await refunds.app.work(2)
     assert ((await refunds.refund(refund_id)).failure_reason, await refunds.status(refund_id)) == ("too_old", "failed")
     assert (await refunds.balance()).pending == Rub(100_00)
 
@@ -127,28 +127,28 @@ async def test_refused_by_the_bank_for_certain_it_fails_with_the_banks_reason(re
 @pytest.mark.parametrize("ending", [UNKNOWN, LOST, AWAY], ids=["done unheard", "never arrived", "away"])
 @pytest.mark.parametrize("silent_looks", [0, 1, 3])
 async def test_while_nobody_knows_nothing_is_given_back_and_only_the_same_operation_is_repeated(
-    refunds: RefundHouse, ending: Twist, silent_looks: int
+    refunds: RefundApp, ending: Twist, silent_looks: int
 ) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
-    refunds.house.script.refund.append(ending)
-    refunds.house.script.find_refund.extend([AWAY] * silent_looks)
-    await refunds.house.work(2)
+    refunds.app.script.refund.append(ending)
+    refunds.app.script.find_refund.extend([AWAY] * silent_looks)
+    await refunds.app.work(2)
     for pause in ASK_AGAIN[:silent_looks]:
-        await refunds.house.work(pause.total_seconds())
+        await refunds.app.work(pause.total_seconds())
         assert await refunds.status(refund_id) == "processing"
         assert (await refunds.balance()).pending == Rub(0)
-    await refunds.house.work(ASK_AGAIN[silent_looks].total_seconds() + 10)
+    await refunds.app.work(ASK_AGAIN[silent_looks].total_seconds() + 10)
     assert await refunds.status(refund_id) == "completed"
     assert await refunds.left_at_bank(payment_id) == 0
     assert await refunds.said(refund_id) == ["completed"]
 
 
-async def test_a_repeat_that_is_refused_fails(refunds: RefundHouse) -> None:
+async def test_a_repeat_that_is_refused_fails(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
-    refunds.house.script.refund.extend([LOST, Twist(ending=Ending.REFUSED)])
-    await refunds.house.work(2 + 10)
+    refunds.app.script.refund.extend([LOST, Twist(ending=Ending.REFUSED)])
+    await refunds.app.work(2 + 10)
     assert await refunds.status(refund_id) == "failed"
     assert (await refunds.balance()).pending == Rub(100_00)
 
@@ -167,23 +167,23 @@ def test_a_hint_of_the_bank_goes_before_the_ladder(hint: float, seconds: int) ->
     assert next_look(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(seconds=seconds)
 
 
-async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: RefundHouse) -> None:
+async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: RefundApp) -> None:
     """Held by the bank, it has no hint any more: the ladder finds the end."""
     payment_id, refund_id = await refunds.processing()
     await refunds.tell(refund_id, S.PROCESSING)
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     assert await refunds.status(refund_id) == "processing"
     await refunds.bank().pretend_refund(refund_id, S.FAILED)
-    await refunds.house.work(3 * 3600)
+    await refunds.app.work(3 * 3600)
     assert await refunds.status(refund_id) == "failed"
     assert (await refunds.payment(payment_id)).refund_pending is False
 
 
-async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundHouse) -> None:
+async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundApp) -> None:
     payment_id, refund_id = await refunds.processing()
     notices = await refunds.bank().pretend_refund(refund_id, S.DONE)
-    await asyncio.gather(*(hear(refunds.ports, notices[0].operation) for _ in range(10)), refunds.house.work())
-    await refunds.house.work(60)
+    await asyncio.gather(*(hear(refunds.ports, notices[0].operation) for _ in range(10)), refunds.app.work())
+    await refunds.app.work(60)
     await refunds.notice(refund_id)
     assert await refunds.said(refund_id) == ["completed"]
     assert await refunds.said(payment_id) == ["paid", "refunded"]
@@ -191,7 +191,7 @@ async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundHouse
 
 @pytest.mark.parametrize("word", [S.PROCESSING, S.DONE, S.FAILED])
 async def test_what_the_bank_says_of_a_completed_one_but_reversed_is_no_news(
-    refunds: RefundHouse, word: RefundStatus
+    refunds: RefundApp, word: RefundStatus
 ) -> None:
     _, refund_id = await refunds.completed()
     await conclude(refunds.ports, refund_id, RefundState(status=word))
@@ -199,7 +199,7 @@ async def test_what_the_bank_says_of_a_completed_one_but_reversed_is_no_news(
 
 
 @pytest.mark.parametrize("word", S)
-async def test_the_banks_word_moves_no_refund_that_is_not_at_the_bank(refunds: RefundHouse, word: RefundStatus) -> None:
+async def test_the_banks_word_moves_no_refund_that_is_not_at_the_bank(refunds: RefundApp, word: RefundStatus) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     await conclude(refunds.ports, refund_id, RefundState(status=word))
     await refunds.notice(refund_id)
@@ -209,12 +209,12 @@ async def test_the_banks_word_moves_no_refund_that_is_not_at_the_bank(refunds: R
     assert await refunds.status(refund_id) == "cancelled"
 
 
-async def test_a_notice_of_no_known_refund_is_let_be(refunds: RefundHouse) -> None:
+async def test_a_notice_of_no_known_refund_is_let_be(refunds: RefundApp) -> None:
     await refunds.notice("ref_00000000-0000-4000-8000-000000000000")
     await refunds.notice("sus_nothing")
 
 
-async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correction(refunds: RefundHouse) -> None:
+async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correction(refunds: RefundApp) -> None:
     """A settlement may settle the payment at any moment between the steps."""
     payment_id, refund_id = await refunds.processing("40.00")
     await refunds.tell(refund_id, S.PROCESSING)
@@ -224,26 +224,26 @@ async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correctio
     assert (await refunds.payment(payment_id)).status == "settled"
     assert [row.amount for row in await everything(refunds.ports, Correction)] == [Rub(40_00)]
     assert (await refunds.balance()).pending == Rub(40_00)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await refunds.settle()
     assert (await refunds.balance()).pending == Rub(0)
 
 
-async def test_a_payment_that_is_refunded_whole_is_not_settled_on_the_way(refunds: RefundHouse) -> None:
+async def test_a_payment_that_is_refunded_whole_is_not_settled_on_the_way(refunds: RefundApp) -> None:
     payment_id, refund_id = await refunds.processing()
     await refunds.settle()
     assert (await refunds.payment(payment_id)).status == "paid"
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert (await refunds.status(refund_id), (await refunds.payment(payment_id)).status) == ("completed", "refunded")
 
 
 async def test_a_bank_that_sends_nothing_back_rejects_by_rule_before_money_is_taken() -> None:
     deaf = FurtherBank(name="deaf", capabilities=BankCapabilities(refunds=False, simulated=True))
-    async with open_refund_house(further_banks=[deaf]) as refunds:
+    async with open_refund_app(further_banks=[deaf]) as refunds:
         payment_id = await refunds.paid()
         await refunds.change(payment_id, bank="deaf")
         refund_id = await refunds.apply(payment_id)
-        await refunds.house.work(2)
+        await refunds.app.work(2)
         refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
         assert (refund.status, refund.failure_reason) == ("rejected", "not_supported")
         assert (payment.refund_pending, payment.status) == (False, "paid")
@@ -251,35 +251,35 @@ async def test_a_bank_that_sends_nothing_back_rejects_by_rule_before_money_is_ta
         assert await jobs(refunds) == []
 
 
-async def test_money_whose_name_at_the_bank_nobody_knows_cannot_go_back(refunds: RefundHouse) -> None:
+async def test_money_whose_name_at_the_bank_nobody_knows_cannot_go_back(refunds: RefundApp) -> None:
     """Its payment has no reference there: rejected by rule, as at a bank that sends nothing back."""
-    refunds.house.made_up = True  # the reference is tagged
+    refunds.app.made_up = True  # the reference is tagged
     payment_id = await refunds.paid()
     await refunds.change(payment_id, bank_reference=None)
     refund_id = await refunds.apply(payment_id)
-    await refunds.house.work(2)
+    await refunds.app.work(2)
     refund = await refunds.refund(refund_id)
     assert (refund.status, refund.failure_reason) == ("rejected", "not_supported")
     assert (await refunds.balance()).pending == Rub(100_00)
 
 
-async def test_a_bank_that_is_not_wired_any_more_leaves_it_pending_until_it_is(refunds: RefundHouse) -> None:
+async def test_a_bank_that_is_not_wired_any_more_leaves_it_pending_until_it_is(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     await refunds.change(payment_id, bank="gone")
     refund_id = await refunds.apply(payment_id)
-    await refunds.house.work(3600)
+    await refunds.app.work(3600)
     assert await refunds.status(refund_id) == "pending"
     await refunds.change(payment_id, bank="simulator-test")
-    await refunds.house.work(7 * 3600)
+    await refunds.app.work(7 * 3600)
     assert await refunds.status(refund_id) == "completed"
 
 
-async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds: RefundHouse) -> None:
+async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id, "40.5", external_id="order-1", metadata={"a": [1]})
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     await refunds.tell(refund_id, S.REVERSED)
-    first, second = await refunds.house.events(refund_id)
+    first, second = await refunds.app.events(refund_id)
     payment = await refunds.payment(payment_id)
     assert first == {
         "event": "refund.completed",
@@ -293,13 +293,13 @@ async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds
         "shop_name": "Default",
     }
     assert second == {**first, "event": "refund.reversed", "status": "reversed"}
-    await refunds.house.work()
-    webhooks = [webhook for webhook in refunds.house.postman.webhooks if b"refund." in webhook.body]
+    await refunds.app.work()
+    webhooks = [webhook for webhook in refunds.app.postman.webhooks if b"refund." in webhook.body]
     assert [webhook.headers["X-Webhook-Sequence"] for webhook in webhooks] == ["1", "2"]
-    refunds.house.check_signatures()
+    refunds.app.check_signatures()
 
 
-async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(refunds: RefundHouse) -> None:
+async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(refunds: RefundApp) -> None:
     """`failed` is final and the merchant has the money again: nothing moves, and somebody must know."""
     _, refund_id = await refunds.processing()
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
@@ -315,14 +315,14 @@ async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(ref
     assert (need.kind, need.object_id, need.since) == ("refund", refund_id, found.contradicted_at)
     assert need.text == "100.00 RUB failed, but was sent"
     await settle_contradiction(refunds.ports, refund_id)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await refunds.tell(refund_id, S.DONE)
     assert (await read_action_items(refunds.ports)).found == []
     with pytest.raises(Refusal, match="settled already"):
         await settle_contradiction(refunds.ports, refund_id)
 
 
-async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refunds: RefundHouse) -> None:
+async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refunds: RefundApp) -> None:
     """Nothing moves, and nobody is told anything else: until the bank says that it went, or it comes back."""
     _, refund_id = await refunds.completed()
     before = await refunds.balance()
@@ -334,14 +334,14 @@ async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refund
     assert await refunds.balance() == before
     assert await refunds.said(refund_id) == ["completed"]
     await settle_contradiction(refunds.ports, refund_id)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
     assert (await read_action_items(refunds.ports)).found == []
     await conclude(refunds.ports, refund_id, RefundState(status=S.REVERSED))
     assert await refunds.said(refund_id) == ["completed", "reversed"]
 
 
-async def test_what_went_after_all_and_came_back_is_nobodys_business(refunds: RefundHouse) -> None:
+async def test_what_went_after_all_and_came_back_is_nobodys_business(refunds: RefundApp) -> None:
     _, refund_id = await refunds.processing()
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
     for status in (S.DONE, S.REVERSED):

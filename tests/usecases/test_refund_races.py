@@ -20,17 +20,17 @@ from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
 from tests.invariants import everything
 from tests.race_barriers import OtherCommit
-from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, begin, conclude, hear, open_refund_house, send
+from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, begin, conclude, hear, open_refund_app, send
 
 
 @pytest.fixture
-async def refunds(url: str, tmp_path: Path) -> AsyncIterator[RefundHouse]:
+async def refunds(url: str, tmp_path: Path) -> AsyncIterator[RefundApp]:
     """At its end the books are held against the objects."""
-    async with open_refund_house(database_url=url, data_dir=tmp_path) as opened:
+    async with open_refund_app(database_url=url, data_dir=tmp_path) as opened:
         yield opened
 
 
-async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundHouse) -> None:
+async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     done = await asyncio.gather(*(refunds.make(payment_id, "40.00") for _ in range(8)), return_exceptions=True)
     assert sorted(each.code if isinstance(each, Refusal) else "made" for each in done) == [
@@ -42,7 +42,7 @@ async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundHo
     assert await refunds.left_at_bank(payment_id) == 20_00
 
 
-async def test_of_cancel_reject_and_execution_at_once_one_wins(refunds: RefundHouse) -> None:
+async def test_of_cancel_reject_and_execution_at_once_one_wins(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     for _ in range(9):
         refund_id = (await refunds.make(payment_id, "1.00")).id
@@ -58,7 +58,7 @@ async def test_of_cancel_reject_and_execution_at_once_one_wins(refunds: RefundHo
         assert await refunds.said(refund_id) == (["rejected"] if ended == ["rejected"] else [])
 
 
-async def test_the_money_of_one_refund_is_taken_once(refunds: RefundHouse) -> None:
+async def test_the_money_of_one_refund_is_taken_once(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = (await refunds.make(payment_id)).id
     begun = await asyncio.gather(*(begin(refunds.ports, refund_id) for _ in range(6)))
@@ -69,7 +69,7 @@ async def test_the_money_of_one_refund_is_taken_once(refunds: RefundHouse) -> No
     assert len(taken) == 1
 
 
-async def test_two_refunds_that_take_at_once_never_take_more_than_there_is(refunds: RefundHouse) -> None:
+async def test_two_refunds_that_take_at_once_never_take_more_than_there_is(refunds: RefundApp) -> None:
     first, second = await refunds.settled(), await refunds.settled()
     made = [await refunds.make(payment_id) for payment_id in (first, second)]
     who = await refunds.caller()
@@ -90,7 +90,7 @@ async def test_two_refunds_that_take_at_once_never_take_more_than_there_is(refun
     ],
 )
 async def test_the_banks_word_told_many_times_at_once_counts_once(
-    refunds: RefundHouse, words: list[RefundStatus], said: list[str]
+    refunds: RefundApp, words: list[RefundStatus], said: list[str]
 ) -> None:
     payment_id = await refunds.paid()
     refund_id = (await refunds.make(payment_id)).id
@@ -102,7 +102,7 @@ async def test_the_banks_word_told_many_times_at_once_counts_once(
     assert (await refunds.payment(payment_id)).status == ("refunded" if said == ["completed"] else "paid")
 
 
-async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundHouse) -> None:
+async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="manual")
     payment_id = await refunds.paid()
     refund_id = (await refunds.make(payment_id)).id
@@ -114,7 +114,7 @@ async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundHouse
     assert await refunds.said(refund_id) == ["completed"]
 
 
-async def test_a_settlement_and_refunds_at_once_keep_the_books(refunds: RefundHouse) -> None:
+async def test_a_settlement_and_refunds_at_once_keep_the_books(refunds: RefundApp) -> None:
     payments = [await refunds.paid() for _ in range(4)]
     made = [await refunds.make(payment_id, "30.00") for payment_id in payments]
     who = await refunds.caller()
@@ -155,7 +155,7 @@ class Interrupted:
 
 
 async def test_a_settlement_between_the_look_at_the_balance_and_the_mark_that_it_waits_is_not_missed(
-    refunds: RefundHouse,
+    refunds: RefundApp,
 ) -> None:
     """Its `retry_waiting` found nobody waiting yet, and the next settlement is a day away."""
     refund_id = (await refunds.make(await refunds.settled())).id

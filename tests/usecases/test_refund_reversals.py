@@ -11,23 +11,23 @@ from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 
 S = RefundStatus
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def jobs(refunds: RefundHouse) -> list[Job]:
+async def jobs(refunds: RefundApp) -> list[Job]:
     return [job for job in await everything(refunds.ports, Job) if job.kind == "refund.execute"]
 
 
 @pytest.mark.parametrize("full", [True, False])
-async def test_reversed_before_settlement_the_payment_lives_again(refunds: RefundHouse, full: bool) -> None:
+async def test_reversed_before_settlement_the_payment_lives_again(refunds: RefundApp, full: bool) -> None:
     payment_id, refund_id = await refunds.completed(None if full else "40.00")
     await refunds.tell(refund_id, S.REVERSED)
     refund, payment = await refunds.refund(refund_id), await refunds.payment(payment_id)
@@ -40,46 +40,46 @@ async def test_reversed_before_settlement_the_payment_lives_again(refunds: Refun
     assert (await refunds.payment(payment_id)).status == "settled"
 
 
-async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(refunds: RefundHouse) -> None:
+async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(refunds: RefundApp) -> None:
     """With rare polls we may never have seen it DONE (ports/bank.py)."""
     payment_id, refund_id = await refunds.processing()
     for status in (S.DONE, S.REVERSED):
         await refunds.bank().pretend_refund(refund_id, status)
     await refunds.notice(refund_id)
     refund = await refunds.refund(refund_id)
-    assert (refund.status, refund.sequence, refund.completed_at) == ("reversed", 2, refunds.house.clock.now())
+    assert (refund.status, refund.sequence, refund.completed_at) == ("reversed", 2, refunds.app.clock.now())
     assert await refunds.said(refund_id) == ["completed", "reversed"]
     assert await refunds.said(payment_id) == ["paid", "refunded", "paid"]
     kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == refund_id]
     assert sorted(kinds) == [EntryKind.REFUND_PAID, EntryKind.REFUND_REVERSED, EntryKind.REFUND_TAKEN]
     again = await refunds.apply(payment_id)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert await refunds.status(again) == "completed"
 
 
 @pytest.mark.parametrize("which", range(len(REVERSAL_LOOKS)))
-async def test_a_reversal_whose_notice_was_lost_is_found_by_looking(refunds: RefundHouse, which: int) -> None:
+async def test_a_reversal_whose_notice_was_lost_is_found_by_looking(refunds: RefundApp, which: int) -> None:
     _, refund_id = await refunds.completed()
     if which:
-        await refunds.house.work(REVERSAL_LOOKS[which - 1].total_seconds() + 60)
+        await refunds.app.work(REVERSAL_LOOKS[which - 1].total_seconds() + 60)
     await refunds.bank().pretend_refund(refund_id, S.REVERSED)
-    await refunds.house.work(REVERSAL_LOOKS[which].total_seconds())
+    await refunds.app.work(REVERSAL_LOOKS[which].total_seconds())
     assert await refunds.status(refund_id) == "reversed"
     assert await jobs(refunds) == []
 
 
-async def test_after_the_last_look_only_a_notice_counts(refunds: RefundHouse) -> None:
+async def test_after_the_last_look_only_a_notice_counts(refunds: RefundApp) -> None:
     _, refund_id = await refunds.completed()
-    await refunds.house.work(REVERSAL_LOOKS[-1].total_seconds())
+    await refunds.app.work(REVERSAL_LOOKS[-1].total_seconds())
     assert await jobs(refunds) == []
     await refunds.tell(refund_id, S.REVERSED)
     assert await refunds.status(refund_id) == "reversed"
 
 
-async def test_two_full_parts_of_which_one_is_reversed(refunds: RefundHouse) -> None:
+async def test_two_full_parts_of_which_one_is_reversed(refunds: RefundApp) -> None:
     payment_id, first = await refunds.completed("60.00")
     await refunds.apply(payment_id)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert (await refunds.payment(payment_id)).status == "refunded"
     await refunds.tell(first, S.REVERSED)
     payment = await refunds.payment(payment_id)

@@ -17,12 +17,12 @@ from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.invariants import everything
 from tests.payout_kit import WALLET
-from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, open_refund_app
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
@@ -35,17 +35,17 @@ async def code(call: Any) -> str:
 # --- the balance
 
 
-async def test_before_settlement_a_refund_lowers_the_pending_rub(refunds: RefundHouse) -> None:
+async def test_before_settlement_a_refund_lowers_the_pending_rub(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     await refunds.apply(payment_id, "40.00")
     assert (await refunds.balance()).pending == Rub(100_00), "an application touches no money"
-    await refunds.house.work(2)
+    await refunds.app.work(2)
     assert (await refunds.balance()).pending == Rub(60_00)
 
 
 @pytest.mark.parametrize(("amount", "market"), [(None, MARKET_100), ("40.00", 43_243_243), ("0.01", 10_810)])
 async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
-    refunds: RefundHouse, amount: str | None, market: int
+    refunds: RefundApp, amount: str | None, market: int
 ) -> None:
     payment_id = await refunds.settled()
     await refunds.settled()
@@ -56,7 +56,7 @@ async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
     before = await refunds.balance()
     assert before.available == Usdt(2 * SETTLED_100)
     await refunds.apply(payment_id, amount)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     after = await refunds.balance()
     assert before.available - after.available == Usdt(market)
     payment = await refunds.payment(payment_id)
@@ -64,10 +64,10 @@ async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
     assert payment.amount_usdt == Usdt(SETTLED_100), "the credit stays as it was"
 
 
-async def test_not_covered_it_waits_and_is_tried_after_the_next_settlement(refunds: RefundHouse) -> None:
+async def test_not_covered_it_waits_and_is_tried_after_the_next_settlement(refunds: RefundApp) -> None:
     payment_id = await refunds.settled()
     refund_id = await refunds.apply(payment_id)
-    await refunds.house.work(60)
+    await refunds.app.work(60)
     refund = await refunds.refund(refund_id)
     assert (refund.status, refund.pending_reason) == ("pending", "insufficient_balance")
     assert (await refunds.payment(payment_id)).refund_pending is True
@@ -76,19 +76,19 @@ async def test_not_covered_it_waits_and_is_tried_after_the_next_settlement(refun
     await refunds.settled()
     refund = await refunds.refund(refund_id)
     assert (refund.status, refund.pending_reason) == ("processing", None)
-    await refunds.house.work(5)
+    await refunds.app.work(5)
     assert await refunds.status(refund_id) == "completed"
     assert (await refunds.balance()).available == Usdt(2 * SETTLED_100 - MARKET_100)
 
 
 @pytest.mark.parametrize(("overdraft", "status"), [("0.03243243", "pending"), ("0.03243244", "processing")])
 async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
-    refunds: RefundHouse, overdraft: str, status: str
+    refunds: RefundApp, overdraft: str, status: str
 ) -> None:
     """The missing amount is the fee: 1.08108108 - 1.04864864."""
     await refunds.set(refund_overdraft_usdt=overdraft)
     refund_id = await refunds.apply(await refunds.settled())
-    await refunds.house.work(2)
+    await refunds.app.work(2)
     assert await refunds.status(refund_id) == status
 
 
@@ -103,23 +103,23 @@ async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
     ],
 )
 async def test_those_that_wait_are_tried_the_oldest_first(
-    refunds: RefundHouse, older: str, younger: str, overdraft: str, goes: tuple[bool, bool]
+    refunds: RefundApp, older: str, younger: str, overdraft: str, goes: tuple[bool, bool]
 ) -> None:
     first, second = await refunds.settled("500.00"), await refunds.settled("100.00")
     rests = [str(Rub.parse(whole) - Rub.parse(rest)) for whole, rest in (("500", older), ("100", younger))]
     for payment_id, amount in zip((first, second), rests, strict=True):
         await refunds.apply(payment_id, amount)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert (await refunds.balance()).available == Usdt(7_567_567), "less than any of the two needs"
     waiting = []
     for payment_id in (first, second):
         waiting.append(await refunds.apply(payment_id))
-        await refunds.house.work(3)
+        await refunds.app.work(3)
     for refund_id in waiting:
         assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
     await refunds.set(refund_overdraft_usdt=overdraft)
-    await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.LIVE)
-    await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+    await retry_waiting(refunds.ports, refunds.app.account.account_id, Mode.LIVE)
+    await retry_waiting(refunds.ports, refunds.app.account.account_id, Mode.TEST)
     found = [await refunds.status(refund_id) for refund_id in waiting]
     assert found == ["processing" if each else "pending" for each in goes]
 
@@ -128,15 +128,15 @@ async def test_those_that_wait_are_tried_the_oldest_first(
     ("fault", "tries"), [(Unavailable("the storage is away"), 1), (Stale("others were quicker"), 1), (ValueError(), 2)]
 )
 async def test_a_storage_that_is_away_ends_the_trying_and_what_is_wrong_with_one_does_not(
-    refunds: RefundHouse, monkeypatch: pytest.MonkeyPatch, fault: Exception, tries: int
+    refunds: RefundApp, monkeypatch: pytest.MonkeyPatch, fault: Exception, tries: int
 ) -> None:
     """Their payout would take what they wait for."""
     settled = [await refunds.settled() for _ in range(2)]
     await refunds.set(payout_wallet=WALLET)
-    await pay_out_now(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+    await pay_out_now(refunds.ports, refunds.app.account.account_id, Mode.TEST)
     for payment_id in settled:
         await refunds.apply(payment_id)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     tried = []
 
     async def begin(_operations: object, _ports: object, refund_id: str) -> None:
@@ -146,17 +146,17 @@ async def test_a_storage_that_is_away_ends_the_trying_and_what_is_wrong_with_one
     monkeypatch.setattr("cambist.core.usecases.refunds.waiting.begin", begin)
     told: list[Exception] = []
     try:
-        await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+        await retry_waiting(refunds.ports, refunds.app.account.account_id, Mode.TEST)
     except (Unavailable, Stale) as ended:
         told.append(ended)
     assert (len(tried), told) == (tries, [fault] * (tries == 1))
 
 
-async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: RefundHouse) -> None:
+async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: RefundApp) -> None:
     payment_id = await refunds.settled()
     await refunds.settled()
     refund_id = await refunds.apply(payment_id)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert (await refunds.payment(payment_id)).status == "refunded"
     await refunds.tell(refund_id, RefundStatus.REVERSED)
     assert (await refunds.payment(payment_id)).status == "settled"
@@ -164,25 +164,25 @@ async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: R
     assert (await refunds.balance()).available == Usdt(2 * SETTLED_100)
 
 
-async def test_refunded_before_settlement_and_reversed_after_it_comes_back_in_rub(refunds: RefundHouse) -> None:
+async def test_refunded_before_settlement_and_reversed_after_it_comes_back_in_rub(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id, "40.00")
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     await refunds.settle()
     assert (await refunds.payment(payment_id)).amount_usdt == Usdt(62_918_918)
     await refunds.tell(refund_id, RefundStatus.REVERSED)
     assert (await refunds.balance()).pending == Rub(40_00)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await refunds.settle()
     balance = await refunds.balance()
     assert (balance.pending, balance.available) == (Rub(0), Usdt(62_918_918 + 41_945_945))
 
 
-async def test_a_refund_of_a_mismatch_that_was_accepted_is_of_what_came(refunds: RefundHouse) -> None:
-    payment = await refunds.house.created()
-    await refunds.house.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
+async def test_a_refund_of_a_mismatch_that_was_accepted_is_of_what_came(refunds: RefundApp) -> None:
+    payment = await refunds.app.created()
+    await refunds.app.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
     await refunds.act(f"/sandbox/payments/{payment['id']}/resolve", {"outcome": "paid"})
     refund_id = await refunds.apply(payment["id"])
     assert (await refunds.refund(refund_id)).amount == Rub(60_00)
-    await refunds.house.work(7)
+    await refunds.app.work(7)
     assert (await refunds.payment(payment["id"])).status == "refunded"

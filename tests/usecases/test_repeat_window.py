@@ -33,15 +33,15 @@ from cambist.ports.bundle import Ports
 from cambist.ports.clock import Clock
 from cambist.ports.faults import OutcomeUnknown
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
-from tests.charge_house import open_charge_house
+from tests.apps import TestApp, open_test_app
+from tests.charge_app import open_charge_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.errands import ID, ErrandHouse
-from tests.exchange_house import open_exchange_house
-from tests.houses import TestHouse, open_test_house
+from tests.errands import ID, ErrandApp
+from tests.exchange_app import open_exchange_app
 from tests.invariants import everything
 from tests.providers_kit import inside
-from tests.refund_house import open_refund_house
-from tests.subscription_house import choose_calendar, subscribe
+from tests.refund_app import open_refund_app
+from tests.subscription_app import choose_calendar, subscribe
 from tests.usecases.test_exchange_return import late_rub
 from tests.usecases.test_suspense_return import second_transfer
 
@@ -54,8 +54,8 @@ TICK = timedelta(microseconds=1)
 
 
 async def test_a_repeat_is_the_same_operation_until_the_bank_forgets_it_and_no_moment_longer() -> None:
-    async with open_test_house() as house:
-        ports, now, bank = house.ports, house.clock.now(), house.ports.banks.named("simulator-test")
+    async with open_test_app() as app:
+        ports, now, bank = app.ports, app.clock.now(), app.ports.banks.named("simulator-test")
         assert may_repeat(ports, bank.name, now - 1000 * WINDOW), "one that knows it for ever"
         inside(bank)._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=WINDOW)
         assert may_repeat(ports, bank.name, now - WINDOW + TICK)
@@ -103,16 +103,16 @@ class Forgetful:
 
 
 class Story:
-    """A house in which one operation was sent, and its bank."""
+    """An app in which one operation was sent, and its bank."""
 
-    def __init__(self, house: TestHouse, bank: Forgetful) -> None:
-        self.house = house
-        self.ports: Ports = house.ports
+    def __init__(self, app: TestApp, bank: Forgetful) -> None:
+        self.app = app
+        self.ports: Ports = app.ports
         self.bank = bank
 
     async def pass_days(self, days: int) -> None:
         for _ in range(days * 2):
-            await self.house.work(12 * HOUR)
+            await self.app.work(12 * HOUR)
 
     async def waiting(self) -> Unanswered:
         [one] = await list_unanswered(self.ports)
@@ -120,40 +120,40 @@ class Story:
 
 
 async def refund(stack: AsyncExitStack, window: timedelta | None) -> Story:
-    refunds = await stack.enter_async_context(open_refund_house(receiver=False))
-    story = Story(refunds.house, Forgetful(refunds.bank(), refunds.house.clock, window))
+    refunds = await stack.enter_async_context(open_refund_app(receiver=False))
+    story = Story(refunds.app, Forgetful(refunds.bank(), refunds.app.clock, window))
     await refunds.apply(await refunds.paid())
     return story
 
 
 async def suspense(stack: AsyncExitStack, window: timedelta | None) -> Story:
-    refunds = await stack.enter_async_context(open_refund_house(receiver=False))
-    story = Story(refunds.house, Forgetful(refunds.bank(), refunds.house.clock, window))
+    refunds = await stack.enter_async_context(open_refund_app(receiver=False))
+    story = Story(refunds.app, Forgetful(refunds.bank(), refunds.app.clock, window))
     _, money = await second_transfer(refunds)
-    await refunds.house.clock.advance(2 * WINDOW.total_seconds())  # the time of sending counts
+    await refunds.app.clock.advance(2 * WINDOW.total_seconds())  # the time of sending counts
     await return_suspense(refunds.ports, money.id)
     return story
 
 
 async def rub_return(stack: AsyncExitStack, window: timedelta | None) -> Story:
-    house = await stack.enter_async_context(open_exchange_house(receiver=False))
-    story = Story(house.house, Forgetful(house.bank(), house.house.clock, window))
-    await return_money(house.ports, await late_rub(house))
+    app = await stack.enter_async_context(open_exchange_app(receiver=False))
+    story = Story(app.app, Forgetful(app.bank(), app.app.clock, window))
+    await return_money(app.ports, await late_rub(app))
     return story
 
 
 async def payout(stack: AsyncExitStack, window: timedelta | None) -> Story:
-    house = await stack.enter_async_context(open_exchange_house(receiver=False))
-    story = Story(house.house, Forgetful(house.bank(), house.house.clock, window))
-    await house.send((await house.made()).id)
+    app = await stack.enter_async_context(open_exchange_app(receiver=False))
+    story = Story(app.app, Forgetful(app.bank(), app.app.clock, window))
+    await app.send((await app.made()).id)
     return story
 
 
 async def charge(stack: AsyncExitStack, window: timedelta | None) -> Story:
-    charges = await stack.enter_async_context(open_charge_house(receiver=False))
+    charges = await stack.enter_async_context(open_charge_app(receiver=False))
     subscription_id = await charges.subscribed(Interval.DAY, 3)
     await charges.open_next(subscription_id)
-    story = Story(charges.house, Forgetful(charges.bank(), charges.clock, window))
+    story = Story(charges.app, Forgetful(charges.bank(), charges.clock, window))
     with suppress(Refusal):
         await charges.charge(subscription_id)
     return story
@@ -161,10 +161,10 @@ async def charge(stack: AsyncExitStack, window: timedelta | None) -> Story:
 
 async def binding(stack: AsyncExitStack, window: timedelta | None) -> Story:
     """A link of the payment system's, which is waited for over a day."""
-    house = await stack.enter_async_context(open_test_house(receiver=False))
-    story = Story(house, Forgetful(house.ports.banks.named("simulator-test"), house.clock, window))
-    await choose_calendar(house)
-    await subscribe(house)
+    app = await stack.enter_async_context(open_test_app(receiver=False))
+    story = Story(app, Forgetful(app.ports.banks.named("simulator-test"), app.clock, window))
+    await choose_calendar(app)
+    await subscribe(app)
     return story
 
 
@@ -204,17 +204,17 @@ async def test_what_stays_unknown_waits_for_an_operator_whose_word_ends_it(
     stack: AsyncExitStack, begin: Begin, of: str
 ) -> None:
     story = await begin(stack, WINDOW)
-    await story.house.work(20 * HOUR)
+    await story.app.work(20 * HOUR)
     [operation] = story.bank.moved
     with pytest.raises(Refusal) as early:
         await end_unanswered(story.ports, operation, "done")
     assert (early.value.code, await list_unanswered(story.ports)) == ("INVALID_STATE", [])
-    await story.house.work(12 * HOUR)
+    await story.app.work(12 * HOUR)
     waiting = await story.waiting()
     assert (waiting.operation, waiting.of) == (operation, of)
     items = [item for item in (await read_action_items(story.ports)).found if item.kind == "unanswered"]
     assert [(item.of, item.object_id, item.since) for item in items] == [(of, waiting.object_id, waiting.until)]
-    assert timedelta(0) < story.house.clock.now() - waiting.until < timedelta(hours=12)
+    assert timedelta(0) < story.app.clock.now() - waiting.until < timedelta(hours=12)
     assert await end_unanswered(story.ports, operation, "done") == waiting
     assert await list_unanswered(story.ports) == []
     with pytest.raises(Refusal):
@@ -228,7 +228,7 @@ async def test_a_bank_that_speaks_at_last_counts_for_more_than_the_operator(
     stack: AsyncExitStack, begin: Begin, of: str
 ) -> None:
     story = await begin(stack, WINDOW)
-    await story.house.work(32 * HOUR)
+    await story.app.work(32 * HOUR)
     waiting = await story.waiting()
     story.bank.says = _DONE.get(of, _DONE["refund"])
     with pytest.raises(Refusal) as refused:
@@ -241,13 +241,13 @@ async def test_beside_a_bank_that_forgets_later_it_waits_as_soon(stack: AsyncExi
     story = await refund(stack, WINDOW)
     [later] = [bank for name, bank in story.ports.banks.banks.items() if name == "simulator-live"]
     inside(later)._capabilities = msgspec.structs.replace(later.capabilities, repeat_window=30 * WINDOW)
-    await story.house.work(32 * HOUR)
+    await story.app.work(32 * HOUR)
     assert (await story.waiting()).of == "refund"
 
 
 async def test_a_refund_that_never_went_can_be_asked_for_anew(stack: AsyncExitStack) -> None:
     story = await refund(stack, WINDOW)
-    await story.house.work(32 * HOUR)
+    await story.app.work(32 * HOUR)
     await end_unanswered(story.ports, (await story.waiting()).operation, "failed")
     [one] = await everything(story.ports, Refund)
     assert one.status == "failed"
@@ -257,7 +257,7 @@ async def test_the_word_stands_in_the_audit_log_and_waits_for_no_second_operator
     """Marking an attempt as failed sends nothing; sending it anew waits for the second operator (docs/operations.md
     "Two pairs of eyes")."""
     story = await suspense(stack, WINDOW)
-    await story.house.work(32 * HOUR)
+    await story.app.work(32 * HOUR)
     waiting = await story.waiting()
     ports = acting(story.ports, Act(operator="olga", name="operation.end", object_id=waiting.operation))
     await end_unanswered(ports, waiting.operation, "failed")
@@ -287,24 +287,24 @@ async def test_an_invoice_of_a_process_that_died_is_asked_for_again_within_the_w
     window: timedelta | None, sent: int
 ) -> None:
     """Past it the payment is taken back at its deadline, when its bank still knows of no invoice."""
-    async with open_refund_house(receiver=False) as refunds:
-        bank = Forgetful(refunds.bank(), refunds.house.clock, window, draws=True)
+    async with open_refund_app(receiver=False) as refunds:
+        bank = Forgetful(refunds.bank(), refunds.app.clock, window, draws=True)
         dying = fused(refunds.ports, CrashPoint(2, after=False))
         with suppress(Killed):
             await create_payment(dying, await refunds.caller(), str(uuid4()), lambda: PaymentOrder(amount_rub="404.04"))
-        await refunds.house.clock.advance(60)
-        await refunds.house.work(60)
+        await refunds.app.clock.advance(60)
+        await refunds.app.work(60)
         [payment] = await everything(refunds.ports, Payment)
         assert (bank.invoices, payment.bank_reference is None) == (sent, sent == 1)
         if sent == 1:
-            await refunds.house.work(3 * HOUR)
+            await refunds.app.work(3 * HOUR)
             assert await everything(refunds.ports, Payment) == []
 
 
 async def test_past_its_window_an_operation_is_asked_for_and_not_sent() -> None:
     """The engine ensures it for every subject."""
-    async with open_test_house(receiver=False) as house:
-        errands = ErrandHouse(house)
+    async with open_test_app(receiver=False) as app:
+        errands = ErrandApp(app)
         errands.row.window = timedelta(seconds=15)
         errands.carrier.sends = [(OutcomeUnknown, False)] * 9
         await errands.planned()

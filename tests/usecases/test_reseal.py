@@ -33,8 +33,8 @@ from cambist.core.usecases.sealed import SEALED, SealedField
 from cambist.core.usecases.units import retrying
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import OneOf, Unit
+from tests.apps import open_test_app
 from tests.contracts.storage_kit import START
-from tests.houses import open_test_house
 from tests.planting import beneath
 
 PEPPER = bytes(range(32))
@@ -163,9 +163,9 @@ def sealed_records(vault: SealedVault, count: int, prefix: str = "old") -> list[
 
 @asynccontextmanager
 async def storage_of(*records: Any) -> AsyncIterator[Ports]:
-    async with open_test_house(receiver=False) as house:
-        house.made_up = True
-        async with beneath(house.ports).unit() as unit:
+    async with open_test_app(receiver=False) as app:
+        app.made_up = True
+        async with beneath(app.ports).unit() as unit:
             for head in await unit[ChainHead].find():
                 unit[ChainHead].remove(head)
             for key in await unit[ApiKey].find():
@@ -173,9 +173,9 @@ async def storage_of(*records: Any) -> AsyncIterator[Ports]:
             for record in records:
                 unit[type(record)].add(record)
             await unit.commit()
-        yield house.ports
+        yield app.ports
         # The app checks every payload at its end, and these events have invalid ones.
-        async with beneath(house.ports).unit() as unit:
+        async with beneath(app.ports).unit() as unit:
             for event in await unit[Event].find(limit=10_000):
                 unit[Event].remove(event)
             await unit.commit()

@@ -31,10 +31,10 @@ from cambist.core.usecases.subscriptions.charges import create_charge
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.storage import Unit
-from tests.exchange_house import BANK_ID, PHONE
+from tests.exchange_app import BANK_ID, PHONE
 from tests.payout_kit import OTHER_WALLET, WALLET
 from tests.race_barriers import OtherCommit
-from tests.restored import Copy, House, World
+from tests.restored import App, Copy, World
 
 KEY = str(UUID(int=7))
 DAY = 24 * 3600
@@ -67,80 +67,80 @@ class Copying:
 class Story:
     """`begin` is before every copy, `tell` may be told again, and `went` is all that went out of the world."""
 
-    async def begin(self, house: House) -> None:
+    async def begin(self, app: App) -> None:
         raise NotImplementedError
 
-    async def tell(self, house: House) -> None:
+    async def tell(self, app: App) -> None:
         raise NotImplementedError
 
     async def went(self, world: World) -> int:
         raise NotImplementedError
 
 
-async def paid(house: House) -> str:
+async def paid(app: App) -> str:
     """A payment that was paid, two days ago by now."""
     order = PaymentOrder(amount_rub="1000.00")
-    made = await create_payment(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
-    await house.pay(made.resource)
-    await house.world.clock.advance(2 * DAY)
+    made = await create_payment(app.ports, await app.caller(), app.ports.ids.uuid(), lambda: order)
+    await app.pay(made.resource)
+    await app.world.clock.advance(2 * DAY)
     return made.resource.id
 
 
 class ARefund(Story):
-    async def begin(self, house: House) -> None:
-        self.payment_id = await paid(house)
+    async def begin(self, app: App) -> None:
+        self.payment_id = await paid(app)
 
-    async def tell(self, house: House) -> None:
+    async def tell(self, app: App) -> None:
         order = RefundOrder(payment_id=self.payment_id, amount_rub="100.00")
-        await create_refund(house.ports, await house.caller(), KEY, lambda: order)
-        await house.work(60)
+        await create_refund(app.ports, await app.caller(), KEY, lambda: order)
+        await app.work(60)
 
     async def went(self, world: World) -> int:
         return len(await world.refunded())
 
 
 class ASettlement(Story):
-    async def begin(self, house: House) -> None:
-        await paid(house)
+    async def begin(self, app: App) -> None:
+        await paid(app)
 
-    async def tell(self, house: House) -> None:
-        await settle_now(house.ports, Mode.LIVE)
-        await house.work(60)
-        assert [each.status for each in await house.withdrawals()] == [WithdrawalStatus.COMPLETED]
+    async def tell(self, app: App) -> None:
+        await settle_now(app.ports, Mode.LIVE)
+        await app.work(60)
+        assert [each.status for each in await app.withdrawals()] == [WithdrawalStatus.COMPLETED]
 
     async def went(self, world: World) -> int:
         return len(await world.paid_out())
 
 
 class ACharge(Story):
-    async def begin(self, house: House) -> None:
-        self.subscription_id = await house.bound()
+    async def begin(self, app: App) -> None:
+        self.subscription_id = await app.bound()
 
-    async def tell(self, house: House) -> None:
+    async def tell(self, app: App) -> None:
         # A repeat waits for a request that holds the key, and here nobody moves the clock meanwhile.
-        await house.work(60)
+        await app.work(60)
         order = ChargeOrder(amount_rub="100.00")
-        await create_charge(house.ports, await house.caller(), self.subscription_id, KEY, lambda: order)
-        await house.work(60)
+        await create_charge(app.ports, await app.caller(), self.subscription_id, KEY, lambda: order)
+        await app.work(60)
 
     async def went(self, world: World) -> int:
         return len(await world.debited())
 
 
 class AnExchangeOfUsdt(Story):
-    async def begin(self, house: House) -> None:
-        await house.know_client(PHONE)
+    async def begin(self, app: App) -> None:
+        await app.know_client(PHONE)
 
-    async def tell(self, house: House) -> None:
-        present = await house.exchanges()
+    async def tell(self, app: App) -> None:
+        present = await app.exchanges()
         if not present or not present[0].is_final:
             order = ExchangeOrder(amount_usdt="100", client_phone=PHONE, client_bank_id=BANK_ID)
-            made = (await create_exchange(house.ports, await house.caller(), KEY, lambda: order)).resource
+            made = (await create_exchange(app.ports, await app.caller(), KEY, lambda: order)).resource
             address = made.crypto_deposit_address or ""
-            if not await house.world.deposits.deposits(address):
-                await house.world.deposits.pretend_deposit(address, made.amount_usdt.units)
-        await house.work(120)
-        assert [each.status for each in await house.exchanges()] == ["completed"]
+            if not await app.world.deposits.deposits(address):
+                await app.world.deposits.pretend_deposit(address, made.amount_usdt.units)
+        await app.work(120)
+        assert [each.status for each in await app.exchanges()] == ["completed"]
 
     async def went(self, world: World) -> int:
         return len(await world.remitted())
@@ -149,19 +149,19 @@ class AnExchangeOfUsdt(Story):
 class AnExchangeOfRub(Story):
     """An operator began it, so it has no key: it is there before."""
 
-    async def begin(self, house: House) -> None:
-        await house.know_client(PHONE)
+    async def begin(self, app: App) -> None:
+        await app.know_client(PHONE)
         made = await create_rub_usdt(
-            house.ports, house.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+            app.ports, app.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
         )
         self.exchange_id = made.id
 
-    async def tell(self, house: House) -> None:
+    async def tell(self, app: App) -> None:
         operation = invoice_operation(self.exchange_id)
-        for notice in await house.world.bank.pretend(operation, Pretence(status=InvoiceStatus.PAID)):
-            await on_notice(house.ports, notice)
-        await house.work(600)
-        assert [each.status for each in await house.exchanges()] == ["completed"]
+        for notice in await app.world.bank.pretend(operation, Pretence(status=InvoiceStatus.PAID)):
+            await on_notice(app.ports, notice)
+        await app.work(600)
+        assert [each.status for each in await app.exchanges()] == ["completed"]
 
     async def went(self, world: World) -> int:
         return len(await world.paid_out())
@@ -170,17 +170,17 @@ class AnExchangeOfRub(Story):
 class AReturn(Story):
     """Return money in suspense to the payer who paid twice."""
 
-    async def begin(self, house: House) -> None:
+    async def begin(self, app: App) -> None:
         order = PaymentOrder(amount_rub="1000.00")
-        made = await create_payment(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
-        await house.pay(made.resource)
-        await house.pay(made.resource, again=True)
+        made = await create_payment(app.ports, await app.caller(), app.ports.ids.uuid(), lambda: order)
+        await app.pay(made.resource)
+        await app.pay(made.resource, again=True)
 
-    async def tell(self, house: House) -> None:
-        for money in await list_suspense(house.ports):
-            await return_suspense(house.ports, money.id)
-        await house.work(60)
-        assert await list_suspense(house.ports) == []
+    async def tell(self, app: App) -> None:
+        for money in await list_suspense(app.ports):
+            await return_suspense(app.ports, money.id)
+        await app.work(60)
+        assert await list_suspense(app.ports) == []
 
     async def went(self, world: World) -> int:
         return len(await world.refunded())
@@ -189,22 +189,22 @@ class AReturn(Story):
 class AReturnOfUsdt(Story):
     """That came for an exchange which was called off."""
 
-    async def begin(self, house: House) -> None:
-        await house.know_client(PHONE)
-        caller = await house.caller()
+    async def begin(self, app: App) -> None:
+        await app.know_client(PHONE)
+        caller = await app.caller()
         order = ExchangeOrder(amount_usdt="100", client_phone=PHONE, client_bank_id=BANK_ID)
-        made = (await create_exchange(house.ports, caller, KEY, lambda: order)).resource
+        made = (await create_exchange(app.ports, caller, KEY, lambda: order)).resource
         self.exchange_id = made.id
-        await cancel_exchange(house.ports, caller, made.id)
-        await house.world.deposits.pretend_deposit(made.crypto_deposit_address or "", made.amount_usdt.units)
-        await house.work(600)
+        await cancel_exchange(app.ports, caller, made.id)
+        await app.world.deposits.pretend_deposit(made.crypto_deposit_address or "", made.amount_usdt.units)
+        await app.work(600)
 
-    async def tell(self, house: House) -> None:
-        if await list_suspended(house.ports):
+    async def tell(self, app: App) -> None:
+        if await list_suspended(app.ports):
             with suppress(Refusal):  # it is on its way by now
-                await return_money(house.ports, self.exchange_id, OTHER_WALLET)
-        await house.work(60)
-        assert await list_suspended(house.ports) == []
+                await return_money(app.ports, self.exchange_id, OTHER_WALLET)
+        await app.work(60)
+        assert await list_suspended(app.ports) == []
 
     async def went(self, world: World) -> int:
         return len(await world.paid_out())
@@ -218,18 +218,18 @@ async def test_a_backup_of_any_moment_sends_nothing_twice(story_type: type[Story
     at, copies = 0, 1
     while at < copies:
         world, story = World("memory", tmp_path), story_type()
-        async with world.opened() as house:
-            await story.begin(house)
-            copying = Copying(house.ports.storage, world)
-            house.ports = msgspec.structs.replace(house.ports, storage=copying)
-            await story.tell(house)
-            await house.check()
+        async with world.opened() as app:
+            await story.begin(app)
+            copying = Copying(app.ports.storage, world)
+            app.ports = msgspec.structs.replace(app.ports, storage=copying)
+            await story.tell(app)
+            await app.check()
             copies = len(copying.copies)
         assert await story.went(world) == 1
         await world.clock.advance(LEASES_ARE_OVER)
-        async with world.opened(copying.copies[at]) as house:
-            await story.tell(house)
-            await house.check()
+        async with world.opened(copying.copies[at]) as app:
+            await story.tell(app)
+            await app.check()
         assert await story.went(world) == 1, f"the backup after commit {at} of {copies - 1}"
         at += 1
     assert copies > 4

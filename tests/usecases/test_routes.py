@@ -26,8 +26,8 @@ from cambist.frontends.compose import Adapters, FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Notice
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
-from tests.houses import TestHouse, open_test_house
 from tests.planting import beneath
 from tests.usecases.test_crash_sweep import caller
 
@@ -40,31 +40,31 @@ FIRST, SECOND = "simulator-asked-test", "second"
 
 
 class TwoBanks:
-    """A house whose test mode has a second bank, which knows no lifetimes of its own."""
+    """An app whose test mode has a second bank, which knows no lifetimes of its own."""
 
-    def __init__(self, house: TestHouse, second: Script) -> None:
-        self.house = house
-        self.first = house.script
+    def __init__(self, app: TestApp, second: Script) -> None:
+        self.app = app
+        self.first = app.script
         self.second = second
 
     async def only_payment(self) -> Payment:
-        async with self.house.ports.storage.unit() as unit:
+        async with self.app.ports.storage.unit() as unit:
             [payment] = await unit[Payment].find()
         return payment
 
     async def nothing_is_left(self) -> bool:
-        async with self.house.ports.storage.unit() as unit:
+        async with self.app.ports.storage.unit() as unit:
             return not await unit[Payment].find() and not await unit[IdempotencyKey].find()
 
     async def banks_with(self, payment_id: str) -> list[str]:
         """The banks that have an invoice of the payment."""
-        banks = self.house.ports.banks.banks
+        banks = self.app.ports.banks.banks
         return [name for name in (FIRST, SECOND) if await banks[name].find_invoice(payment_id) is not None]
 
     async def terminal(self, **wish: Any) -> Terminal:
-        account_id = self.house.account.account_id
-        await accounts.set_settings(self.house.ports, account_id, {"terminals": "true"})
-        return await terminals.create_terminal(self.house.ports, account_id, TerminalWish(label="T", **wish))
+        account_id = self.app.account.account_id
+        await accounts.set_settings(self.app.ports, account_id, {"terminals": "true"})
+        return await terminals.create_terminal(self.app.ports, account_id, TerminalWish(label="T", **wish))
 
     def minutes(self, payment: dict[str, Any]) -> float:
         """How long a payment that was just made lives."""
@@ -80,22 +80,22 @@ async def two() -> AsyncIterator[TwoBanks]:
     second = Script()
     plain = BankCapabilities(own_lifetime=False, direct_link=True, simulated=True)
     banks = [FurtherBank(name=SECOND, script=second, capabilities=plain)]
-    async with open_test_house(test_banks=("simulator-asked",), further_banks=banks) as house:
-        yield TwoBanks(house, second)
+    async with open_test_app(test_banks=("simulator-asked",), further_banks=banks) as app:
+        yield TwoBanks(app, second)
 
 
 async def test_the_first_bank_takes_it_and_the_second_hears_nothing(two: TwoBanks) -> None:
-    payment = await two.house.created()
+    payment = await two.app.created()
     assert ((await two.only_payment()).bank, await two.banks_with(payment["id"])) == (FIRST, [FIRST])
 
 
 @pytest.mark.parametrize("end", [NO, AWAY], ids=["refused", "away"])
 async def test_where_the_first_did_not_execute_the_second_takes_it(two: TwoBanks, end: Twist) -> None:
     two.first.create.append(end)
-    payment = await two.house.created()
+    payment = await two.app.created()
     stored = await two.only_payment()
     assert (stored.bank, stored.opening, await two.banks_with(payment["id"])) == (SECOND, Opening.OPEN, [SECOND])
-    paid = await two.house.simulate(payment["id"], outcome="paid")
+    paid = await two.app.simulate(payment["id"], outcome="paid")
     assert paid.json()["status"] == "paid"
 
 
@@ -109,11 +109,11 @@ async def test_when_no_route_is_left_nothing_is_either_and_the_key_is_free(
     key = str(uuid4())
     two.first.create.append(first)
     two.second.create.append(second)
-    refused = await two.house.create(key=key)
+    refused = await two.app.create(key=key)
     assert (refused.status_code, refused.json()["error"]["code"]) == (status, "PAYMENT_ROUTE_UNAVAILABLE")
     assert ("Retry-After" in refused.headers) == (status == 503)
     assert await two.nothing_is_left()
-    assert (await two.house.create(key=key)).status_code == 201
+    assert (await two.app.create(key=key)).status_code == 201
 
 
 @pytest.mark.parametrize("end", [LOST_DONE, LOST_NOT_DONE], ids=["done", "not done"])
@@ -121,9 +121,9 @@ async def test_an_unknown_outcome_never_leads_to_the_next_bank(two: TwoBanks, en
     key = str(uuid4())
     two.first.create.append(end)
     for _ in range(2):
-        unknown = await two.house.create(key=key)
+        unknown = await two.app.create(key=key)
         assert (unknown.status_code, unknown.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
-    await two.house.work(7 * 3600)
+    await two.app.work(7 * 3600)
     stored = await two.only_payment()
     assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
     assert stored.status == ("expired" if end is LOST_DONE else "failed")
@@ -132,28 +132,28 @@ async def test_an_unknown_outcome_never_leads_to_the_next_bank(two: TwoBanks, en
 async def test_an_unknown_outcome_at_the_second_bank_stays_there(two: TwoBanks) -> None:
     two.first.create.append(NO)
     two.second.create.append(LOST_DONE)
-    assert (await two.house.create()).status_code == 502
-    await two.house.work(10)
+    assert (await two.app.create()).status_code == 502
+    await two.app.work(10)
     stored = await two.only_payment()
     assert (stored.bank, stored.bank_reference is not None, await two.banks_with(stored.id)) == (SECOND, True, [SECOND])
 
 
 async def test_the_deadline_follows_the_bank_that_takes_the_payment(two: TwoBanks) -> None:
     """`ttl_minutes` counts only where its method can do it (docs/payments.md "Taking one")."""
-    mine = await two.house.created({"ttl_minutes": 60})
+    mine = await two.app.created({"ttl_minutes": 60})
     two.first.create.append(NO)
-    fallen = await two.house.created({"ttl_minutes": 60})
+    fallen = await two.app.created({"ttl_minutes": 60})
     assert (two.minutes(mine), two.minutes(fallen)) == (60, 15)
-    await two.house.work(15 * 60)
-    assert (await two.house.get(f"/payments/{fallen['id']}")).json()["status"] == "expired"
-    assert (await two.house.get(f"/payments/{mine['id']}")).json()["status"] == "pending"
+    await two.app.work(15 * 60)
+    assert (await two.app.get(f"/payments/{fallen['id']}")).json()["status"] == "expired"
+    assert (await two.app.get(f"/payments/{mine['id']}")).json()["status"] == "pending"
 
 
 async def test_a_wish_that_the_first_bank_could_not_keep_counts_at_the_next(two: TwoBanks) -> None:
     terminal = await two.terminal(routes=(SECOND, FIRST))
-    taken = await two.house.created({"method_id": terminal.id, "ttl_minutes": 5})
+    taken = await two.app.created({"method_id": terminal.id, "ttl_minutes": 5})
     two.second.create.append(NO)
-    fallen = await two.house.created({"method_id": terminal.id, "ttl_minutes": 5})
+    fallen = await two.app.created({"method_id": terminal.id, "ttl_minutes": 5})
     assert (two.minutes(taken), two.minutes(fallen)) == (15, 5)
 
 
@@ -162,45 +162,45 @@ async def test_a_terminal_without_lifetimes_of_its_own_keeps_the_usual_one(
     two: TwoBanks, own: bool, minutes: int
 ) -> None:
     terminal = await two.terminal(own_lifetime=own)
-    payment = await two.house.created({"method_id": terminal.id, "ttl_minutes": 20})
+    payment = await two.app.created({"method_id": terminal.id, "ttl_minutes": 20})
     assert two.minutes(payment) == minutes
-    above = await two.house.create({"method_id": terminal.id, "ttl_minutes": 61})
+    above = await two.app.create({"method_id": terminal.id, "ttl_minutes": 61})
     assert (above.status_code, above.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
 
 
 async def test_a_terminal_has_its_own_order_of_banks(two: TwoBanks) -> None:
     terminal = await two.terminal(routes=(SECOND, FIRST))
-    payment = await two.house.created({"method_id": terminal.id})
+    payment = await two.app.created({"method_id": terminal.id})
     assert await two.banks_with(payment["id"]) == [SECOND]
     two.second.create.append(NO)
-    fallen = await two.house.created({"method_id": terminal.id})
+    fallen = await two.app.created({"method_id": terminal.id})
     assert await two.banks_with(fallen["id"]) == [FIRST]
 
 
 async def test_a_terminal_of_one_route_falls_to_no_other(two: TwoBanks) -> None:
     terminal = await two.terminal(routes=(SECOND,))
     two.second.create.append(NO)
-    refused = await two.house.create({"method_id": terminal.id})
+    refused = await two.app.create({"method_id": terminal.id})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
 
 
 async def test_test_mode_never_goes_to_a_live_bank_nor_live_mode_to_a_test_bank(two: TwoBanks) -> None:
     """A terminal is the same in both modes; only routes of the payment's mode count."""
     terminal = await two.terminal(routes=(SECOND, "simulator-live"))
-    test = await two.house.created({"method_id": terminal.id})
-    live = (await two.house.create({"method_id": terminal.id}, mode="live")).json()
-    async with two.house.ports.storage.unit() as unit:
+    test = await two.app.created({"method_id": terminal.id})
+    live = (await two.app.create({"method_id": terminal.id}, mode="live")).json()
+    async with two.app.ports.storage.unit() as unit:
         banks = {payment.id: payment.bank for payment in await unit[Payment].find()}
     assert banks == {test["id"]: SECOND, live["id"]: "simulator-live"}
     two.second.create.append(NO)
-    refused = await two.house.create({"method_id": terminal.id})
+    refused = await two.app.create({"method_id": terminal.id})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
 
 
 async def rerouted(two: TwoBanks, *routes: str) -> Terminal:
     """A terminal that was agreed while other banks were wired."""
     terminal = await two.terminal()
-    async with two.house.ports.storage.unit() as unit:
+    async with two.app.ports.storage.unit() as unit:
         after = unit[Terminal].save(msgspec.structs.replace(terminal, routes=routes))
         await unit.commit()
     return after
@@ -208,24 +208,24 @@ async def rerouted(two: TwoBanks, *routes: str) -> Terminal:
 
 async def test_a_bank_that_is_no_longer_wired_is_passed_over(two: TwoBanks) -> None:
     terminal = await rerouted(two, "gone", SECOND)
-    payment = await two.house.created({"method_id": terminal.id})
+    payment = await two.app.created({"method_id": terminal.id})
     assert await two.banks_with(payment["id"]) == [SECOND]
 
 
 async def test_a_terminal_with_no_wired_bank_has_no_route(two: TwoBanks) -> None:
     terminal, key = await rerouted(two, "gone"), str(uuid4())
-    refused = await two.house.create({"method_id": terminal.id}, key=key)
+    refused = await two.app.create({"method_id": terminal.id}, key=key)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
     assert await two.nothing_is_left()
     working = await two.terminal()
-    assert (await two.house.create({"method_id": working.id}, key=key)).status_code == 201
+    assert (await two.app.create({"method_id": working.id}, key=key)).status_code == 201
 
 
 async def test_a_request_overtaken_by_its_watch_answers_with_what_the_watch_opened(two: TwoBanks) -> None:
     """The first bank takes 12 seconds to say that it is away; the watch, after 10, is refused and goes on."""
     two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), NO])
-    asking = asyncio.create_task(two.house.create())
-    await two.house.work(15)
+    asking = asyncio.create_task(two.app.create())
+    await two.app.work(15)
     answer = await asking
     stored = await two.only_payment()
     assert (answer.status_code, answer.json()["id"], stored.bank) == (201, stored.id, SECOND)
@@ -234,8 +234,8 @@ async def test_a_request_overtaken_by_its_watch_answers_with_what_the_watch_open
 
 async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: TwoBanks) -> None:
     two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), LOST_DONE, NO])
-    asking = asyncio.create_task(two.house.create())
-    await two.house.work(15)
+    asking = asyncio.create_task(two.app.create())
+    await two.app.work(15)
     answer = await asking
     stored = await two.only_payment()
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
@@ -246,14 +246,14 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: 
 async def test_a_notice_that_is_quicker_than_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
     """The watch would look after ten seconds."""
     two.first.create.append(Twist(ending=Ending.UNKNOWN_DONE, silence=5))
-    asking = asyncio.create_task(two.house.create())
-    await two.house.clock.advance(1)
+    asking = asyncio.create_task(two.app.create())
+    await two.app.clock.advance(1)
     stored = await two.only_payment()
-    async with two.house.ports.storage.unit() as unit:
+    async with two.app.ports.storage.unit() as unit:
         [watch] = await unit[Job].find(kind=WATCH.kind)
     assert watch.due == stored.created_at + timedelta(seconds=10)
-    await on_notice(two.house.ports, Notice(operation=stored.id))
-    await two.house.clock.advance(5)
+    await on_notice(two.app.ports, Notice(operation=stored.id))
+    await two.app.clock.advance(5)
     answer = await asking
     assert (answer.status_code, answer.json()["id"]) == (201, stored.id)
     assert (await two.only_payment()).opening is Opening.OPEN
@@ -264,14 +264,14 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_answers_as_its_key_d
     the same answer."""
     two.first.create.extend([Twist(silence=5), LOST_NOT_DONE])
     key = str(uuid4())
-    asking = asyncio.create_task(two.house.create(key=key))
-    await two.house.work(1)
+    asking = asyncio.create_task(two.app.create(key=key))
+    await two.app.work(1)
     stored = await two.only_payment()
     with pytest.raises(Refusal, match="without a definite result"):
-        await open_at_bank(two.house.ports, stored)
-    meanwhile = await two.house.create(key=key)
-    await two.house.work(10)
-    answers = [meanwhile, await asking, await two.house.create(key=key)]
+        await open_at_bank(two.app.ports, stored)
+    meanwhile = await two.app.create(key=key)
+    await two.app.work(10)
+    answers = [meanwhile, await asking, await two.app.create(key=key)]
     assert [(each.status_code, each.json()) for each in answers] == [(502, meanwhile.json())] * 3
     stored = await two.only_payment()
     assert (stored.opening, stored.bank_reference is not None) == (Opening.UNKNOWN, True)
@@ -281,25 +281,25 @@ async def test_an_answer_that_comes_late_keeps_its_own_bank_and_deadline(two: Tw
     """Two flows ask two banks at once: whichever answers first, reference, bank and deadline belong together, and the
     other's invoice is shown to nobody."""
     two.first.create.append(Twist(ending=Ending.UNAVAILABLE, silence=5))
-    asking = asyncio.create_task(two.house.create({"ttl_minutes": 60}))
-    await two.house.clock.advance(1)
+    asking = asyncio.create_task(two.app.create({"ttl_minutes": 60}))
+    await two.app.clock.advance(1)
     asked = await two.only_payment()
-    async with beneath(two.house.ports).unit() as unit:
+    async with beneath(two.app.ports).unit() as unit:
         moved_on = unit[Payment].save(
             msgspec.structs.replace(asked, bank=SECOND, expires_at=asked.created_at + timedelta(minutes=15))
         )
         await unit.commit()
     late = Invoice(reference="first:late", payload="late", link="https://late.example/")
-    await take_invoice(two.house.ports, asked, late)
-    ours = await take_invoice(two.house.ports, moved_on, Invoice(reference="second:x", payload="x", link="https://x/"))
+    await take_invoice(two.app.ports, asked, late)
+    ours = await take_invoice(two.app.ports, moved_on, Invoice(reference="second:x", payload="x", link="https://x/"))
     assert (ours.bank, ours.bank_reference, ours.expires_at) == (FIRST, "first:late", asked.expires_at)
-    await two.house.clock.advance(10)
+    await two.app.clock.advance(10)
     assert (await asking).status_code == 201
 
 
-async def _story(house: TestHouse, fused: Any, key: str) -> None:
+async def _story(app: TestApp, fused: Any, key: str) -> None:
     await create_payment(
-        fused, await caller(fused, house.account.account_id), key, lambda: PaymentOrder(amount_rub="100.00")
+        fused, await caller(fused, app.account.account_id), key, lambda: PaymentOrder(amount_rub="100.00")
     )
 
 
@@ -310,13 +310,13 @@ async def test_a_crash_anywhere_on_the_way_to_the_second_bank_leaves_one_invoice
 ) -> None:
     """Three commits: the creation, the next route, the opening."""
     two.first.create.extend([NO] * 3)
-    house, key = two.house, str(UUID(int=9))
+    app, key = two.app, str(UUID(int=9))
     fuse = CrashPoint(at, after=after)
-    fused = msgspec.structs.replace(house.ports, storage=CrashingStorage(house.ports.storage, fuse))
+    fused = msgspec.structs.replace(app.ports, storage=CrashingStorage(app.ports.storage, fuse))
     with pytest.raises(Killed):
-        await _story(house, fused, key)
-    await house.work(LEASE + 30)
-    await _story(house, house.ports, key)
+        await _story(app, fused, key)
+    await app.work(LEASE + 30)
+    await _story(app, app.ports, key)
     stored = await two.only_payment()
     assert (stored.bank, stored.opening) == (SECOND, Opening.OPEN)
     assert await two.banks_with(stored.id) == [SECOND]
@@ -324,7 +324,7 @@ async def test_a_crash_anywhere_on_the_way_to_the_second_bank_leaves_one_invoice
 
 async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two: TwoBanks) -> None:
     asked: list[InvoiceRequest] = []
-    second = two.house.ports.banks.banks[SECOND]
+    second = two.app.ports.banks.banks[SECOND]
     create = second.create_invoice
 
     async def watched(request: InvoiceRequest) -> Invoice:
@@ -333,17 +333,17 @@ async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two
 
     second.create_invoice = watched  # type: ignore[method-assign]  # a spy on this one object
     two.first.create.append(NO)
-    await two.house.created({"ttl_minutes": 60})
+    await two.app.created({"ttl_minutes": 60})
     assert [request.expires_at for request in asked] == [(await two.only_payment()).expires_at]
 
 
 async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() -> None:
     """One durable step: the payment is written with its invoice, and watched from its deadline on."""
     fuse = CrashPoint(0, after=False)
-    async with open_test_house() as house:
-        whole = house.ports
-        who = await caller(whole, house.account.account_id)
-        house.script.find.append(AWAY)
+    async with open_test_app() as app:
+        whole = app.ports
+        who = await caller(whole, app.account.account_id)
+        app.script.find.append(AWAY)
         ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
         made = (await create_payment(ports, who, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))).resource
         assert fuse.commits == 1
@@ -353,31 +353,31 @@ async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() 
             [watch] = await unit[Job].find(kind=WATCH.kind)
             assert await unit[Payment].get(made.id) == made
         assert watch.due == made.expires_at
-        assert len(house.script.find) == 1
-        await house.told(made, Pretence(status=InvoiceStatus.PAID))
-        assert (await house.payment(made.id)).status == "paid"
+        assert len(app.script.find) == 1
+        await app.told(made, Pretence(status=InvoiceStatus.PAID))
+        assert (await app.payment(made.id)).status == "paid"
 
 
 @pytest.mark.parametrize("check_after", [None, 3.0, 10_000.0])
 async def test_a_drawn_invoice_of_a_bank_without_notices_is_looked_at_sooner(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch, check_after: float | None
+    app: TestApp, monkeypatch: pytest.MonkeyPatch, check_after: float | None
 ) -> None:
-    bank = house.ports.banks.named("simulator-test")
+    bank = app.ports.banks.named("simulator-test")
     drawn = Invoice(reference="simulator-test:r", payload="p", link="l", check_after=check_after)
     monkeypatch.setattr(bank, "draw_invoice", lambda _: drawn)
-    payment = await house.payment((await house.created())["id"])
-    async with house.ports.storage.unit() as unit:
+    payment = await app.payment((await app.created())["id"])
+    async with app.ports.storage.unit() as unit:
         [watch] = await unit[Job].find(kind=WATCH.kind)
-    soon = house.clock.now() + timedelta(seconds=check_after or 10_000)
+    soon = app.clock.now() + timedelta(seconds=check_after or 10_000)
     assert watch.due == min(payment.expires_at, soon)
 
 
-async def test_where_the_drawing_bank_wants_to_be_asked_it_is(house: TestHouse) -> None:
+async def test_where_the_drawing_bank_wants_to_be_asked_it_is(app: TestApp) -> None:
     """404.02 acts by itself, so the bank must hear of it (docs/sandbox.md "Amounts that act by themselves")."""
-    payment = await house.created({"amount_rub": "404.02"})
-    assert await house.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None
-    plain = await house.created()
-    assert await house.ports.banks.named("simulator-test").find_invoice(plain["id"]) is None
+    payment = await app.created({"amount_rub": "404.02"})
+    assert await app.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None
+    plain = await app.created()
+    assert await app.ports.banks.named("simulator-test").find_invoice(plain["id"]) is None
 
 
 LIMITS = [
@@ -405,10 +405,10 @@ async def test_a_bank_that_takes_no_such_amount_is_passed_over_unasked(
         if name != end:
             unasked.create.append(LOST_DONE)
         banks.append(FurtherBank(name=name, capabilities=can, asked=True, script=unasked))
-    async with open_test_house(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as house:
+    async with open_test_app(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as app:
         key = str(uuid4())
-        answer = await house.create({"amount_rub": amount}, key=key)
-        two = TwoBanks(house, Script())
+        answer = await app.create({"amount_rub": amount}, key=key)
+        two = TwoBanks(app, Script())
         if answer.status_code == 201:
             assert (await two.only_payment()).bank == end
             return
@@ -425,6 +425,6 @@ async def test_after_a_no_the_next_bank_is_one_that_takes_the_amount() -> None:
         FurtherBank(name="small", asked=True, capabilities=BankCapabilities(simulated=True, max_kopecks=50_00)),
         FurtherBank(name=SECOND, asked=True, script=last),
     ]
-    async with open_test_house(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as house:
-        await house.created()
-        assert (await TwoBanks(house, last).only_payment()).bank == SECOND
+    async with open_test_app(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as app:
+        await app.created()
+        assert (await TwoBanks(app, last).only_payment()).bank == SECOND

@@ -29,94 +29,94 @@ from cambist.ports.bank import InvoiceStatus, Notice
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.invariants import balances, check_books, everything
 from tests.payout_kit import WALLET
-from tests.refund_house import RefundHouse
-from tests.subscription_house import play, subscribed
+from tests.refund_app import RefundApp
+from tests.subscription_app import play, subscribed
 
 STANDING = {"ledger.seal", "settlement.daily", "webhook.retain", "feed.tidy"}
 
 
 @pytest.fixture
-async def merchant(url: str) -> AsyncIterator[RefundHouse]:
+async def merchant(url: str) -> AsyncIterator[RefundApp]:
     """A merchant who may do everything, on each storage."""
-    async with open_test_house(database_url=url) as house:
-        await ready(house)
-        yield RefundHouse(house)
+    async with open_test_app(database_url=url) as app:
+        await ready(app)
+        yield RefundApp(app)
 
 
-async def ready(house: TestHouse) -> None:
+async def ready(app: TestApp) -> None:
     wish = {"refunds": "true", "payout_wallet": WALLET, "refund_overdraft_usdt": "50"}
     wish |= {"exchange": "true"}
-    await accounts.set_settings(house.ports, house.account.account_id, wish)
+    await accounts.set_settings(app.ports, app.account.account_id, wish)
 
 
-async def another(first: RefundHouse) -> RefundHouse:
-    """A second merchant in the same house."""
-    house = first.house
-    account = await accounts.create_account(house.ports, "Another")
-    second = TestHouse(house.ports, house.clock, house.postman, house.script, house.http, account)
+async def another(first: RefundApp) -> RefundApp:
+    """A second merchant in the same app."""
+    app = first.app
+    account = await accounts.create_account(app.ports, "Another")
+    second = TestApp(app.ports, app.clock, app.postman, app.script, app.http, account)
     await ready(second)
-    return RefundHouse(second)
+    return RefundApp(second)
 
 
-async def act(merchant: RefundHouse, path: str, **body: Any) -> dict[str, Any]:
+async def act(merchant: RefundApp, path: str, **body: Any) -> dict[str, Any]:
     response = await merchant.act(path, body)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
 
 
-async def fill(merchant: RefundHouse) -> None:
+async def fill(merchant: RefundApp) -> None:
     """Make one object of every kind in test mode, in as many states as there are."""
-    house = merchant.house
+    app = merchant.app
     await merchant.paid()
-    await house.work(1)
+    await app.work(1)
     # Refunded before its settlement; a part of it afterwards fails, and comes back as a correction.
     first = await merchant.paid("300.00")
     early, late = await merchant.apply(first, "50.00"), await merchant.apply(first, "70.00")
     await act(merchant, f"/sandbox/refunds/{early}/simulate", outcome="completed")
-    await house.work(0)
+    await app.work(0)
     await merchant.settle()
     await act(merchant, f"/sandbox/refunds/{late}/simulate", outcome="completed")
     await act(merchant, f"/sandbox/refunds/{early}/simulate", outcome="reversed")
     after = await merchant.apply(first, "20.00")
-    await house.work(1)
+    await app.work(1)
     await merchant.paid("500.00")
-    await house.work(1)
+    await app.work(1)
     await merchant.settle()
     await act(merchant, f"/sandbox/refunds/{after}/simulate", outcome="completed")
-    await house.work(60)
+    await app.work(60)
     await merchant.apply(await merchant.paid("90.00"), "40.00")
     # A second transfer for one payment, and wrong amounts.
     twice = await merchant.paid("100.00")
-    await house.told(twice, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await app.told(twice, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     for outcome in (None, "paid", "failed"):
-        wrong = (await house.created())["id"]
-        await house.simulate(wrong, outcome="amount_mismatch")
+        wrong = (await app.created())["id"]
+        await app.simulate(wrong, outcome="amount_mismatch")
         if outcome is not None:
             await act(merchant, f"/sandbox/payments/{wrong}/resolve", outcome=outcome)
     for status in ("processing", "failed", "cancelled", "expired"):
-        await house.simulate((await house.created())["id"], outcome=status)
-    await house.created()
-    await subscribed(house)
-    await house.work(61)
-    bound = await subscribed(house, interval="day")
-    await play(house, bound["id"], "confirm")
-    await house.work(1.5 * 86_400)
-    charged = await house.http.post(
+        await app.simulate((await app.created())["id"], outcome=status)
+    await app.created()
+    await subscribed(app)
+    await app.work(61)
+    bound = await subscribed(app, interval="day")
+    await play(app, bound["id"], "confirm")
+    await app.work(1.5 * 86_400)
+    charged = await app.http.post(
         f"/api/v1/subscriptions/{bound['id']}/charges",
         json={"amount_rub": "500.00"},
-        headers=house.headers(Idempotency_Key=str(uuid4())),
+        headers=app.headers(Idempotency_Key=str(uuid4())),
     )
     assert charged.status_code == 201, charged.text
     for number, outcome in enumerate(("usdt_received", "completed", "failed", None)):
-        made = await house.http.post(
+        made = await app.http.post(
             "/api/v1/exchanges",
             json={"amount_usdt": "50", "client_phone": f"+7000000000{number}", "client_bank_id": "bank100000000004"},
-            headers=house.headers(Idempotency_Key=str(uuid4())),
+            headers=app.headers(Idempotency_Key=str(uuid4())),
         )
         assert made.status_code == 201, made.text
         path = f"/sandbox/exchanges/{made.json()['id']}/simulate"
@@ -129,16 +129,16 @@ async def fill(merchant: RefundHouse) -> None:
     await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="operational")
 
 
-async def forget(merchant: RefundHouse) -> dict[str, Any]:
-    response = await merchant.house.http.delete("/api/v1/sandbox/data", headers=merchant.house.headers())
+async def forget(merchant: RefundApp) -> dict[str, Any]:
+    response = await merchant.app.http.delete("/api/v1/sandbox/data", headers=merchant.app.headers())
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
 
 
-async def owned(merchant: RefundHouse) -> Counter[str]:
+async def owned(merchant: RefundApp) -> Counter[str]:
     """Count the account's stored records in test mode, without the kinds that stay."""
-    account_id = merchant.house.account.account_id
+    account_id = merchant.app.account.account_id
     found: Counter[str] = Counter()
     for table in CATALOGUE:
         if table.kind in STAYS:
@@ -150,9 +150,9 @@ async def owned(merchant: RefundHouse) -> Counter[str]:
     return found
 
 
-async def purses(merchant: RefundHouse) -> dict[Any, int]:
+async def purses(merchant: RefundApp) -> dict[Any, int]:
     """The balances of the account in test mode that are not zero."""
-    owner = merchant.house.account.account_id
+    owner = merchant.app.account.account_id
     return {
         purse: sum_
         for (who, mode, purse), sum_ in (await balances(merchant.ports)).items()
@@ -189,9 +189,9 @@ def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
     assert set(HANDLERS) <= followed | by_themselves, "a new job: does it follow an object that is forgotten?"
 
 
-async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: RefundHouse) -> None:
+async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: RefundApp) -> None:
     other = await another(merchant)
-    live = (await merchant.house.create(mode="live")).json()["id"]
+    live = (await merchant.app.create(mode="live")).json()["id"]
     await fill(merchant)
     await fill(other)
     theirs, their_money = await owned(other), await purses(other)
@@ -213,16 +213,16 @@ async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: R
     assert await owned(merchant) == Counter()
     assert await purses(merchant) == {}
     assert (await owned(other), await purses(other)) == (theirs, their_money)
-    assert (await merchant.house.get(f"/payments/{live}", mode="live")).status_code == 200
+    assert (await merchant.app.get(f"/payments/{live}", mode="live")).status_code == 200
     assert (await merchant.caller()).account == settings
-    kinds = {job.kind for job in await everything(merchant.ports, Job) if merchant.house.account.account_id in job.id}
+    kinds = {job.kind for job in await everything(merchant.ports, Job) if merchant.app.account.account_id in job.id}
     assert kinds <= {"webhook.deliver", "webhook.timer", "webhook.release"}
     await check_books(merchant.ports)
     assert await check_tallies(merchant.ports) == []
     assert await forget(merchant) == {"removed": dict.fromkeys(answer["removed"], 0), "complete": True}
 
 
-async def test_the_journal_keeps_its_entries_and_their_chain(merchant: RefundHouse) -> None:
+async def test_the_journal_keeps_its_entries_and_their_chain(merchant: RefundApp) -> None:
     await fill(merchant)
     before = {entry.id: entry.postings for entry in await everything(merchant.ports, JournalEntry)}
     await forget(merchant)
@@ -236,65 +236,65 @@ async def test_the_journal_keeps_its_entries_and_their_chain(merchant: RefundHou
     assert {row.owner for row in await everything(merchant.ports, LedgerAccount)} > {SERVICE}
 
 
-async def test_the_merchant_begins_anew_with_the_same_keys(merchant: RefundHouse) -> None:
+async def test_the_merchant_begins_anew_with_the_same_keys(merchant: RefundApp) -> None:
     key = str(uuid4())
-    first = await merchant.house.create(key=key)
+    first = await merchant.app.create(key=key)
     await forget(merchant)
-    assert (await merchant.house.get(f"/payments/{first.json()['id']}")).status_code == 404
-    again = await merchant.house.create(key=key)
+    assert (await merchant.app.get(f"/payments/{first.json()['id']}")).status_code == 404
+    again = await merchant.app.create(key=key)
     assert again.status_code == 201
     assert again.json()["id"] != first.json()["id"]
     await fill(merchant)
     await check_books(merchant.ports)
 
 
-async def test_live_keys_find_nothing_there(merchant: RefundHouse) -> None:
-    house = merchant.house
-    response = await house.http.delete("/api/v1/sandbox/data", headers=house.headers("live"))
+async def test_live_keys_find_nothing_there(merchant: RefundApp) -> None:
+    app = merchant.app
+    response = await app.http.delete("/api/v1/sandbox/data", headers=app.headers("live"))
     assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
     with pytest.raises(Refusal, match="Endpoint not found"):
-        await forget_test_data(house.ports, await merchant.caller(Mode.LIVE))
+        await forget_test_data(app.ports, await merchant.caller(Mode.LIVE))
 
 
-async def test_a_banks_late_word_brings_nothing_back(merchant: RefundHouse) -> None:
-    house = merchant.house
-    open_, refunded = (await house.created())["id"], await merchant.paid()
+async def test_a_banks_late_word_brings_nothing_back(merchant: RefundApp) -> None:
+    app = merchant.app
+    open_, refunded = (await app.created())["id"], await merchant.paid()
     refund = await merchant.apply(refunded)
-    await house.work(2)
-    forgotten = await house.payment(open_)
+    await app.work(2)
+    forgotten = await app.payment(open_)
     await forget(merchant)
-    await house.told(forgotten, Pretence(status=InvoiceStatus.PAID))
+    await app.told(forgotten, Pretence(status=InvoiceStatus.PAID))
     for operation in (open_, refunded, refund, f"sus_simulator-test:{uuid4()}"):
-        await on_notice(house.ports, Notice(operation=operation))
-    await house.work(86_400)
+        await on_notice(app.ports, Notice(operation=operation))
+    await app.work(86_400)
     assert await owned(merchant) == Counter()
-    assert {job.kind for job in await everything(house.ports, Job)} <= STANDING
+    assert {job.kind for job in await everything(app.ports, Job)} <= STANDING
 
 
 @pytest.mark.parametrize("kind", sorted({kind for kinds in JOBS.values() for kind in kinds}))
 async def test_a_job_whose_object_is_gone_ends_quietly(
-    house: TestHouse, kind: str, caplog: pytest.LogCaptureFixture
+    app: TestApp, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     prefix = next(record.__name__ for record, kinds in JOBS.items() if kind in kinds)[:3].lower()
     gone = f"{prefix}_{uuid4()}"
-    now = house.clock.now()
-    async with house.ports.storage.unit() as unit:
+    now = app.clock.now()
+    async with app.ports.storage.unit() as unit:
         unit[Job].add(Job(id=f"{kind}:{gone}", kind=kind, argument=gone, due=now, created_at=now))
         await unit.commit()
-    await house.work(86_400)
-    assert await everything(house.ports, Job) == []
+    await app.work(86_400)
+    assert await everything(app.ports, Job) == []
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
 
 @pytest.mark.parametrize("call", ["create_invoice", "invoice_state", "refund", "find_refund", "charge", "find_charge"])
 async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
-    house: TestHouse, call: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: TestApp, call: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await ready(house)
-    merchant = RefundHouse(house)
-    bound = await subscribed(house, interval="day")
-    await play(house, bound["id"], "confirm")
-    await house.work(1.5 * 86_400)
+    await ready(app)
+    merchant = RefundApp(app)
+    bound = await subscribed(app, interval="day")
+    await play(app, bound["id"], "confirm")
+    await app.work(1.5 * 86_400)
     bank = merchant.bank()
     asked: list[Any] = []
     kept = getattr(bank, call)
@@ -303,40 +303,40 @@ async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
         answer = await kept(*arguments)
         if not asked:
             asked.append(arguments)
-            await forget_test_data(house.ports, await merchant.caller())
+            await forget_test_data(app.ports, await merchant.caller())
         return answer
 
     monkeypatch.setattr(bank, call, answered_too_late)
     if call == "create_invoice":
         monkeypatch.setattr(bank, "draw_invoice", lambda _: None)
-    key = house.headers(Idempotency_Key=str(uuid4()))
-    charge = await house.http.post(
+    key = app.headers(Idempotency_Key=str(uuid4()))
+    charge = await app.http.post(
         f"/api/v1/subscriptions/{bound['id']}/charges", json={"amount_rub": "500.00"}, headers=key
     )
     assert charge.status_code in (200, 201, 404, 502, 503), charge.text
-    payment = await house.create()
+    payment = await app.create()
     assert payment.status_code in (201, 503), payment.text
     if payment.status_code == 201:
-        paid = await house.simulate(payment.json()["id"], outcome="paid")
+        paid = await app.simulate(payment.json()["id"], outcome="paid")
         if paid.status_code == 200:
             await merchant.post({"payment_id": payment.json()["id"]})
-    await house.work(86_400)
-    await house.work(11 * 86_400)
+    await app.work(86_400)
+    await app.work(11 * 86_400)
     assert asked, "the bank was never asked"
     await forget(merchant)
     assert await owned(merchant) == Counter()
-    assert {job.kind for job in await everything(house.ports, Job)} <= STANDING
-    await check_books(house.ports)
+    assert {job.kind for job in await everything(app.ports, Job)} <= STANDING
+    await check_books(app.ports)
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
 
 @pytest.mark.parametrize("outcome", ["completed", None])
 async def test_an_exchange_whose_payout_is_at_the_bank(
-    house: TestHouse, outcome: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: TestApp, outcome: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The payout runs once by the sandbox's call, and once by the worker."""
-    await ready(house)
-    merchant = RefundHouse(house)
+    await ready(app)
+    merchant = RefundApp(app)
     bank = merchant.bank()
     asked: list[Any] = []
     kept = bank.remit
@@ -344,60 +344,60 @@ async def test_an_exchange_whose_payout_is_at_the_bank(
     async def remit(*arguments: Any) -> Any:
         answer = await kept(*arguments)
         asked.append(arguments)
-        await forget_test_data(house.ports, await merchant.caller())
+        await forget_test_data(app.ports, await merchant.caller())
         return answer
 
     monkeypatch.setattr(bank, "remit", remit)
     body = {"amount_usdt": "50", "client_phone": "+70000000001", "client_bank_id": "bank100000000004"}
-    key = house.headers(Idempotency_Key=str(uuid4()))
-    made = await house.http.post("/api/v1/exchanges", json=body, headers=key)
+    key = app.headers(Idempotency_Key=str(uuid4()))
+    made = await app.http.post("/api/v1/exchanges", json=body, headers=key)
     path = f"/sandbox/exchanges/{made.json()['id']}/simulate"
     await act(merchant, path, outcome="usdt_received")
     if outcome is not None:
         response = await merchant.act(path, {"outcome": outcome})
         assert response.status_code in (404, 503), response.text
-    await house.work(86_400)
+    await app.work(86_400)
     assert asked
     assert await owned(merchant) == Counter()
-    assert await everything(house.ports, Job) == []
+    assert await everything(app.ports, Job) == []
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
 
-async def test_a_letter_on_its_way_is_entered_nowhere(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    merchant = RefundHouse(house)
-    kept = house.postman.send
+async def test_a_letter_on_its_way_is_entered_nowhere(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    merchant = RefundApp(app)
+    kept = app.postman.send
 
     async def post(webhook: WebhookRequest) -> DeliveryResult:
-        await forget_test_data(house.ports, await merchant.caller())
+        await forget_test_data(app.ports, await merchant.caller())
         return await kept(webhook)
 
-    monkeypatch.setattr(house.postman, "send", post)
+    monkeypatch.setattr(app.postman, "send", post)
     for _ in range(3):
         await merchant.paid()
-    await house.work(86_400)
-    assert len(house.postman.webhooks) >= 1
+    await app.work(86_400)
+    assert len(app.postman.webhooks) >= 1
     await forget(merchant)
     assert await owned(merchant) == Counter()
-    assert await everything(house.ports, Job) == []
+    assert await everything(app.ports, Job) == []
 
 
 async def test_a_payout_that_is_being_signed_is_left(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: TestApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await ready(house)
-    merchant = RefundHouse(house)
-    sender = house.ports.senders.of_mode(Mode.TEST)
+    await ready(app)
+    merchant = RefundApp(app)
+    sender = app.ports.senders.of_mode(Mode.TEST)
     kept = sender.sign
 
     async def sign(*arguments: Any) -> Any:
-        await forget_test_data(house.ports, await merchant.caller())
+        await forget_test_data(app.ports, await merchant.caller())
         return await kept(*arguments)
 
     monkeypatch.setattr(sender, "sign", sign)
     await merchant.settled()
-    await house.work(86_400)
+    await app.work(86_400)
     assert await owned(merchant) == Counter()
-    assert await everything(house.ports, Job) == []
+    assert await everything(app.ports, Job) == []
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
 
@@ -406,14 +406,14 @@ async def test_killed_at_any_commit_it_stays_whole_and_goes_on(monkeypatch: pyte
     monkeypatch.setattr(sandbox_data, "FORGOTTEN", small)
     commits = 0
     for at in range(1, 200):
-        async with open_test_house() as house:
-            await ready(house)
-            merchant = RefundHouse(house)
+        async with open_test_app() as app:
+            await ready(app)
+            merchant = RefundApp(app)
             await fill(merchant)
             fuse = CrashPoint(at, after=at % 2 == 0)
             with suppress(Killed):
-                await forget_test_data(fused(house.ports, fuse), await merchant.caller())
-            await check_books(house.ports)
+                await forget_test_data(fused(app.ports, fuse), await merchant.caller())
+            await check_books(app.ports)
             assert (await forget(merchant))["complete"] is True
             assert await owned(merchant) == Counter()
             commits = fuse.commits
@@ -421,7 +421,7 @@ async def test_killed_at_any_commit_it_stays_whole_and_goes_on(monkeypatch: pyte
             return
 
 
-async def test_two_calls_at_once_forget_everything_once(merchant: RefundHouse) -> None:
+async def test_two_calls_at_once_forget_everything_once(merchant: RefundApp) -> None:
     await fill(merchant)
     await asyncio.gather(forget(merchant), forget(merchant))
     await forget(merchant)
@@ -429,10 +429,10 @@ async def test_two_calls_at_once_forget_everything_once(merchant: RefundHouse) -
     assert await purses(merchant) == {}
 
 
-async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundHouse) -> None:
-    house = merchant.house
+async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundApp) -> None:
+    app = merchant.app
     await asyncio.gather(*(merchant.paid(f"{100 + number}.00") for number in range(8)))
-    await house.clock.advance(1)
+    await app.clock.advance(1)
     caller = await merchant.caller()
 
     async def settle() -> None:
@@ -440,45 +440,45 @@ async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundHouse)
         assert response.status_code in (200, 409), response.text
 
     async def pay() -> str | None:
-        made = await house.create()
+        made = await app.create()
         assert made.status_code in (201, 404, 503), made.text
         if made.status_code == 201:
-            assert (await house.simulate(made.json()["id"], outcome="paid")).status_code in (200, 404, 503)
+            assert (await app.simulate(made.json()["id"], outcome="paid")).status_code in (200, 404, 503)
         return None
 
-    await asyncio.gather(settle(), forget_test_data(house.ports, caller), pay(), pay(), settle())
-    await house.work(120)
-    await check_books(house.ports)
-    assert await check_tallies(house.ports) == []
+    await asyncio.gather(settle(), forget_test_data(app.ports, caller), pay(), pay(), settle())
+    await app.work(120)
+    await check_books(app.ports)
+    assert await check_tallies(app.ports) == []
     await forget(merchant)
-    await house.work(120)
+    await app.work(120)
     assert (await forget(merchant))["complete"] is True
     assert await owned(merchant) == Counter()
     assert await purses(merchant) == {}
 
 
-async def test_a_call_has_a_limit_and_the_next_goes_on(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_has_a_limit_and_the_next_goes_on(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_data, "AT_ONCE", 10)
-    merchant = RefundHouse(house)
+    merchant = RefundApp(app)
     for _ in range(7):
         await merchant.paid()
     assert (await forget(merchant))["complete"] is False
-    await check_books(house.ports)
+    await check_books(app.ports)
     for _ in range(10):
         if (await forget(merchant))["complete"]:
             break
     assert await owned(merchant) == Counter()
 
 
-async def test_a_statement_of_all_accounts_loses_only_this_ones_part(merchant: RefundHouse) -> None:
+async def test_a_statement_of_all_accounts_loses_only_this_ones_part(merchant: RefundApp) -> None:
     other = await another(merchant)
     await merchant.paid()
     await other.paid()
     async with merchant.ports.storage.unit() as unit:
-        account = await unit[Account].get(other.house.account.account_id)
+        account = await unit[Account].get(other.app.account.account_id)
     assert account is not None
-    await merchant.house.clock.advance(1)
-    await settle_now(merchant.ports, Mode.TEST, cutoff=merchant.house.clock.now())
+    await merchant.app.clock.advance(1)
+    await settle_now(merchant.ports, Mode.TEST, cutoff=merchant.app.clock.now())
     await forget(merchant)
     [statement] = await everything(merchant.ports, Settlement)
     assert statement.account_id == account.id

@@ -19,12 +19,12 @@ from cambist.ports.clock import Clock
 from cambist.ports.faults import NotSupported, OutcomeUnknown, Refused
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
-from tests.charge_house import open_charge_house
-from tests.exchange_house import open_exchange_house
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
+from tests.charge_app import open_charge_app
+from tests.exchange_app import open_exchange_app
 from tests.providers_kit import inside
-from tests.refund_house import open_refund_house
-from tests.subscription_house import choose_calendar, subscribe
+from tests.refund_app import open_refund_app
+from tests.subscription_app import choose_calendar, subscribe
 from tests.usecases.test_exchange_return import late_rub
 from tests.usecases.test_suspense_return import second_transfer
 
@@ -41,13 +41,13 @@ _WAYS: dict[str, tuple[str, Any]] = {
 class Searching:
     """A bank whose answers to writes are lost, and that knows of an operation only where it is told all of it."""
 
-    def __init__(self, house: TestHouse, bank: Any) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, bank: Any) -> None:
+        self.app = app
         self.sent: dict[str, list[tuple[Any, datetime]]] = defaultdict(list)
         self.searched: list[str] = []
         bank = inside(bank)
         for send, (noun, answer) in _WAYS.items():
-            setattr(bank, send, self._sending(house.clock))
+            setattr(bank, send, self._sending(app.clock))
             setattr(bank, f"search_{noun}", self._searching(answer))
             setattr(bank, f"find_{noun}", self._find)
 
@@ -74,58 +74,58 @@ class Searching:
 
 
 async def invoice(stack: AsyncExitStack) -> Searching:
-    house = await stack.enter_async_context(open_test_house(receiver=False))
-    bank = Searching(house, house.ports.banks.named("simulator-test"))
-    await house.create({"amount_rub": "404.04"})
+    app = await stack.enter_async_context(open_test_app(receiver=False))
+    bank = Searching(app, app.ports.banks.named("simulator-test"))
+    await app.create({"amount_rub": "404.04"})
     return bank
 
 
 async def refund(stack: AsyncExitStack) -> Searching:
-    refunds = await stack.enter_async_context(open_refund_house(receiver=False))
+    refunds = await stack.enter_async_context(open_refund_app(receiver=False))
     payment_id = await refunds.paid()
-    bank = Searching(refunds.house, refunds.bank())
+    bank = Searching(refunds.app, refunds.bank())
     await refunds.apply(payment_id)
     return bank
 
 
 async def suspense(stack: AsyncExitStack) -> Searching:
-    refunds = await stack.enter_async_context(open_refund_house(receiver=False))
+    refunds = await stack.enter_async_context(open_refund_app(receiver=False))
     _, money = await second_transfer(refunds)
-    bank = Searching(refunds.house, refunds.bank())
+    bank = Searching(refunds.app, refunds.bank())
     await return_suspense(refunds.ports, money.id)
     return bank
 
 
 async def rub_return(stack: AsyncExitStack) -> Searching:
-    house = await stack.enter_async_context(open_exchange_house(receiver=False))
-    exchange_id = await late_rub(house)
-    bank = Searching(house.house, house.bank())
-    await return_money(house.ports, exchange_id)
+    app = await stack.enter_async_context(open_exchange_app(receiver=False))
+    exchange_id = await late_rub(app)
+    bank = Searching(app.app, app.bank())
+    await return_money(app.ports, exchange_id)
     return bank
 
 
 async def payout(stack: AsyncExitStack) -> Searching:
-    house = await stack.enter_async_context(open_exchange_house(receiver=False))
-    bank = Searching(house.house, house.bank())
-    await house.send((await house.made()).id)
+    app = await stack.enter_async_context(open_exchange_app(receiver=False))
+    bank = Searching(app.app, app.bank())
+    await app.send((await app.made()).id)
     return bank
 
 
 async def charge(stack: AsyncExitStack) -> Searching:
-    charges = await stack.enter_async_context(open_charge_house(receiver=False))
+    charges = await stack.enter_async_context(open_charge_app(receiver=False))
     subscription_id = await charges.subscribed(Interval.DAY, 3)
     await charges.open_next(subscription_id)
-    bank = Searching(charges.house, charges.bank())
+    bank = Searching(charges.app, charges.bank())
     with suppress(Refusal):
         await charges.charge(subscription_id)
     return bank
 
 
 async def binding(stack: AsyncExitStack) -> Searching:
-    house = await stack.enter_async_context(open_test_house(receiver=False))
-    bank = Searching(house, house.ports.banks.named("simulator-test"))
-    await choose_calendar(house)
-    await subscribe(house)
+    app = await stack.enter_async_context(open_test_app(receiver=False))
+    bank = Searching(app, app.ports.banks.named("simulator-test"))
+    await choose_calendar(app)
+    await subscribe(app)
     return bank
 
 
@@ -142,16 +142,16 @@ Begin = Callable[[AsyncExitStack], Awaitable[Searching]]
 async def test_the_watch_searches_by_what_was_sent(stack: AsyncExitStack, begin: Begin) -> None:
     """It adopts the operation that it finds, and sends nothing again."""
     bank = await begin(stack)
-    await bank.house.work(60)
+    await bank.app.work(60)
     assert {operation: len(sent) for operation, sent in bank.sent.items()} == dict.fromkeys(bank.searched, 1)
 
 
 @pytest.mark.parametrize("begin", [refund, suspense, rub_return, charge, binding])
 async def test_a_notice_searches_by_what_was_sent(stack: AsyncExitStack, begin: Begin) -> None:
     bank = await begin(stack)
-    await bank.house.work(3)
+    await bank.app.work(3)
     [operation] = bank.sent
     before = len(bank.searched)
     with suppress(Refused):  # the simulator does not know the operation that was found
-        await on_notice(bank.house.ports, Notice(operation=operation))
+        await on_notice(bank.app.ports, Notice(operation=operation))
     assert bank.searched[before:] == [operation]

@@ -21,8 +21,8 @@ from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.settlement.run import HELD
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
 from tests.usecases.test_settlement import NINE, caller, paid, to
 
@@ -36,50 +36,50 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cambist.core.usecases.settlement.run.CHUNK", 3)
 
 
-async def ready(house: TestHouse) -> None:
-    await set_settings(house.ports, house.account.account_id, {"payout_wallet": WALLET})
+async def ready(app: TestApp) -> None:
+    await set_settings(app.ports, app.account.account_id, {"payout_wallet": WALLET})
     for number in range(PAYMENTS):
-        await paid(house, f"{100 + number}.07")
+        await paid(app, f"{100 + number}.07")
 
 
-async def by_the_worker(house: TestHouse) -> None:
-    await start_standing(house.ports)
-    await to(house, NINE)
+async def by_the_worker(app: TestApp) -> None:
+    await start_standing(app.ports)
+    await to(app, NINE)
 
 
-async def by_the_sandbox(house: TestHouse) -> None:
-    await settle_own(house.ports, await caller(house))
+async def by_the_sandbox(app: TestApp) -> None:
+    await settle_own(app.ports, await caller(app))
 
 
-async def by_the_operator(house: TestHouse) -> None:
-    await settle_now(house.ports, Mode.TEST, cutoff=house.ports.clock.now() + timedelta(seconds=1))
+async def by_the_operator(app: TestApp) -> None:
+    await settle_now(app.ports, Mode.TEST, cutoff=app.ports.clock.now() + timedelta(seconds=1))
 
 
-WAYS: dict[str, Callable[[TestHouse], Any]] = {
+WAYS: dict[str, Callable[[TestApp], Any]] = {
     "worker": by_the_worker,
     "sandbox": by_the_sandbox,
     "operator": by_the_operator,
 }
 
 
-async def outcome(house: TestHouse) -> dict[str, Any]:
+async def outcome(app: TestApp) -> dict[str, Any]:
     """Return the result of a settlement, without random ids."""
-    await check_books(house.ports)
-    payments = await everything(house.ports, Payment)
+    await check_books(app.ports)
+    payments = await everything(app.ports, Payment)
     assert {payment.status for payment in payments} == {PaymentStatus.SETTLED}
     assert [payment.sequence for payment in payments] == [2] * PAYMENTS
-    events = [event for event in await everything(house.ports, Event) if event.object_id.startswith("pay_")]
+    events = [event for event in await everything(app.ports, Event) if event.object_id.startswith("pay_")]
     assert len(events) == 2 * PAYMENTS
-    batches = [batch for batch in await everything(house.ports, SettlementBatch) if batch.payments]
-    statements = await everything(house.ports, Settlement)
-    withdrawals = await everything(house.ports, Withdrawal)
+    batches = [batch for batch in await everything(app.ports, SettlementBatch) if batch.payments]
+    statements = await everything(app.ports, Settlement)
+    withdrawals = await everything(app.ports, Withdrawal)
     assert (len(batches), len(statements)) == (1, 1)
     assert batches[0].completed_at is not None
     assert statements[0].completed_at is not None
     # A signed transfer that the crash kept back until it ran out has failed, and the next settlement paid it out.
     [done] = [each for each in withdrawals if each.status is WithdrawalStatus.COMPLETED]
     assert {each.status for each in withdrawals} <= {WithdrawalStatus.COMPLETED, WithdrawalStatus.FAILED}
-    entries = await everything(house.ports, JournalEntry)
+    entries = await everything(app.ports, JournalEntry)
     return {
         **{field: getattr(statements[0], field) for field in SAME},
         "paid out": done.amount,
@@ -91,17 +91,17 @@ async def outcome(house: TestHouse) -> dict[str, Any]:
 
 async def run(way: str, fuse: CrashPoint) -> dict[str, Any]:
     """Settle with a crash on the way; then a new process goes on where it stood."""
-    async with open_test_house() as house:
-        await house.work(43_200)
-        await ready(house)
-        whole = house.ports
-        house.ports = fused(whole, fuse)
+    async with open_test_app() as app:
+        await app.work(43_200)
+        await ready(app)
+        whole = app.ports
+        app.ports = fused(whole, fuse)
         with suppress(Killed):
-            await WAYS[way](house)
-        house.ports = whole
+            await WAYS[way](app)
+        app.ports = whole
         await start_standing(whole)
-        await house.work(86_400 + 300)
-        return await outcome(house)
+        await app.work(86_400 + 300)
+        return await outcome(app)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -115,30 +115,30 @@ async def test_killed_at_any_commit_it_ends_as_if_it_had_never_stopped(way: str)
         assert await run(way, CrashPoint(at, after=True)) == expected, at
 
 
-async def test_one_that_another_process_is_settling_is_left_to_it(house: TestHouse) -> None:
-    await ready(house)
-    cutoff = house.ports.clock.now() + timedelta(seconds=1)
+async def test_one_that_another_process_is_settling_is_left_to_it(app: TestApp) -> None:
+    await ready(app)
+    cutoff = app.ports.clock.now() + timedelta(seconds=1)
     with suppress(Killed):
-        await settle_now(fused(house.ports, CrashPoint(4, after=True)), Mode.TEST, cutoff=cutoff)
+        await settle_now(fused(app.ports, CrashPoint(4, after=True)), Mode.TEST, cutoff=cutoff)
     with pytest.raises(Exception, match="Another process is settling"):
-        await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
-    await house.clock.advance(HELD.total_seconds() + 1)
-    batch = await settle_now(house.ports, Mode.TEST, cutoff=cutoff)
+        await settle_now(app.ports, Mode.TEST, cutoff=cutoff)
+    await app.clock.advance(HELD.total_seconds() + 1)
+    batch = await settle_now(app.ports, Mode.TEST, cutoff=cutoff)
     assert batch.payments == PAYMENTS
-    await house.work(3600)
+    await app.work(3600)
 
 
-async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(house: TestHouse) -> None:
+async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(app: TestApp) -> None:
     """Its rate is the one at which it began. It is told from the first moment, with how much there is to do."""
-    await ready(house)
-    first = house.ports.clock.now() + timedelta(seconds=1)
+    await ready(app)
+    first = app.ports.clock.now() + timedelta(seconds=1)
     with suppress(Killed):
-        await settle_now(fused(house.ports, CrashPoint(4, after=True)), Mode.TEST, cutoff=first)
-    await house.clock.advance(HELD.total_seconds() + 1)
-    await paid(house, "50.00")
+        await settle_now(fused(app.ports, CrashPoint(4, after=True)), Mode.TEST, cutoff=first)
+    await app.clock.advance(HELD.total_seconds() + 1)
+    await paid(app, "50.00")
     told: list[tuple[bool, int, int]] = []
-    ports = acting(house.ports, Act(operator="olga", name="settle", reason="late"))
-    cutoff = house.ports.clock.now() + timedelta(seconds=1)
+    ports = acting(app.ports, Act(operator="olga", name="settle", reason="late"))
+    cutoff = app.ports.clock.now() + timedelta(seconds=1)
     batches = await settle_asked(
         ports, Mode.TEST, cutoff, lambda pace: told.append((pace.is_taken_up, pace.batch.payments, pace.of))
     )
@@ -147,6 +147,6 @@ async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(h
     assert (True, PAYMENTS, PAYMENTS) in told
     assert told[-1] == (False, 1, 1)
     # Each batch is an act.
-    rows = sorted(await everything(house.ports, AuditEntry), key=lambda row: row.id)
+    rows = sorted(await everything(app.ports, AuditEntry), key=lambda row: row.id)
     assert [(row.act, row.object_id) for row in rows] == [("settle", batch.id) for batch in batches]
     assert await settle_asked(ports, Mode.TEST, cutoff, lambda _: None) == batches[1:]

@@ -20,10 +20,10 @@ from cambist.ports.bank import RefundStatus
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
-from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
+from tests.apps import WEBHOOK_SECRET, WEBHOOK_URL, TestApp, open_test_app
 from tests.invariants import check_books, everything
 from tests.planting import beneath
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_app import RefundApp, open_refund_app
 from tests.usecases.test_settlement import caller, paid, payment
 
 Happens = Callable[[], Awaitable[object]]
@@ -53,79 +53,79 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-async def refunds() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def refunds() -> AsyncIterator[RefundApp]:
+    async with open_refund_app() as opened:
         yield opened
 
 
-async def batch_job(house: TestHouse) -> Job:
-    [job] = [each for each in await everything(house.ports, Job) if each.kind == settlement.SETTLE]
+async def batch_job(app: TestApp) -> Job:
+    [job] = [each for each in await everything(app.ports, Job) if each.kind == settlement.SETTLE]
     assert isinstance(job, Job)
     return job
 
 
 async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
-    house: TestHouse, between: Callable[..., None]
+    app: TestApp, between: Callable[..., None]
 ) -> None:
     """The bank may answer late; a payment that became due before the cutoff belongs to this settlement."""
-    older = (await house.created())["id"]
+    older = (await app.created())["id"]
     for _ in range(2):
-        await house.clock.advance(1)
-        await paid(house)
-    between(lambda: house.simulate(older, outcome="paid"))
-    statement = await settle_own(house.ports, await caller(house))
-    assert (statement.payments, (await payment(house, older)).status) == (3, "settled")
-    await check_books(house.ports)
+        await app.clock.advance(1)
+        await paid(app)
+    between(lambda: app.simulate(older, outcome="paid"))
+    statement = await settle_own(app.ports, await caller(app))
+    assert (statement.payments, (await payment(app, older)).status) == (3, "settled")
+    await check_books(app.ports)
 
 
 async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(between: Callable[..., None]) -> None:
     """Earlier events were held, and are released when the address is set; none is held after that."""
-    async with open_test_house(receiver=False) as house:
-        first, second = await paid(house), await paid(house)
-        account_id = house.account.account_id
+    async with open_test_app(receiver=False) as app:
+        first, second = await paid(app), await paid(app)
+        account_id = app.account.account_id
 
         async def set_and_released() -> None:
             wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
-            await set_settings(house.ports, account_id, wish)
-            await house.work()
-            job = await house.ports.storage.get(Job, RELEASE.id_of(account_id))
+            await set_settings(app.ports, account_id, wish)
+            await app.work()
+            job = await app.ports.storage.get(Job, RELEASE.id_of(account_id))
             assert job is not None
-            async with house.ports.storage.unit() as unit:
+            async with app.ports.storage.unit() as unit:
                 unit[Job].remove(job)  # it has looked again, and is over
                 await unit.commit()
 
         between(set_and_released)
-        await settle_own(house.ports, await caller(house))
-        await house.work()
-        told = [(body["payment_id"], body["status"]) for body in house.postman.bodies]
+        await settle_own(app.ports, await caller(app))
+        await app.work()
+        told = [(body["payment_id"], body["status"]) for body in app.postman.bodies]
         assert sorted(told) == sorted((each, status) for each in (first, second) for status in ("paid", "settled"))
 
 
-async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, between: Callable[..., None]) -> None:
+async def test_whoever_has_lost_the_batch_writes_nothing_more(app: TestApp, between: Callable[..., None]) -> None:
     """Another runner has it: the next unit finds that out, and goes no further."""
-    payments = [await paid(house) for _ in range(3)]
+    payments = [await paid(app) for _ in range(3)]
 
     async def taken_over() -> None:
-        job = await batch_job(house)
-        async with house.ports.storage.unit() as unit:
+        job = await batch_job(app)
+        async with app.ports.storage.unit() as unit:
             unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1))
             await unit.commit()
 
     between(taken_over)
     with pytest.raises(Stale):
-        await settle_own(house.ports, await caller(house))
-    assert sorted([(await payment(house, each)).status for each in payments]) == ["paid", "paid", "settled"]
-    await house.work(HELD.total_seconds() + 60)
-    assert {(await payment(house, each)).status for each in payments} == {"settled"}
-    await check_books(house.ports)
+        await settle_own(app.ports, await caller(app))
+    assert sorted([(await payment(app, each)).status for each in payments]) == ["paid", "paid", "settled"]
+    await app.work(HELD.total_seconds() + 60)
+    assert {(await payment(app, each)).status for each in payments} == {"settled"}
+    await check_books(app.ports)
 
 
 @pytest.mark.parametrize("mine", [True, False])
-async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(house: TestHouse, mine: bool) -> None:
+async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(app: TestApp, mine: bool) -> None:
     """No worker begins on it. A batch opened for workers has no lease."""
-    now = house.ports.clock.now()
-    await settlement.open_batch(house.ports, "test:1", Mode.TEST, now, mine=mine)
-    job = await batch_job(house)
+    now = app.ports.clock.now()
+    await settlement.open_batch(app.ports, "test:1", Mode.TEST, now, mine=mine)
+    job = await batch_job(app)
     assert (job.leased_until, job.attempts, job.due) == (now + HELD if mine else None, int(mine), now)
 
 
@@ -139,84 +139,84 @@ async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(hous
     ],
 )
 async def test_who_takes_a_batch_over_is_another_runner_unless_it_opened_it(
-    house: TestHouse, held: int | None, version: int, attempts: int | None
+    app: TestApp, held: int | None, version: int, attempts: int | None
 ) -> None:
     """The attempt distinguishes runners: a runner that resumes finds that the batch is another's."""
-    now = house.ports.clock.now()
-    batch = await settlement.open_batch(house.ports, "test:1", Mode.TEST, now)
-    job = await batch_job(house)
+    now = app.ports.clock.now()
+    batch = await settlement.open_batch(app.ports, "test:1", Mode.TEST, now)
+    job = await batch_job(app)
     until = None if held is None else now + timedelta(seconds=held)
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         unit[Job].remove(job)
         await unit.commit()
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         unit[Job].add(msgspec.structs.replace(job, leased_until=until, attempts=3, version=version))
         await unit.commit()
     if attempts is None:
         with pytest.raises(Refusal, match="Another process is settling"):
-            await settlement._take_over(house.ports, batch)
+            await settlement._take_over(app.ports, batch)
     else:
-        taken = await settlement._take_over(house.ports, batch)
+        taken = await settlement._take_over(app.ports, batch)
         assert (taken.attempts, taken.leased_until) == (attempts, now + HELD)
 
 
-async def test_each_unit_holds_the_batch_for_a_minute_more(house: TestHouse, between: Callable[..., None]) -> None:
+async def test_each_unit_holds_the_batch_for_a_minute_more(app: TestApp, between: Callable[..., None]) -> None:
     """So a settlement may take longer than a lease, and nobody else begins on it."""
     for _ in range(3):
-        await paid(house)
+        await paid(app)
     left = []
 
     async def holds() -> None:
-        held_until = (await batch_job(house)).leased_until
+        held_until = (await batch_job(app)).leased_until
         assert held_until is not None
-        left.append((held_until - await house.ports.storage.now()).total_seconds())
+        left.append((held_until - await app.ports.storage.now()).total_seconds())
 
-    between(lambda: house.clock.advance(50), holds)
-    await settle_own(house.ports, await caller(house))
+    between(lambda: app.clock.advance(50), holds)
+    await settle_own(app.ports, await caller(app))
     assert left == [HELD.total_seconds()] == [60.0]
 
 
 async def test_merchants_with_nothing_due_are_passed_over_under_the_lease(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many they are, no second runner begins meanwhile."""
     for number in range(5):
-        await create_account(house.ports, f"Merchant {number}")
+        await create_account(app.ports, f"Merchant {number}")
     left = []
 
     async def pay_out(*_: object, **__: object) -> None:
-        await house.clock.advance(20)
-        held_until = (await batch_job(house)).leased_until
+        await app.clock.advance(20)
+        held_until = (await batch_job(app)).leased_until
         assert held_until is not None
-        left.append((held_until - await house.ports.storage.now()).total_seconds())
+        left.append((held_until - await app.ports.storage.now()).total_seconds())
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)
-    await settlement.settle_now(house.ports, Mode.LIVE)
+    await settlement.settle_now(app.ports, Mode.LIVE)
     assert left == [40.0] * 6
 
 
 async def test_a_settlement_whose_data_is_deleted_at_its_end_says_so(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await paid(house)
-    who = await caller(house)
+    await paid(app)
+    who = await caller(app)
 
     async def pay_out(*_: object, **__: object) -> None:
-        await forget_test_data(house.ports, who)
+        await forget_test_data(app.ports, who)
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)
     with pytest.raises(Refusal, match="deleted meanwhile"):
-        await settle_own(house.ports, who)
+        await settle_own(app.ports, who)
 
 
-async def test_all_corrections_that_are_due_are_settled_however_many(refunds: RefundHouse) -> None:
+async def test_all_corrections_that_are_due_are_settled_however_many(refunds: RefundApp) -> None:
     """Also where no payment is: refunds that failed after their payments were settled."""
     failed = [(await refunds.processing("40.00"))[1] for _ in range(3)]
     await refunds.settle()
     for refund_id in failed:
         await refunds.tell(refund_id, RefundStatus.FAILED)
     assert (await refunds.balance()).pending == Rub(120_00)
-    await refunds.house.clock.advance(1)
+    await refunds.app.clock.advance(1)
     await refunds.settle()
     assert (await refunds.balance()).pending == Rub(0)
     corrected = await everything(refunds.ports, Correction)
@@ -225,7 +225,7 @@ async def test_all_corrections_that_are_due_are_settled_however_many(refunds: Re
     assert (statement.items, statement.amount) == (3, Rub(120_00))
 
 
-async def test_a_refund_of_a_kopeck_has_its_line(refunds: RefundHouse) -> None:
+async def test_a_refund_of_a_kopeck_has_its_line(refunds: RefundApp) -> None:
     _, refund_id = await refunds.completed("0.01")
     await refunds.settle()
     lines = {each.kind: each for each in await everything(refunds.ports, SettlementItem)}

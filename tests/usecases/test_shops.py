@@ -19,15 +19,15 @@ from cambist.core.usecases.accounts.shops import (
     rename_shop,
     set_shop,
 )
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 
 
 @pytest.fixture
 async def ports() -> AsyncIterator[Ports]:
-    async with open_house(Settings(database_url="memory://"), clock=VirtualClock(), ids=SeededIds()) as house:
-        yield house.ports
+    async with open_app(Settings(database_url="memory://"), clock=VirtualClock(), ids=SeededIds()) as app:
+        yield app.ports
 
 
 @pytest.fixture

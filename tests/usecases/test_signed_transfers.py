@@ -62,7 +62,7 @@ class TestTheEnds:
         [first] = wallet.hashes("sign")
         assert await subject.tx_hash() == first
         await subject.on_chain(T.UNSEEN)
-        await subject.house.clock.advance(LIFETIME.total_seconds() / 2)
+        await subject.app.clock.advance(LIFETIME.total_seconds() / 2)
         assert await subject.run(ports) == 15
         assert wallet.count("broadcast") == 2
         await subject.on_chain(T.FINAL)
@@ -136,7 +136,7 @@ class TestWhatSaysNothing:
         assert await subject.run() == pause
         assert (await subject.tx_hash() is not None) is is_signed
         if pause < LIFETIME.total_seconds():
-            await subject.house.clock.advance(pause)
+            await subject.app.clock.advance(pause)
             await subject.until_over()
             assert len(await subject.moved()) == 1
             assert subject.wallet.hashes("broadcast") == subject.wallet.hashes("sign") - {"-"}
@@ -166,7 +166,7 @@ class TestWhatSaysNothing:
     ) -> None:
         await subject.run()
         await subject.on_chain(T.IN_BLOCK)
-        await subject.house.clock.advance(LIFETIME.total_seconds() + passed)
+        await subject.app.clock.advance(LIFETIME.total_seconds() + passed)
         assert await subject.run() == pause
         assert not await subject.is_over()
 
@@ -176,7 +176,7 @@ class TestWhatSaysNothing:
     ) -> None:
         subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_NOT_DONE))
         await subject.run()
-        await subject.house.clock.advance(LIFETIME.total_seconds() - before_its_end)
+        await subject.app.clock.advance(LIFETIME.total_seconds() - before_its_end)
         await subject.run()
         assert subject.wallet.count("broadcast") == times
 
@@ -319,7 +319,7 @@ class TestAtOnce:
         subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_DONE))
         await subject.run()
         await asyncio.gather(*(self._quietly(subject) for _ in range(6)))
-        events = await subject.house.events(subject.id)
+        events = await subject.app.events(subject.id)
         assert [event["status"] for event in events] == [each for each in ("pending", "processing", "sent") if events]
         await subject.until_over()
 
@@ -432,7 +432,7 @@ async def _story(subject: Subject, ports: Ports, doomed: list[str] | None) -> No
         if await subject.is_over():
             return
         pause = await subject.run(ports)
-        await subject.house.clock.advance(pause or 0)
+        await subject.app.clock.advance(pause or 0)
 
 
 class TestCrashes:

@@ -16,7 +16,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Unit
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.race_barriers import OtherCommit
 
 
@@ -42,62 +42,60 @@ class Locked:
             yield OtherCommit(unit, commit)
 
 
-def over(house: TestHouse, storage: Any) -> Ports:
-    return msgspec.structs.replace(house.ports, storage=storage)
+def over(app: TestApp, storage: Any) -> Ports:
+    return msgspec.structs.replace(app.ports, storage=storage)
 
 
 @asynccontextmanager
-async def working(house: TestHouse, ports: Ports) -> AsyncIterator[None]:
+async def working(app: TestApp, ports: Ports) -> AsyncIterator[None]:
     worker = Worker(ports)
     task = asyncio.create_task(worker.work())
-    await house.clock.advance(0)
+    await app.clock.advance(0)
     try:
         yield
     finally:
         worker.stop()
         while not task.done():
-            await house.clock.advance(1)
+            await app.clock.advance(1)
         task.result()
 
 
-async def test_one_that_cannot_be_written_keeps_no_other_from_it(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_that_cannot_be_written_keeps_no_other_from_it(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: Ports) -> NoReturn:
         raise Unavailable("this one alone")
 
     first = next(iter(STANDING))
     monkeypatch.setattr(standing, "STANDING", {**STANDING, first: refuse})
     with pytest.raises(Unavailable):
-        await start_standing(house.ports)
-    assert await missing_standing(house.ports) == (first,)
+        await start_standing(app.ports)
+    assert await missing_standing(app.ports) == (first,)
 
 
-async def test_a_start_that_meets_a_locked_storage_ends_well_once_it_is_free(house: TestHouse) -> None:
-    storage = Locked(house.ports.storage)
-    async with working(house, over(house, storage)):
-        await house.clock.advance(300)
-        assert set(await missing_standing(house.ports)) == set(STANDING)
+async def test_a_start_that_meets_a_locked_storage_ends_well_once_it_is_free(app: TestApp) -> None:
+    storage = Locked(app.ports.storage)
+    async with working(app, over(app, storage)):
+        await app.clock.advance(300)
+        assert set(await missing_standing(app.ports)) == set(STANDING)
         storage.locked = False
-        await house.clock.advance(STANDING_LOOK)
-        assert await missing_standing(house.ports) == ()
+        await app.clock.advance(STANDING_LOOK)
+        assert await missing_standing(app.ports) == ()
 
 
-async def test_a_short_lock_delays_them_by_seconds(house: TestHouse) -> None:
-    storage = Locked(house.ports.storage)
-    async with working(house, over(house, storage)):
-        await house.clock.advance(10)
+async def test_a_short_lock_delays_them_by_seconds(app: TestApp) -> None:
+    storage = Locked(app.ports.storage)
+    async with working(app, over(app, storage)):
+        await app.clock.advance(10)
         storage.locked = False
-        await house.clock.advance(10)
-        assert await missing_standing(house.ports) == ()
+        await app.clock.advance(10)
+        assert await missing_standing(app.ports) == ()
 
 
-async def test_one_that_is_deleted_while_a_worker_works_comes_back(house: TestHouse) -> None:
-    async with working(house, house.ports):
-        async with house.ports.storage.unit() as unit:
+async def test_one_that_is_deleted_while_a_worker_works_comes_back(app: TestApp) -> None:
+    async with working(app, app.ports):
+        async with app.ports.storage.unit() as unit:
             daily = await unit[Job].get(DAILY)
             assert daily is not None
             unit[Job].remove(daily)
             await unit.commit()
-        await house.clock.advance(STANDING_LOOK)
-        assert await missing_standing(house.ports) == ()
+        await app.clock.advance(STANDING_LOOK)
+        assert await missing_standing(app.ports) == ()

@@ -9,7 +9,7 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.stopping import Stopping, closed_soon
 from cambist.frontends.worker import loop
@@ -92,13 +92,13 @@ class TestLeases:
         monkeypatch.setattr(loop, "HANDLERS", {"slow": hangs})
         monkeypatch.setattr(loop, "start_standing", nothing)
         settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
-        async with open_house(settings, clock=VirtualClock(), ids=SeededIds()) as house:
-            now = house.ports.clock.now()
-            async with house.ports.storage.unit() as unit:
+        async with open_app(settings, clock=VirtualClock(), ids=SeededIds()) as app:
+            now = app.ports.clock.now()
+            async with app.ports.storage.unit() as unit:
                 for number in range(3):
                     unit[Job].add(Job(id=f"slow:{number}", kind="slow", argument="", due=now, created_at=now))
                 await unit.commit()
-            yield house.ports
+            yield app.ports
 
     @staticmethod
     async def begun(ports: Ports) -> tuple[Worker, "asyncio.Task[None]"]:

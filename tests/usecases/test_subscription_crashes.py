@@ -18,10 +18,10 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription, create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import MandateEvent, MandatePretence
+from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
-from tests.subscription_house import choose_calendar, simulator, statuses
+from tests.subscription_app import choose_calendar, simulator, statuses
 
 KEY = str(UUID(int=7))
 _NEVER = 10**6
@@ -34,10 +34,10 @@ async def caller(ports: Ports, account_id: str) -> Caller:
     return Caller(account=account, mode=Mode.TEST, key_id="svc_test_sweep")
 
 
-async def story(house: TestHouse, ports: Ports) -> str:
+async def story(app: TestApp, ports: Ports) -> str:
     """Create, open, confirm; returns the id. Each step is what the merchant, the payer or the bank does once more
     where it got no answer."""
-    who = await caller(ports, house.account.account_id)
+    who = await caller(ports, app.account.account_id)
     order = SubscriptionOrder(amount_rub="500.00", interval="month", description="Club")
     made = (await create_subscription(ports, who, KEY, lambda: order, lambda: UNSET)).resource
     await open_binding(ports, made.id)
@@ -45,39 +45,39 @@ async def story(house: TestHouse, ports: Ports) -> str:
         now = await unit[Subscription].get(made.id)
     assert now is not None
     assert now.binding is not None
-    for notice in await simulator(house).pretend_mandate(
+    for notice in await simulator(app).pretend_mandate(
         now.binding.operation, MandatePretence(event=MandateEvent.CONFIRM)
     ):
         await on_notice(ports, notice)
-    house.ports = ports
-    await house.work()
+    app.ports = ports
+    await app.work()
     return made.id
 
 
 async def run_with_crash(at: int, *, after: bool, calendar: bool) -> int:
-    async with open_test_house() as house:
+    async with open_test_app() as app:
         if calendar:
-            await choose_calendar(house)
-        whole, fuse = house.ports, CrashPoint(at, after=after)
+            await choose_calendar(app)
+        whole, fuse = app.ports, CrashPoint(at, after=after)
         with suppress(Killed):
-            await story(house, fused(whole, fuse))
-        house.ports = whole
+            await story(app, fused(whole, fuse))
+        app.ports = whole
         # The new process: leases of the dead one end, the watches take up what was left.
-        await house.work(LEASE + 30)
-        made = await story(house, whole)
-        await house.work(LEASE)
-        await check(house, made)
+        await app.work(LEASE + 30)
+        made = await story(app, whole)
+        await app.work(LEASE)
+        await check(app, made)
         return fuse.commits
 
 
-async def check(house: TestHouse, made: str) -> None:
-    [subscription] = await everything(house.ports, Subscription)
+async def check(app: TestApp, made: str) -> None:
+    [subscription] = await everything(app.ports, Subscription)
     assert (subscription.id, subscription.status) == (made, "active")
-    payments = [payment for payment in await everything(house.ports, Payment) if payment.binding is not None]
+    payments = [payment for payment in await everything(app.ports, Payment) if payment.binding is not None]
     assert [(each.status, each.subscription_id) for each in payments] == [("paid", made)]
-    assert await everything(house.ports, Suspense) == []
-    assert [each for each in await statuses(house, made) if each[0] != each[1]] == [("pending_binding", "active")]
-    assert await statuses(house, payments[0].id) == [("pending", "paid")]
+    assert await everything(app.ports, Suspense) == []
+    assert [each for each in await statuses(app, made) if each[0] != each[1]] == [("pending_binding", "active")]
+    assert await statuses(app, payments[0].id) == [("pending", "paid")]
 
 
 @pytest.mark.parametrize("calendar", [False, True])
@@ -89,30 +89,30 @@ async def test_create_open_confirm_survives_a_crash_at_every_commit(after: bool,
         await run_with_crash(at, after=after, calendar=calendar)
 
 
-async def ended(house: TestHouse, ports: Ports, made: str) -> None:
+async def ended(app: TestApp, ports: Ports, made: str) -> None:
     """Cancel and revoke."""
-    who = await caller(ports, house.account.account_id)
+    who = await caller(ports, app.account.account_id)
     await cancel_subscription(ports, who, made)
-    house.ports = ports
-    await house.work()
+    app.ports = ports
+    await app.work()
 
 
 async def cancel_with_crash(at: int, *, after: bool) -> int:
-    async with open_test_house() as house:
-        whole, fuse = house.ports, CrashPoint(at, after=after)
-        made = await story(house, whole)
+    async with open_test_app() as app:
+        whole, fuse = app.ports, CrashPoint(at, after=after)
+        made = await story(app, whole)
         with suppress(Killed):
-            await ended(house, fused(whole, fuse), made)
-        house.ports = whole
-        await house.work(LEASE + 30)
-        await house.work(LEASE)
+            await ended(app, fused(whole, fuse), made)
+        app.ports = whole
+        await app.work(LEASE + 30)
+        await app.work(LEASE)
         [subscription] = await everything(whole, Subscription)
         if subscription.status != "cancelled":
-            await ended(house, whole, made)
+            await ended(app, whole, made)
             [subscription] = await everything(whole, Subscription)
         assert (subscription.status, subscription.revoke_pending) == ("cancelled", False)
-        assert (await simulator(house).mandate_state(subscription.mandate_reference or "")).status == "ended"
-        assert [each for each in await statuses(house, made) if each[1] == "cancelled"] == [("active", "cancelled")]
+        assert (await simulator(app).mandate_state(subscription.mandate_reference or "")).status == "ended"
+        assert [each for each in await statuses(app, made) if each[1] == "cancelled"] == [("active", "cancelled")]
         return fuse.commits
 
 

@@ -19,10 +19,10 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.storage import Storage
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.race_barriers import Interrupted
-from tests.subscription_house import (
+from tests.subscription_app import (
     bindings,
     bound,
     call,
@@ -39,12 +39,12 @@ from tests.subscription_house import (
 
 
 @pytest.fixture
-async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
-    async with open_test_house(database_url=url, data_dir=tmp_path) as opened:
+async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestApp]:
+    async with open_test_app(database_url=url, data_dir=tmp_path) as opened:
         yield opened
 
 
-async def test_openings_at_once_make_one_binding(busy: TestHouse) -> None:
+async def test_openings_at_once_make_one_binding(busy: TestApp) -> None:
     """No bank is asked before the link is opened (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(busy)
     await asyncio.gather(*(open_binding(busy.ports, made["id"]) for _ in range(6)))
@@ -55,14 +55,14 @@ async def test_openings_at_once_make_one_binding(busy: TestHouse) -> None:
     assert (binding.payment_id, binding.bank_reference) == (payment.id, payment.bank_reference)
 
 
-async def test_one_key_at_once_makes_one_subscription(busy: TestHouse) -> None:
+async def test_one_key_at_once_makes_one_subscription(busy: TestApp) -> None:
     key = str(uuid4())
     answers = await asyncio.gather(*(subscribe(busy, key=key) for _ in range(5)))
     assert sorted(each.status_code for each in answers) == [200, 200, 200, 200, 201]
     assert len({each.json()["id"] for each in answers}) == 1
 
 
-async def test_patch_loses_against_cancel_or_comes_before_it(busy: TestHouse) -> None:
+async def test_patch_loses_against_cancel_or_comes_before_it(busy: TestApp) -> None:
     """INVALID_STATE also when cancel wins a race (docs/subscriptions.md "Changing and ending")."""
     for _ in range(4):
         made = await bound(busy)
@@ -78,7 +78,7 @@ async def test_patch_loses_against_cancel_or_comes_before_it(busy: TestHouse) ->
             assert (patched.json()["error"]["code"], after["amount_rub"]) == ("INVALID_STATE", "500.00")
 
 
-async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestHouse) -> None:
+async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestApp) -> None:
     """Either the payment took the money and the subscription was active first, or the money waits for the operator;
     the mandate is ended either way."""
     for _ in range(4):
@@ -103,7 +103,7 @@ async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestHouse) -
         assert (await simulator(busy).mandate_state(payment.bank_reference or "")).status == "ended"
 
 
-async def test_money_that_was_taken_is_not_stray_to_who_read_the_payment_before(busy: TestHouse) -> None:
+async def test_money_that_was_taken_is_not_stray_to_who_read_the_payment_before(busy: TestApp) -> None:
     """A notice comes twice; the second reads the payment as it was, and the subscription as it is after the first and a
     cancellation."""
     made = await subscribed(busy)
@@ -129,7 +129,7 @@ async def test_money_that_was_taken_is_not_stray_to_who_read_the_payment_before(
 
 
 async def test_a_rebinding_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
-    busy: TestHouse, monkeypatch: pytest.MonkeyPatch
+    busy: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had found no such key, and looks once the payer has confirmed the link that another request with it gave."""
     made, key, own = await bound(busy), str(uuid4()), use_case._own
@@ -146,7 +146,7 @@ async def test_a_rebinding_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
     assert (answer.status_code, answer.json()["status"]) == (200, "active")
 
 
-async def test_rebinding_at_once_by_two_keys_leaves_one_open_binding(busy: TestHouse) -> None:
+async def test_rebinding_at_once_by_two_keys_leaves_one_open_binding(busy: TestApp) -> None:
     made = await bound(busy)
     op = (await record(busy, made["id"])).binding
     assert op is not None

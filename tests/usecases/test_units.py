@@ -15,8 +15,8 @@ from cambist.core.domain.exchanges.exchanges import DirectionSwitch
 from cambist.core.usecases.units import TRIES, retrying
 from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.storage import Queueing, Storage, Unit
-from tests.houses import TestHouse
-from tests.refund_house import begin, open_refund_house
+from tests.apps import TestApp
+from tests.refund_app import begin, open_refund_app
 
 MANY = TRIES + 5
 """More than one of them could lose to."""
@@ -24,16 +24,16 @@ MANY = TRIES + 5
 
 async def test_many_refunds_of_a_merchant_at_once_all_take_their_money(url: str, tmp_path: Path) -> None:
     """Each takes from the one balance, which a settlement has just filled."""
-    async with open_refund_house(database_url=url, data_dir=tmp_path, receiver=False) as refunds:
+    async with open_refund_app(database_url=url, data_dir=tmp_path, receiver=False) as refunds:
         paid = [await refunds.paid() for _ in range(MANY)]
-        await refunds.house.clock.advance(1)
+        await refunds.app.clock.advance(1)
         await refunds.settle()
         made = [await refunds.make(payment_id, "10.00") for payment_id in paid]
         begun = await asyncio.gather(*(begin(refunds.ports, refund.id) for refund in made))
         assert [is_fresh for _, is_fresh in begun] == [True] * MANY
 
 
-async def test_of_many_at_once_each_loses_twice_at_most(house: TestHouse) -> None:
+async def test_of_many_at_once_each_loses_twice_at_most(app: TestApp) -> None:
     """Without turns all would try as often as there are others: the work would grow with the square of their number."""
     tries = 0
 
@@ -43,21 +43,21 @@ async def test_of_many_at_once_each_loses_twice_at_most(house: TestHouse) -> Non
         present = await unit[DirectionSwitch].get("a")
         await asyncio.sleep(0)  # all read before the first of them commits
         if present is None:
-            unit[DirectionSwitch].add(DirectionSwitch(id="a", is_on=True, since=house.clock.now()))
+            unit[DirectionSwitch].add(DirectionSwitch(id="a", is_on=True, since=app.clock.now()))
         else:
             unit[DirectionSwitch].save(msgspec.structs.replace(present, is_on=not present.is_on))
 
     again_on = ("direction_switches_id",)
-    await asyncio.gather(*(retrying(house.ports.storage, work, again_on=again_on) for _ in range(MANY)))
-    async with house.ports.storage.unit() as unit:
+    await asyncio.gather(*(retrying(app.ports.storage, work, again_on=again_on) for _ in range(MANY)))
+    async with app.ports.storage.unit() as unit:
         present = await unit[DirectionSwitch].get("a")
     assert present is not None
     assert (present.version, tries) == (MANY - 1, MANY + (MANY - 1) + (MANY - 2))
 
 
-async def test_retrying_inside_retrying_is_a_slip_that_shows(house: TestHouse) -> None:
+async def test_retrying_inside_retrying_is_a_slip_that_shows(app: TestApp) -> None:
     """A task that holds the lock and requests it again would wait for itself."""
-    storage = house.ports.storage
+    storage = app.ports.storage
     assert isinstance(storage, Queueing)
     async with storage.turn():
         with pytest.raises(RuntimeError, match="asks for it again"):
@@ -70,10 +70,10 @@ async def test_retrying_inside_retrying_is_a_slip_that_shows(house: TestHouse) -
 
 
 async def test_a_turn_that_does_not_come_is_not_waited_for_without_end(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(test_clock, "_PATIENCE", 0.0)
-    storage = house.ports.storage
+    storage = app.ports.storage
     assert isinstance(storage, Queueing)
 
     async def wait() -> None:

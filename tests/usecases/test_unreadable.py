@@ -30,7 +30,7 @@ from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Between
 from tests.planting import beneath
-from tests.servers import house_url
+from tests.servers import service_url
 from tests.spoiling import Spoilable, open_spoilable
 
 BEYOND = 900_000_000_000_000_000
@@ -38,7 +38,7 @@ BEYOND = 900_000_000_000_000_000
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.ports.jobs import Job
 from cambist.ports.unreadable import UnreadableRow
 from tests.event_factory import happen
-from tests.servers import house_url
+from tests.servers import service_url
 from tests.spoiling import Spoilable, address, open_spoilable
 
 BEYOND = 900_000_000_000_000_000
@@ -25,7 +25,7 @@ SIMULATE = "/sandbox/gateways/simulator-test/simulate"
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture

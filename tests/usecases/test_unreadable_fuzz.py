@@ -30,8 +30,8 @@ from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.ports.counters import Counter
 from cambist.ports.faults import Unreadable
 from tests import openapi_tour
-from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house
-from tests.servers import house_url
+from tests.apps import WEBHOOK_SECRET, TestApp, open_test_app
+from tests.servers import service_url
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 SHARE = 1 if FULL else 6
@@ -58,7 +58,7 @@ def nonsense(column: Column, *, sqlite: bool) -> list[Any]:
 
 
 class Database:
-    """The house's database, past the house."""
+    """The app's database, past the app."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -104,8 +104,8 @@ class Database:
 class Town:
     """A merchant with an object of every kind, whose rows are spoilt, and another merchant, who must not notice."""
 
-    def __init__(self, house: TestHouse, database: Database, theirs: accounts.NewAccount) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, database: Database, theirs: accounts.NewAccount) -> None:
+        self.app = app
         self.database = database
         self._theirs = theirs
         self._numbers = count(1)
@@ -114,16 +114,16 @@ class Town:
         """At once: the clock stands. The payment's id."""
         pair = self._theirs.test
         headers = {"X-Api-Key": pair.api_key, "X-Api-Secret": pair.api_secret, "Idempotency-Key": str(uuid4())}
-        post = self.house.http.post
+        post = self.app.http.post
         made = await post("/api/v1/payments", json={"amount_rub": "100.00"}, headers=headers)
         assert made.status_code == 201, made.text
         payment_id = made.json()["id"]
         path = f"/api/v1/sandbox/payments/{payment_id}/simulate"
         paid = await post(path, json={"outcome": "paid"}, headers=headers)
         assert paid.status_code == 200, paid.text
-        before = len(self.house.postman.webhooks)
-        await run_due(self.house.ports)
-        webhooks = [webhook for webhook in self.house.postman.webhooks[before:] if webhook.url == THEIRS]
+        before = len(self.app.postman.webhooks)
+        await run_due(self.app.ports)
+        webhooks = [webhook for webhook in self.app.postman.webhooks[before:] if webhook.url == THEIRS]
         assert payment_id in {msgspec.json.decode(webhook.body).get("payment_id") for webhook in webhooks}, "not told"
         return str(payment_id)
 
@@ -131,9 +131,9 @@ class Town:
         """Let time pass until after the settlement of today's payments, and run all due jobs every three hours."""
         for _ in range(12):
             with suppress(Unreadable):
-                await start_standing(self.house.ports)  # as a worker does now and then
-            await self.house.clock.advance(3 * 3600)
-            await run_due(self.house.ports)
+                await start_standing(self.app.ports)  # as a worker does now and then
+            await self.app.clock.advance(3 * 3600)
+            await run_due(self.app.ports)
 
     def plans(self, *, every: bool) -> Iterator[tuple[TableMap[Any], Column, Any]]:
         """Yield the columns and their invalid values: each column with one kind of value, in turn, or with every
@@ -163,7 +163,7 @@ class Town:
             return
         row = rows[next(self._numbers) % len(rows)]
         if kept.name == "jobs":
-            now = kept.codec.column("due").encode(self.house.clock.now())
+            now = kept.codec.column("due").encode(self.app.clock.now())
             row = tuple(
                 now if name == "due" else None if name == "leased_until" else plain
                 for name, plain in zip(kept.codec.names, row, strict=True)
@@ -178,32 +178,32 @@ class Town:
     async def we_are_answered(self) -> None:
         """Whatever it is, in the interface's own words."""
         for path in ("/payments", "/events", "/balance", "/refunds", "/settlements"):
-            answer = await self.house.get(path)
+            answer = await self.app.get(path)
             assert answer.status_code in (200, 401, 403, 404, 500, 503), answer.text
             assert answer.status_code == 200 or answer.json()["error"]["code"]
 
 
 @asynccontextmanager
 async def open_town(url: str, folder: Path) -> AsyncIterator[Town]:
-    async with open_test_house(database_url=url, data_dir=folder) as house:
-        house.made_up = True  # spoilt rows contradict the books
-        tour = openapi_tour.Tour(house)
+    async with open_test_app(database_url=url, data_dir=folder) as app:
+        app.made_up = True  # spoilt rows contradict the books
+        tour = openapi_tour.Tour(app)
         on: dict[str, str] = dict.fromkeys(("refunds", "exchange", "direct_links", "recurring"), "true")
-        await accounts.set_settings(house.ports, house.account.account_id, on)
+        await accounts.set_settings(app.ports, app.account.account_id, on)
         for part in ("health", "payments", "refunds", "subscriptions", "exchanges", "money", "proofs", "kyc", "events"):
             await getattr(openapi_tour, f"_{part}")(tour)
-        theirs = await accounts.create_account(house.ports, "Theirs")
+        theirs = await accounts.create_account(app.ports, "Theirs")
         wish = {"webhook_url": THEIRS, "webhook_secret": WEBHOOK_SECRET}
-        await accounts.set_settings(house.ports, theirs.account_id, wish)
-        await run_due(house.ports)
+        await accounts.set_settings(app.ports, theirs.account_id, wish)
+        await run_due(app.ports)
         database = Database(url)
-        yield Town(house, database, theirs)
+        yield Town(app, database, theirs)
         await database.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ again."""
 @pytest.mark.timeout(1200)
 async def test_no_row_keeps_another_merchant_from_being_settled(town: Town) -> None:
     """A day passes over one spoilt column of each table; in the long form over each."""
-    house, harmed = town.house, list[str]()
+    app, harmed = town.app, list[str]()
     for spoilt in town.plans(every=True) if FULL else town.one_of_each_table():
         if spoilt[0].name in EVERYBODYS:
             continue
@@ -252,7 +252,7 @@ async def test_no_row_keeps_another_merchant_from_being_settled(town: Town) -> N
             try:
                 payment_id = await town.they_are_paid_and_told()
                 await town.a_day_passes()
-                found = await house.ports.storage.get(Payment, payment_id)
+                found = await app.ports.storage.get(Payment, payment_id)
                 assert found is not None
                 assert found.status is PaymentStatus.SETTLED
             except Exception as fault:  # noqa: BLE001 - as above

@@ -17,8 +17,8 @@ from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.sealed import tag_withdrawal
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
+from tests.apps import TestApp
 from tests.domain.refund_kit import payment
-from tests.houses import TestHouse
 from tests.payout_kit import OTHER_WALLET, WALLET
 from tests.planting import beneath
 from tests.tables import table
@@ -80,7 +80,7 @@ AMOUNT, WHERE = "withdrawals.amount", "withdrawals.wallet"
     ],
 )
 async def test_a_payout_is_what_was_reserved_and_tagged(
-    house: TestHouse,
+    app: TestApp,
     status: WithdrawalStatus,
     is_tagged: bool,
     altered: dict[str, Any],
@@ -100,42 +100,42 @@ async def test_a_payout_is_what_was_reserved_and_tagged(
         created_at=NOW,
         sequence=1,
     )
-    made = tag_withdrawal(house.ports.vault, made) if is_tagged else made
-    found = value_check._faults_of_payout(house.ports.vault, msgspec.structs.replace(made, **altered), reserved)
+    made = tag_withdrawal(app.ports.vault, made) if is_tagged else made
+    found = value_check._faults_of_payout(app.ports.vault, msgspec.structs.replace(made, **altered), reserved)
     assert [field for field, _ in found] == named
 
 
 @pytest.mark.parametrize(("mode", "named"), [("live", ["payments.id"]), ("test", [])])
 async def test_a_payment_that_is_gone_is_named_where_none_is_forgotten(
-    house: TestHouse, mode: str, named: list[str]
+    app: TestApp, mode: str, named: list[str]
 ) -> None:
     """Rows of test mode may be removed (docs/sandbox.md "Forgetting")."""
-    house.made_up = True
+    app.made_up = True
     ids = []
     for _ in range(3):
-        ids.append((await house.create(mode=mode)).json()["id"])
-        await house.told(ids[-1], Pretence(status=InvoiceStatus.PAID))
+        ids.append((await app.create(mode=mode)).json()["id"])
+        await app.told(ids[-1], Pretence(status=InvoiceStatus.PAID))
     for gone in (ids[1], ids[2]):  # between others, and behind them
-        before = (await verify_ledger(house.ports)).bad_values
-        async with beneath(house.ports).unit() as unit:
+        before = (await verify_ledger(app.ports)).bad_values
+        async with beneath(app.ports).unit() as unit:
             found = await unit[Payment].get(gone)
             assert found is not None
             unit[Payment].remove(found)
             await unit.commit()
-        fresh = [each for each in (await verify_ledger(house.ports)).bad_values if each not in before]
+        fresh = [each for each in (await verify_ledger(app.ports)).bad_values if each not in before]
         assert [(each.id, each.field) for each in fresh] == [(gone, field) for field in named]
 
 
-async def test_so_many_values_are_named_and_no_more(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_so_many_values_are_named_and_no_more(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(value_check, "MOST", 2)
-    house.made_up = True
+    app.made_up = True
     forged = Settings(payout_wallet=OTHER_WALLET)
-    async with beneath(house.ports).unit() as unit:
+    async with beneath(app.ports).unit() as unit:
         for number in range(3):
             account_id = f"acc_{number}"
             unit[Account].add(Account(id=account_id, name="x", default_shop_id="shop", created_at=NOW, settings=forged))
         await unit.commit()
-    report = await verify_ledger(house.ports)
+    report = await verify_ledger(app.ports)
     assert [(each.id, each.field) for each in report.bad_values] == [
         (f"acc_{number}", "accounts.settings") for number in range(2)
     ]

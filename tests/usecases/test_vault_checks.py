@@ -8,10 +8,10 @@ import pytest
 
 import cambist
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.vault import VaultMisfit
-from tests.servers import house_url
+from tests.servers import service_url
 
 ONE, TWO, THREE = b"1" * 32, b"2" * 32, b"3" * 32
 PEPPER, OTHER = b"p" * 32, b"q" * 32
@@ -27,14 +27,14 @@ FIRST = given({1: ONE}, 1)
 async def opens(url: str, keys: VaultKeys, *, account: bool = False, looking: bool = False) -> None:
     """Open the database with these keys, and create an account in it."""
     settings = Settings(database_url=url, vault=keys)
-    async with open_house(settings, recognising=not looking) as house:
+    async with open_app(settings, recognising=not looking) as app:
         if account:
-            await create_account(house.ports, "Tea")
+            await create_account(app.ports, "Tea")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return house_url(request, request.param, tmp_path)
+    return service_url(request, request.param, tmp_path)
 
 
 async def refused(url: str, keys: VaultKeys, *words: str, looking: bool = False) -> None:

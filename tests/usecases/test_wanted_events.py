@@ -14,9 +14,9 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.retention import KEPT, first_retention
 from cambist.ports.jobs import Job
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
-from tests.subscription_house import bound
+from tests.subscription_app import bound
 from tests.tables import table
 
 OPTIONAL = (
@@ -29,18 +29,18 @@ MONEY = ",".join(ALWAYS)
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[TestHouse]:
-    async with open_test_house() as opened:
+async def app() -> AsyncIterator[TestApp]:
+    async with open_test_app() as opened:
         yield opened
 
 
-async def choose(house: TestHouse, names: str) -> None:
-    await set_settings(house.ports, house.account.account_id, {"webhook_events": names})
+async def choose(app: TestApp, names: str) -> None:
+    await set_settings(app.ports, app.account.account_id, {"webhook_events": names})
 
 
-async def statuses(house: TestHouse) -> dict[str, DeliveryStatus]:
+async def statuses(app: TestApp) -> dict[str, DeliveryStatus]:
     """How the deliveries stand, by type."""
-    return {delivery.type: delivery.status for delivery in await everything(house.ports, Delivery)}
+    return {delivery.type: delivery.status for delivery in await everything(app.ports, Delivery)}
 
 
 def test_what_can_be_switched_off_is_these_and_no_others() -> None:
@@ -48,22 +48,22 @@ def test_what_can_be_switched_off_is_these_and_no_others() -> None:
 
 
 @table("missing", ALWAYS)
-async def test_an_only_endpoint_cannot_leave_out_money(house: TestHouse, missing: EventType) -> None:
+async def test_an_only_endpoint_cannot_leave_out_money(app: TestApp, missing: EventType) -> None:
     with pytest.raises(Refusal, match=rf"No enabled webhook endpoint of live mode would take {missing}: ") as refused:
-        await choose(house, ",".join(each for each in EventType if each is not missing))
+        await choose(app, ",".join(each for each in EventType if each is not missing))
     assert refused.value.code == "INVALID_STATE"
 
 
-async def test_a_type_that_no_list_names_goes_to_the_first_endpoint(house: TestHouse) -> None:
+async def test_a_type_that_no_list_names_goes_to_the_first_endpoint(app: TestApp) -> None:
     """The list may be of a version that knew fewer types."""
-    async with house.ports.storage.unit() as unit:
-        account = await unit[Account].get(house.account.account_id)
+    async with app.ports.storage.unit() as unit:
+        account = await unit[Account].get(app.account.account_id)
         assert account is not None
         settings = replace(account.settings, webhook_events=("kyc.status_changed",))
         unit[Account].save(replace(account, settings=settings))
         await unit.commit()
-    await bound(house)
-    assert await statuses(house) == {"payment.status_changed": "pending", "subscription.status_changed": "skipped"}
+    await bound(app)
+    assert await statuses(app) == {"payment.status_changed": "pending", "subscription.status_changed": "skipped"}
 
 
 def test_a_list_is_kept_in_the_order_of_the_documentation_and_each_once() -> None:
@@ -73,62 +73,62 @@ def test_a_list_is_kept_in_the_order_of_the_documentation_and_each_once() -> Non
     assert read_wanted([*EventType]) == tuple(EventType), "one may name them all"
 
 
-async def test_the_operator_s_refusal_names_every_type_that_is_missing(house: TestHouse) -> None:
+async def test_the_operator_s_refusal_names_every_type_that_is_missing(app: TestApp) -> None:
     with pytest.raises(Refusal) as refused:
-        await choose(house, "kyc.status_changed,payment.status_changed")
+        await choose(app, "kyc.status_changed,payment.status_changed")
     assert refused.value.code == "INVALID_STATE"
     for each in set(ALWAYS) - {EventType.PAYMENT_STATUS_CHANGED}:
         assert each in refused.value.message
     for name in ("nothing.such", f"{MONEY},", "payment"):
         with pytest.raises(Refusal, match="must be some of: payment"):
-            await choose(house, name)
+            await choose(app, name)
 
 
-async def test_what_is_not_wanted_is_skipped_and_the_rest_is_sent(house: TestHouse) -> None:
-    await choose(house, MONEY)
-    made = await bound(house)
-    await house.work(5)
-    assert {webhook.headers["X-Webhook-Event"] for webhook in house.postman.webhooks} == {"payment.status_changed"}
-    assert await statuses(house) == {"payment.status_changed": "delivered", "subscription.status_changed": "skipped"}
-    shown = (await house.get("/events?delivery_status=skipped")).json()
+async def test_what_is_not_wanted_is_skipped_and_the_rest_is_sent(app: TestApp) -> None:
+    await choose(app, MONEY)
+    made = await bound(app)
+    await app.work(5)
+    assert {webhook.headers["X-Webhook-Event"] for webhook in app.postman.webhooks} == {"payment.status_changed"}
+    assert await statuses(app) == {"payment.status_changed": "delivered", "subscription.status_changed": "skipped"}
+    shown = (await app.get("/events?delivery_status=skipped")).json()
     assert [each["object_id"] for each in shown["data"]] == [made["id"]]
-    assert (await house.get("/webhook-endpoint")).json()["event_types"] == list(ALWAYS)
+    assert (await app.get("/webhook-endpoint")).json()["event_types"] == list(ALWAYS)
 
 
 async def test_without_a_receiver_it_is_held_only_if_it_is_wanted() -> None:
-    async with open_test_house(receiver=False) as house:
-        await choose(house, MONEY)
-        await bound(house)
-        assert await statuses(house) == {"payment.status_changed": "held", "subscription.status_changed": "skipped"}
+    async with open_test_app(receiver=False) as app:
+        await choose(app, MONEY)
+        await bound(app)
+        assert await statuses(app) == {"payment.status_changed": "held", "subscription.status_changed": "skipped"}
 
 
-async def test_what_was_skipped_goes_out_when_it_is_sent_again(house: TestHouse) -> None:
-    await choose(house, MONEY)
-    await bound(house)
-    [skipped] = (await house.get("/events?delivery_status=skipped")).json()["data"]
-    answer = await house.http.post(f"/api/v1/events/{skipped['id']}/resend", headers=house.headers())
+async def test_what_was_skipped_goes_out_when_it_is_sent_again(app: TestApp) -> None:
+    await choose(app, MONEY)
+    await bound(app)
+    [skipped] = (await app.get("/events?delivery_status=skipped")).json()["data"]
+    answer = await app.http.post(f"/api/v1/events/{skipped['id']}/resend", headers=app.headers())
     assert answer.json()["delivery_status"] == "pending"
-    await run_due(house.ports)
-    assert (await house.get(f"/events/{skipped['id']}")).json()["delivery_status"] == "delivered"
+    await run_due(app.ports)
+    assert (await app.get(f"/events/{skipped['id']}")).json()["delivery_status"] == "delivered"
 
 
-async def test_all_are_wanted_again(house: TestHouse) -> None:
-    await choose(house, MONEY)
-    await choose(house, "")
-    await bound(house)
-    await house.work(5)
-    assert set((await statuses(house)).values()) == {DeliveryStatus.DELIVERED}
-    assert (await house.get("/webhook-endpoint")).json()["event_types"] is None
+async def test_all_are_wanted_again(app: TestApp) -> None:
+    await choose(app, MONEY)
+    await choose(app, "")
+    await bound(app)
+    await app.work(5)
+    assert set((await statuses(app)).values()) == {DeliveryStatus.DELIVERED}
+    assert (await app.get("/webhook-endpoint")).json()["event_types"] is None
 
 
-async def test_what_was_skipped_is_deleted_with_the_rest_after_30_days(house: TestHouse) -> None:
+async def test_what_was_skipped_is_deleted_with_the_rest_after_30_days(app: TestApp) -> None:
     """docs/webhooks.md "Looking, and sending again"."""
-    await choose(house, MONEY)
-    await bound(house)
-    await house.clock.advance((KEPT + timedelta(days=1)).total_seconds())
-    job = first_retention(house.clock.now())
-    async with house.ports.storage.unit() as unit:
+    await choose(app, MONEY)
+    await bound(app)
+    await app.clock.advance((KEPT + timedelta(days=1)).total_seconds())
+    job = first_retention(app.clock.now())
+    async with app.ports.storage.unit() as unit:
         unit[Job].add(job)
         await unit.commit()
-    await run_due(house.ports)
-    assert await statuses(house) == {}
+    await run_due(app.ports)
+    assert await statuses(app) == {}

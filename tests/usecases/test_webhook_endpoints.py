@@ -33,14 +33,14 @@ from cambist.core.usecases.webhooks.endpoints import (
     switch_endpoint,
 )
 from cambist.core.usecases.webhooks.outbox import DELIVER, RELEASE_TO, release_held_to
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from tests import event_factory
+from tests.apps import WEBHOOK_URL, TestApp
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.domain.test_delivery import NOON, fresh, outcome
-from tests.houses import WEBHOOK_URL, TestHouse
 from tests.http.test_webhook_endpoints import AWAY, URL, by_address, made, paid, sent_to
 from tests.invariants import everything
 
@@ -58,23 +58,23 @@ def order() -> EndpointOrder:
 
 async def test_of_many_at_once_only_so_many_are_made_as_there_may_be(url: str) -> None:
     """The account's version is the guard."""
-    async with open_house(Settings(database_url=url)) as house:
-        caller = await a_caller(house.ports)
+    async with open_app(Settings(database_url=url)) as app:
+        caller = await a_caller(app.ports)
         answers = await asyncio.gather(
-            *(create_endpoint(house.ports, caller, str(uuid4()), order) for _ in range(8)), return_exceptions=True
+            *(create_endpoint(app.ports, caller, str(uuid4()), order) for _ in range(8)), return_exceptions=True
         )
         refused = [each for each in answers if isinstance(each, Refusal)]
         assert [each.code for each in refused] == ["WEBHOOK_ENDPOINT_LIMIT"] * (8 - MOST + 1)
-        listed = await list_endpoints(house.ports, caller, MomentFilter(), 1, 20)
+        listed = await list_endpoints(app.ports, caller, MomentFilter(), 1, 20)
         assert listed.total == len(listed.records) == MOST - 1
-        account = await house.ports.storage.get(Account, caller.account_id)
+        account = await app.ports.storage.get(Account, caller.account_id)
         assert account is not None
         assert {ref.id for ref in account.further(Mode.TEST)} == {each.endpoint.id for each in listed.records}
 
 
 async def test_a_life_of_an_endpoint(url: str) -> None:
-    async with open_house(Settings(database_url=url)) as house:
-        ports, caller = house.ports, await a_caller(house.ports)
+    async with open_app(Settings(database_url=url)) as app:
+        ports, caller = app.ports, await a_caller(app.ports)
         made = (await create_endpoint(ports, caller, str(uuid4()), order)).resource
         endpoint_id = made.endpoint.id
         [event] = await event_factory.happen(ports, caller.account_id)
@@ -102,11 +102,11 @@ async def test_a_life_of_an_endpoint(url: str) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_crash_leaves_endpoint_and_account_in_agreement(house: TestHouse, after: bool) -> None:
-    ports = house.ports
-    account = await ports.storage.get(Account, house.account.account_id)
+async def test_a_crash_leaves_endpoint_and_account_in_agreement(app: TestApp, after: bool) -> None:
+    ports = app.ports
+    account = await ports.storage.get(Account, app.account.account_id)
     assert account is not None
-    caller = Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
+    caller = Caller(account=account, mode=Mode.TEST, key_id=app.account.test.api_key)
     key = str(uuid4())
     with pytest.raises(Killed):
         await create_endpoint(fused(ports, CrashPoint(1, after=after)), caller, key, order)
@@ -128,72 +128,72 @@ async def _agree(ports: Ports) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_worker_that_dies_over_a_further_endpoint_loses_nothing(house: TestHouse, after: bool) -> None:
+async def test_a_worker_that_dies_over_a_further_endpoint_loses_nothing(app: TestApp, after: bool) -> None:
     """Each commit of the way is the last one once."""
-    endpoint_id = (await made(house))["id"]
+    endpoint_id = (await made(app))["id"]
     for at in range(1, 6):
-        await paid(house)
+        await paid(app)
         with contextlib.suppress(Killed):
-            await run_due(fused(house.ports, CrashPoint(at, after=after)))
-        await house.work(LEASE + 1)
-        await house.work(5)
-    deliveries = await everything(house.ports, EndpointDelivery)
+            await run_due(fused(app.ports, CrashPoint(at, after=after)))
+        await app.work(LEASE + 1)
+        await app.work(5)
+    deliveries = await everything(app.ports, EndpointDelivery)
     assert {each.status for each in deliveries} == {"delivered"}
-    assert len({each.headers["X-Webhook-Id"] for each in sent_to(house, URL)}) == 5
+    assert len({each.headers["X-Webhook-Id"] for each in sent_to(app, URL)}) == 5
     assert {each.endpoint_id for each in deliveries} == {endpoint_id}
 
 
-async def test_deleting_while_a_webhook_is_under_way_leaves_nothing(house: TestHouse) -> None:
-    endpoint_id = (await made(house))["id"]
-    account = await house.ports.storage.get(Account, house.account.account_id)
+async def test_deleting_while_a_webhook_is_under_way_leaves_nothing(app: TestApp) -> None:
+    endpoint_id = (await made(app))["id"]
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
-    caller = Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
-    plain = house.postman.send
+    caller = Caller(account=account, mode=Mode.TEST, key_id=app.account.test.api_key)
+    plain = app.postman.send
 
     async def deleting(webhook: object) -> object:
         if getattr(webhook, "url", None) == URL:
-            await delete_endpoint(house.ports, caller, endpoint_id)
+            await delete_endpoint(app.ports, caller, endpoint_id)
         return await plain(webhook)  # type: ignore[arg-type]
 
-    house.postman.send = deleting  # type: ignore[assignment]
-    await paid(house)
-    await house.work(200)
-    assert len(sent_to(house, URL)) == 1
-    assert [each.id for each in await everything(house.ports, Breaker) if endpoint_id in each.id] == []
-    assert await everything(house.ports, EndpointDelivery) == []
-    assert [each for each in await everything(house.ports, Attempt) if each.endpoint_id] == []
-    assert [each.id for each in await everything(house.ports, Job) if endpoint_id in each.id] == []
+    app.postman.send = deleting  # type: ignore[assignment]
+    await paid(app)
+    await app.work(200)
+    assert len(sent_to(app, URL)) == 1
+    assert [each.id for each in await everything(app.ports, Breaker) if endpoint_id in each.id] == []
+    assert await everything(app.ports, EndpointDelivery) == []
+    assert [each for each in await everything(app.ports, Attempt) if each.endpoint_id] == []
+    assert [each.id for each in await everything(app.ports, Job) if endpoint_id in each.id] == []
 
 
-async def test_a_job_that_a_program_of_before_put_back_is_done_by_this_one(house: TestHouse) -> None:
+async def test_a_job_that_a_program_of_before_put_back_is_done_by_this_one(app: TestApp) -> None:
     """It could not read what the job is of, and gave it a later time, as any job that failed
     (docs/decisions.md "Further endpoints")."""
-    endpoint_id = (await made(house))["id"]
-    await paid(house)
-    async with house.ports.storage.unit() as unit:
-        key = EndpointKey(house.account.account_id, Mode.TEST, endpoint_id)
+    endpoint_id = (await made(app))["id"]
+    await paid(app)
+    async with app.ports.storage.unit() as unit:
+        key = EndpointKey(app.account.account_id, Mode.TEST, endpoint_id)
         job = await unit[Job].get(f"{DELIVER}:{key.id}")
         assert job is not None
-        later = house.clock.now() + timedelta(seconds=600)
+        later = app.clock.now() + timedelta(seconds=600)
         unit[Job].save(msgspec.structs.replace(job, due=later, attempts=5))
         await unit.commit()
-    await house.work(30)
-    assert sent_to(house, URL) == []
-    await house.work(600)
-    assert len(sent_to(house, URL)) == 1
+    await app.work(30)
+    assert sent_to(app, URL) == []
+    await app.work(600)
+    assert len(sent_to(app, URL)) == 1
 
 
-async def owner(house: TestHouse) -> Caller:
-    account = await house.ports.storage.get(Account, house.account.account_id)
+async def owner(app: TestApp) -> Caller:
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
-    return Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
+    return Caller(account=account, mode=Mode.TEST, key_id=app.account.test.api_key)
 
 
-async def tried(house: TestHouse, job_id: str, attempts: int) -> Job:
+async def tried(app: TestApp, job_id: str, attempts: int) -> Job:
     """The job, as it stands in its run of this number."""
-    job = await house.ports.storage.get(Job, job_id)
+    job = await app.ports.storage.get(Job, job_id)
     assert job is not None
-    async with house.ports.storage.unit() as unit:
+    async with app.ports.storage.unit() as unit:
         job = unit[Job].save(msgspec.structs.replace(job, attempts=attempts))
         await unit.commit()
     return job
@@ -201,32 +201,32 @@ async def tried(house: TestHouse, job_id: str, attempts: int) -> Job:
 
 @pytest.mark.parametrize(("hours", "kept"), [(23.99, 0), (24, 1)])
 async def test_of_two_changes_within_24_hours_the_oldest_secret_still_signs(
-    house: TestHouse, hours: float, kept: int
+    app: TestApp, hours: float, kept: int
 ) -> None:
     """`hours` between them (docs/webhooks.md "Changing the secret")."""
-    endpoint_id = (await made(house))["id"]
-    asking = await owner(house)
-    secrets = [(await get_endpoint(house.ports, asking, endpoint_id)).endpoint.secret]
-    once = (await rotate_secret(house.ports, asking, endpoint_id)).endpoint
+    endpoint_id = (await made(app))["id"]
+    asking = await owner(app)
+    secrets = [(await get_endpoint(app.ports, asking, endpoint_id)).endpoint.secret]
+    once = (await rotate_secret(app.ports, asking, endpoint_id)).endpoint
     assert once.previous_secret == secrets[0]
     secrets.append(once.secret)
-    await house.clock.advance(3600 * hours)
-    twice = (await rotate_secret(house.ports, asking, endpoint_id)).endpoint
+    await app.clock.advance(3600 * hours)
+    twice = (await rotate_secret(app.ports, asking, endpoint_id)).endpoint
     assert twice.previous_secret == secrets[kept]
-    assert twice.previous_secret_until == house.ports.clock.real() + timedelta(hours=24)
+    assert twice.previous_secret_until == app.ports.clock.real() + timedelta(hours=24)
 
 
-async def test_a_new_secret_closes_the_breaker(house: TestHouse) -> None:
+async def test_a_new_secret_closes_the_breaker(app: TestApp) -> None:
     """Webhooks refused for their signature are tried again."""
-    endpoint_id = (await made(house))["id"]
-    asking = await owner(house)
-    by_address(house, {URL: AWAY})
+    endpoint_id = (await made(app))["id"]
+    asking = await owner(app)
+    by_address(app, {URL: AWAY})
     for _ in range(3):
-        await paid(house)
-    await house.work(60)
-    assert (await get_endpoint(house.ports, asking, endpoint_id)).breaker.is_open
-    await rotate_secret(house.ports, asking, endpoint_id)
-    assert not (await get_endpoint(house.ports, asking, endpoint_id)).breaker.is_open
+        await paid(app)
+    await app.work(60)
+    assert (await get_endpoint(app.ports, asking, endpoint_id)).breaker.is_open
+    await rotate_secret(app.ports, asking, endpoint_id)
+    assert not (await get_endpoint(app.ports, asking, endpoint_id)).breaker.is_open
 
 
 @pytest.mark.parametrize(
@@ -235,52 +235,52 @@ async def test_a_new_secret_closes_the_breaker(house: TestHouse) -> None:
     ids=str,
 )
 async def test_what_is_deleted_or_held_is_looked_for_twice_more(
-    house: TestHouse, kind: FollowUp, attempts: int, seconds: float | None
+    app: TestApp, kind: FollowUp, attempts: int, seconds: float | None
 ) -> None:
     """A webhook may be under way, and somebody may have read the account before."""
-    endpoint_id = (await made(house))["id"]
-    asking = await owner(house)
+    endpoint_id = (await made(app))["id"]
+    asking = await owner(app)
     if kind is DROP:
-        await delete_endpoint(house.ports, asking, endpoint_id)
+        await delete_endpoint(app.ports, asking, endpoint_id)
     else:
         for enabled in (False, True):
-            await change_endpoint(house.ports, asking, endpoint_id, partial(EndpointPatch, enabled=enabled))
+            await change_endpoint(app.ports, asking, endpoint_id, partial(EndpointPatch, enabled=enabled))
     job_id = kind.id_of(EndpointKey(asking.account_id, Mode.TEST, endpoint_id).id)
-    job = await tried(house, job_id, attempts)
-    await (drop_rest if kind is DROP else release_held_to)(house.ports, job)
-    left = await house.ports.storage.get(Job, job_id)
-    assert (left and left.due) == (None if seconds is None else house.clock.now() + timedelta(seconds=seconds))
+    job = await tried(app, job_id, attempts)
+    await (drop_rest if kind is DROP else release_held_to)(app.ports, job)
+    left = await app.ports.storage.get(Job, job_id)
+    assert (left and left.due) == (None if seconds is None else app.clock.now() + timedelta(seconds=seconds))
 
 
-async def test_who_is_switched_on_again_is_looked_for_from_the_start(house: TestHouse) -> None:
-    endpoint_id = (await made(house))["id"]
-    asking = await owner(house)
+async def test_who_is_switched_on_again_is_looked_for_from_the_start(app: TestApp) -> None:
+    endpoint_id = (await made(app))["id"]
+    asking = await owner(app)
     job_id = RELEASE_TO.id_of(EndpointKey(asking.account_id, Mode.TEST, endpoint_id).id)
     for _ in range(2):
         for enabled in (False, True):
-            await change_endpoint(house.ports, asking, endpoint_id, partial(EndpointPatch, enabled=enabled))
-        job = await house.ports.storage.get(Job, job_id)
+            await change_endpoint(app.ports, asking, endpoint_id, partial(EndpointPatch, enabled=enabled))
+        job = await app.ports.storage.get(Job, job_id)
         assert job is not None
-        assert (job.attempts, job.due) == (0, house.clock.now())
-        await tried(house, job_id, 2)
-        await house.clock.advance(1)
+        assert (job.attempts, job.due) == (0, app.clock.now())
+        await tried(app, job_id, 2)
+        await app.clock.advance(1)
 
 
-async def test_an_operator_sees_and_switches_every_endpoint_of_an_account(house: TestHouse) -> None:
-    ours = [(await made(house, mode=mode))["id"] for mode in ("live", "test")]
-    await switch_endpoint(house.ports, ours[1], enabled=False)
-    shown = await list_all_endpoints(house.ports, house.account.account_id)
+async def test_an_operator_sees_and_switches_every_endpoint_of_an_account(app: TestApp) -> None:
+    ours = [(await made(app, mode=mode))["id"] for mode in ("live", "test")]
+    await switch_endpoint(app.ports, ours[1], enabled=False)
+    shown = await list_all_endpoints(app.ports, app.account.account_id)
     assert {(each.key.mode, each.key.further, each.url, each.enabled) for each in shown} == {
         (Mode.LIVE, None, WEBHOOK_URL, True), (Mode.LIVE, ours[0], URL, True),
         (Mode.TEST, None, WEBHOOK_URL, True), (Mode.TEST, ours[1], URL, False),
     }  # fmt: skip
     for unknown in ("acc_0198c3f2-7d1a-7e4b-9f60-000000000001", "\0", ours[0]):
         with pytest.raises(Refusal) as caught:
-            await list_all_endpoints(house.ports, unknown)
+            await list_all_endpoints(app.ports, unknown)
         assert caught.value.code == "ACCOUNT_NOT_FOUND"
-    for unknown in ("we_0198c3f2-7d1a-7e4b-9f60-000000000001", "\0", house.account.account_id):
+    for unknown in ("we_0198c3f2-7d1a-7e4b-9f60-000000000001", "\0", app.account.account_id):
         with pytest.raises(Refusal) as caught:
-            await switch_endpoint(house.ports, unknown, enabled=False)
+            await switch_endpoint(app.ports, unknown, enabled=False)
         assert caught.value.code == "WEBHOOK_ENDPOINT_NOT_FOUND"
 
 

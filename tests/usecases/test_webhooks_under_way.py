@@ -4,7 +4,7 @@ import pytest
 
 from cambist.core.domain.webhooks.limiter_pool import Trust
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
-from tests.houses import open_test_house
+from tests.apps import open_test_app
 
 
 class _Receiver:
@@ -18,8 +18,8 @@ class _Receiver:
     ids=["in all", "to one host and port"],
 )
 async def test_a_worker_has_so_many_under_way(receivers: int, hosts: int, under_way: int) -> None:
-    async with open_test_house() as house:
-        limiter = Dispatcher(house.ports)._limiter
+    async with open_test_app() as app:
+        limiter = Dispatcher(app.ports)._limiter
         permits = [
             limiter.take(_Receiver(), f"r{number}", f"h{number % hosts}.example:443", Trust.PROVEN)
             for number in range(receivers)
@@ -28,6 +28,6 @@ async def test_a_worker_has_so_many_under_way(receivers: int, hosts: int, under_
 
 
 async def test_one_receiver_has_eight() -> None:
-    async with open_test_house() as house:
-        limiter = Dispatcher(house.ports)._limiter
+    async with open_test_app() as app:
+        limiter = Dispatcher(app.ports)._limiter
         assert limiter.share("a.example:443", Trust.PROVEN, mine=0) == 8

@@ -44,7 +44,7 @@ class CallFuse:
 async def story(payouts: Payouts) -> None:
     """A settlement's payout, until the network says that it is final."""
     await payouts.pay_out()
-    await payouts.house.work(60)
+    await payouts.app.work(60)
 
 
 ROUGH = (Twist(ending=Ending.UNKNOWN_NOT_DONE), Twist(ending=Ending.UNKNOWN_DONE))
@@ -66,20 +66,20 @@ async def run_with_crash(
     async with open_payouts() as payouts:
         payouts.script.broadcast.extend(weather)
         await payouts.credit()
-        whole, house, sender = payouts.ports, payouts.house, payouts.sender
+        whole, app, sender = payouts.ports, payouts.app, payouts.sender
         commits, calls = CrashPoint(commit, after=after), CallFuse(call, after=after)
-        house.ports = fused(whole, commits)
+        app.ports = fused(whole, commits)
         sender.before, sender.after = calls.strike_before, calls.strike_after
         with suppress(Killed):
             await story(payouts)
-        house.ports = whole
+        app.ports = whole
         sender.before = sender.after = None
         # The new process finds the job when the dead one's lease has ended.
-        await house.clock.advance(outage)
+        await app.clock.advance(outage)
         for _ in range(40):
-            await house.work(POLL)
+            await app.work(POLL)
         await payouts.pay_out()
-        await house.work(60)
+        await app.work(60)
         await check(payouts)
         return Ended(commits.commits, calls.calls, sender.count("sign"))
 
@@ -150,8 +150,8 @@ async def test_a_transfer_whose_signer_died_is_broadcast_while_the_network_takes
         with pytest.raises(Killed):
             await execute(fused(payouts.ports, CrashPoint(1, after=True)), job)
         assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
-        await payouts.house.clock.advance(WORKER_LEASE)
-        await payouts.house.work(60)
+        await payouts.app.clock.advance(WORKER_LEASE)
+        await payouts.app.work(60)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
         assert payouts.sender.count("sign") == 1
 
@@ -173,12 +173,12 @@ def test_whatever_the_wallet_answers_the_chain_and_the_ledger_agree(
             for _ in range(settlements):
                 await payouts.credit()
                 await payouts.pay_out()
-                await payouts.house.work(1800)
+                await payouts.app.work(1800)
             # Long enough for every ladder, and for as many further settlements as there are refusals.
             for _ in range(20):
-                await payouts.house.work(20 * 3600)
+                await payouts.app.work(20 * 3600)
                 await payouts.pay_out()
-            await payouts.house.work(3600)
+            await payouts.app.work(3600)
             available, reserved, paid = await payouts.purses()
             credited = Usdt(settlements * CREDIT.units)
             assert available + reserved + paid == credited

@@ -35,7 +35,7 @@ async def payouts() -> AsyncIterator[Payouts]:
 class TestTheWay:
     async def test_a_payout_is_signed_sent_and_final(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         done = await payouts.record(withdrawal.id)
         assert (done.status, done.failure, done.blob, done.sequence) == (S.COMPLETED, None, None, 4)
         assert await payouts.on_chain() == [(WALLET, PAID.units)]
@@ -45,10 +45,10 @@ class TestTheWay:
 
     async def test_every_move_has_its_event_and_the_hash_is_shown_from_sent_on(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == COMPLETED
         [tx_hash] = payouts.sender.hashes("sign")
-        shown = [event["tx_hash"] for event in await payouts.house.events(withdrawal.id)]
+        shown = [event["tx_hash"] for event in await payouts.app.events(withdrawal.id)]
         assert shown == [None, None, tx_hash, tx_hash]
 
     async def test_the_signed_transfer_is_stored_before_it_is_broadcast(self, payouts: Payouts) -> None:
@@ -60,7 +60,7 @@ class TestTheWay:
                 stored.append(await payouts.record(withdrawal.id))
 
         payouts.sender.before = look
-        await payouts.house.work()
+        await payouts.app.work()
         [at_broadcast] = stored
         [signed] = payouts.sender.signed.values()
         assert (at_broadcast.status, at_broadcast.tx_hash) == (S.PROCESSING, signed.tx_hash)
@@ -69,7 +69,7 @@ class TestTheWay:
     async def test_a_wallet_that_is_set_later_changes_nothing(self, payouts: Payouts) -> None:
         await payouts.made()
         await payouts.set_wallet(OTHER_WALLET)
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.on_chain() == [(WALLET, PAID.units)]
 
     @pytest.mark.parametrize(("before", "after"), pairs(WITHDRAWAL_MOVES))
@@ -82,11 +82,11 @@ class TestTheWay:
         elif (before, after) == (S.PROCESSING, S.FAILED):
             script.broadcast.extend([Twist(ending=Ending.UNAVAILABLE)] * 20)
         withdrawal = await payouts.made()
-        await payouts.house.work()
+        await payouts.app.work()
         if (before, after) == (S.SENT, S.FAILED):
             [tx_hash] = payouts.sender.hashes("sign")
             await payouts.sender.inner.pretend(tx_hash, TransferState.FAILED)
-        await payouts.house.work(600)
+        await payouts.app.work(600)
         assert (before, after) in await payouts.statuses(withdrawal.id)
 
 
@@ -94,7 +94,7 @@ class TestSigning:
     async def test_refused_for_certain_it_is_cancelled_and_the_money_is_back(self, payouts: Payouts) -> None:
         payouts.script.sign.append(Twist(ending=Ending.REFUSED, reason="address"))
         withdrawal = await payouts.made()
-        await payouts.house.work(3600)
+        await payouts.app.work(3600)
         done = await payouts.record(withdrawal.id)
         assert (done.status, done.tx_hash) == (S.CANCELLED, None)
         assert done.failure == "not signed, address: refused by the script"
@@ -109,7 +109,7 @@ class TestSigning:
             forged = msgspec.structs.replace(withdrawal, wallet=wrong)
             unit[Withdrawal].save(tag_withdrawal(payouts.ports.vault, forged))
             await unit.commit()
-        await payouts.house.work()
+        await payouts.app.work()
         assert (await payouts.record(withdrawal.id)).status is S.CANCELLED
         assert payouts.sender.calls == []
 
@@ -125,10 +125,10 @@ class TestSigning:
 
         payouts.sender.before = note
         withdrawal = await payouts.made()
-        await payouts.house.work(2 * 3600)
+        await payouts.app.work(2 * 3600)
         assert (await payouts.record(withdrawal.id)).status is S.PENDING
         assert await payouts.purses() == (REST, PAID, ZERO)
-        await payouts.house.work(2 * 3600)
+        await payouts.app.work(2 * 3600)
         pauses = [later - earlier for earlier, later in pairwise(times)]
         assert pauses == [10, 30, 120, 600, 3600, 3600, 3600]
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
@@ -137,9 +137,9 @@ class TestSigning:
     async def test_the_wallets_own_pause_is_kept_where_it_is_longer(self, payouts: Payouts) -> None:
         payouts.script.sign.append(Twist(ending=Ending.UNAVAILABLE, retry_after=90))
         await payouts.made()
-        await payouts.house.work(89)
+        await payouts.app.work(89)
         assert payouts.sender.count("sign") == 1
-        await payouts.house.work(1)
+        await payouts.app.work(1)
         assert payouts.sender.count("sign") == 2
 
 
@@ -153,7 +153,7 @@ class TestBroadcasting:
     ) -> None:
         payouts.script.broadcast.extend([Twist(ending=ending)] * times)
         withdrawal = await payouts.made()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == COMPLETED
         assert payouts.sender.count("sign") == 1
         assert payouts.sender.hashes("broadcast") == payouts.sender.hashes("sign")
@@ -163,7 +163,7 @@ class TestBroadcasting:
     async def test_an_unknown_outcome_is_asked_for_before_anything_is_sent_again(self, payouts: Payouts) -> None:
         payouts.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
         await payouts.made()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert [name for name, _ in payouts.sender.calls][:4] == ["find", "sign", "broadcast", "state"]
         assert payouts.sender.count("broadcast") == 1
 
@@ -173,19 +173,19 @@ class TestBroadcasting:
     ) -> None:
         payouts.script.broadcast.extend([Twist(ending=ending)] * 100)
         withdrawal = await payouts.made()
-        await payouts.house.work(EXPIRED - 1)
+        await payouts.app.work(EXPIRED - 1)
         assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
         assert await payouts.purses() == (REST, PAID, ZERO)
-        await payouts.house.work(30)
+        await payouts.app.work(30)
         failed = await payouts.record(withdrawal.id)
         assert (failed.status, failed.blob) == (S.FAILED, None)
         assert failed.failure is not None
         assert await payouts.purses() == (CREDIT, ZERO, ZERO)
         assert await payouts.statuses(withdrawal.id) == FAILED_UNSENT
-        assert {event["tx_hash"] for event in await payouts.house.events(withdrawal.id)} == {None}
+        assert {event["tx_hash"] for event in await payouts.app.events(withdrawal.id)} == {None}
         payouts.script.broadcast.clear()
         second = await payouts.pay_out()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert second is not None
         assert (await payouts.record(second.id)).status is S.COMPLETED
         assert await payouts.on_chain() == [(WALLET, PAID.units)]
@@ -201,7 +201,7 @@ class TestBroadcasting:
 
         payouts.sender.before = note
         await payouts.made()
-        await payouts.house.work(600)
+        await payouts.app.work(600)
         assert end - max(times) == timedelta(seconds=5)
 
 
@@ -209,42 +209,42 @@ class TestWatching:
     async def test_a_state_that_cannot_be_read_is_read_again(self, payouts: Payouts) -> None:
         payouts.script.state.extend([Twist(ending=Ending.UNAVAILABLE)] * 3)
         withdrawal = await payouts.made()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == COMPLETED
 
     async def test_a_state_that_stays_away_for_hours_says_nothing(self, payouts: Payouts) -> None:
         payouts.script.state.extend([Twist(ending=Ending.UNAVAILABLE, retry_after=7200)] * 2)
         withdrawal = await payouts.made()
-        await payouts.house.work(7200)
+        await payouts.app.work(7200)
         assert (await payouts.record(withdrawal.id)).status is S.SENT
-        await payouts.house.work(7210)
+        await payouts.app.work(7210)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
 
     async def test_final_at_first_sight_it_was_sent_on_the_way(self, payouts: Payouts) -> None:
         payouts.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
         payouts.script.state.extend([Twist(ending=Ending.UNAVAILABLE)] * 3)
         withdrawal = await payouts.made()
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == COMPLETED
         done = await payouts.record(withdrawal.id)
         assert (done.sequence, done.sent_at) == (4, done.completed_at)
 
     async def test_reverted_after_it_was_sent_it_fails_and_keeps_its_hash(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
-        await payouts.house.work()
+        await payouts.app.work()
         [tx_hash] = payouts.sender.hashes("sign")
         await payouts.sender.inner.pretend(tx_hash, TransferState.FAILED)
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == [*COMPLETED[:3], ("sent", "failed")]
-        assert [event["tx_hash"] for event in await payouts.house.events(withdrawal.id)][2:] == [tx_hash, tx_hash]
+        assert [event["tx_hash"] for event in await payouts.app.events(withdrawal.id)][2:] == [tx_hash, tx_hash]
         assert await payouts.purses() == (CREDIT, ZERO, ZERO)
 
     async def test_a_dropped_block_is_followed_by_the_same_transfer(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
-        await payouts.house.work()
+        await payouts.app.work()
         [tx_hash] = payouts.sender.hashes("sign")
         await payouts.sender.inner.pretend(tx_hash, TransferState.UNSEEN)
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == COMPLETED
         assert payouts.sender.count("broadcast") == 2
         assert payouts.sender.hashes("broadcast") == {tx_hash}
@@ -255,10 +255,10 @@ class TestWatching:
     ) -> None:
         payouts.script.broadcast.append(Twist(ending=ending))
         withdrawal = await payouts.made()
-        await payouts.house.work()
+        await payouts.app.work()
         [tx_hash] = payouts.sender.hashes("sign")
         await payouts.sender.inner.pretend(tx_hash, TransferState.IN_BLOCK)
-        await payouts.house.work(3600)
+        await payouts.app.work(3600)
         assert (await payouts.record(withdrawal.id)).status is S.SENT
         assert payouts.sender.count("broadcast") == 1
         assert await payouts.purses() == (REST, PAID, ZERO)
@@ -277,13 +277,13 @@ class TestWatching:
     ) -> None:
         withdrawal = await payouts.made()
         if started:
-            await payouts.house.work()
-        payouts.house.ports = lost_wallet(payouts.ports)
+            await payouts.app.work()
+        payouts.app.ports = lost_wallet(payouts.ports)
         with caplog.at_level(logging.ERROR, logger="cambist.payouts"):
-            await payouts.house.work(3 * 3600 - 1)
+            await payouts.app.work(3 * 3600 - 1)
         assert len([line for line in caplog.records if withdrawal.id in line.getMessage()]) == 3
-        payouts.house.ports = payouts.ports
-        await payouts.house.work(3600)
+        payouts.app.ports = payouts.ports
+        await payouts.app.work(3600)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
 
     async def test_logs_hold_neither_the_signed_transfer_nor_the_address(
@@ -294,7 +294,7 @@ class TestWatching:
         payouts.script.state.append(Twist(ending=Ending.UNAVAILABLE))
         with caplog.at_level(logging.DEBUG, logger="cambist"):
             await payouts.made()
-            await payouts.house.work(60)
+            await payouts.app.work(60)
         [signed] = payouts.sender.signed.values()
         assert caplog.text
         assert WALLET not in caplog.text

@@ -45,7 +45,7 @@ class TestAtOnce:
 
             payouts.sender.after = another_run
             await execute(payouts.ports, job)
-            await payouts.house.work(60)
+            await payouts.app.work(60)
             assert payouts.sender.count("sign") == 2
             assert payouts.sender.count("broadcast") == 1 + lost
             [broadcast] = payouts.sender.hashes("broadcast")
@@ -61,8 +61,8 @@ class TestAtOnce:
             async def meanwhile(call: str) -> None:
                 if call == "broadcast":
                     payouts.sender.after = None
-                    await payouts.house.clock.advance(LEASE + 1)
-                    await payouts.house.work(60)
+                    await payouts.app.clock.advance(LEASE + 1)
+                    await payouts.app.work(60)
 
             payouts.sender.after = meanwhile
             await execute(payouts.ports, job)
@@ -74,13 +74,13 @@ class TestAtOnce:
         async with open_payouts() as payouts:
             await payouts.made()
             [job] = await payouts.ports.storage.claim(1, LEASE)
-            await payouts.house.clock.advance(LEASE + 1)
+            await payouts.app.clock.advance(LEASE + 1)
             [taken_over] = await payouts.ports.storage.claim(1, LEASE)
             payouts.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
             await execute(payouts.ports, job)
             assert await payouts.jobs() == [taken_over]
             await execute(payouts.ports, taken_over)
-            await payouts.house.work(60)
+            await payouts.app.work(60)
             assert await payouts.on_chain() == [(WALLET, PAID.units)]
 
     async def test_what_was_called_off_while_it_was_being_signed_is_never_broadcast(self) -> None:
@@ -92,7 +92,7 @@ class TestAtOnce:
                     await cancel_withdrawal(payouts.ports, withdrawal.id, "a wrong wallet")
 
             payouts.sender.after = operator
-            await payouts.house.work(600)
+            await payouts.app.work(600)
             assert (await payouts.record(withdrawal.id)).status is S.CANCELLED
             assert payouts.sender.count("broadcast") == 0
             assert await payouts.purses() == (CREDIT, ZERO, ZERO)
@@ -105,7 +105,7 @@ class TestAtOnce:
             with pytest.raises(Refusal) as refused:
                 await cancel_withdrawal(msgspec.structs.replace(payouts.ports, storage=late), withdrawal.id, "why")
             assert refused.value.code == "INVALID_STATE"
-            await payouts.house.work(60)
+            await payouts.app.work(60)
             assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
             assert await payouts.on_chain() == [(WALLET, PAID.units)]
 
@@ -113,10 +113,10 @@ class TestAtOnce:
         async with open_payouts() as payouts:
             payouts.script.broadcast.append(Twist(ending=Ending.NOT_CONFIGURED))
             withdrawal = await payouts.made()
-            await payouts.house.work(3599)
+            await payouts.app.work(3599)
             assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
             assert await payouts.purses() == (REST, PAID, ZERO)
-            await payouts.house.work(1)
+            await payouts.app.work(1)
             assert (await payouts.record(withdrawal.id)).status is S.FAILED
 
 
@@ -148,7 +148,7 @@ class InterruptedStorage:
     async def interrupt(self) -> None:
         payouts, self._payouts = self._payouts, None
         if payouts is not None:
-            await payouts.house.work()
+            await payouts.app.work()
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[InterruptedUnit]:

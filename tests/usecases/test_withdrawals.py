@@ -48,7 +48,7 @@ class TestMaking:
 
     async def test_its_first_event_has_no_previous_status_and_no_hash(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
-        [event] = await payouts.house.events(withdrawal.id)
+        [event] = await payouts.app.events(withdrawal.id)
         assert event == {
             "event": "withdrawal.status_changed",
             "withdrawal_id": withdrawal.id,
@@ -150,7 +150,7 @@ class TestOperators:
         assert await payouts.statuses(withdrawal.id) == [(None, "pending"), ("pending", "cancelled")]
         assert await payouts.purses() == (CREDIT, ZERO, ZERO)
         assert await payouts.jobs() == []
-        await payouts.house.work(3600)
+        await payouts.app.work(3600)
         assert payouts.sender.calls == [("find", "-")], "asked once whether it was sent, when it was called off"
         assert await payouts.pay_out() is not None
 
@@ -162,7 +162,7 @@ class TestOperators:
         elif status in (S.PROCESSING, S.FAILED):
             script.broadcast.extend([Twist(ending=Ending.UNAVAILABLE)] * 20)
         withdrawal = await payouts.made()
-        await payouts.house.work(0 if status in (S.PROCESSING, S.SENT) else 600)
+        await payouts.app.work(0 if status in (S.PROCESSING, S.SENT) else 600)
         assert (await payouts.record(withdrawal.id)).status is status
         before = await payouts.purses()
         with pytest.raises(Refusal) as refused:
@@ -191,13 +191,13 @@ class TestOperators:
     async def test_one_under_way_is_looked_at_at_once_when_an_operator_asks(self, payouts: Payouts) -> None:
         payouts.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
         withdrawal = await payouts.made()
-        await payouts.house.work(0)
+        await payouts.app.work(0)
         [job] = await payouts.jobs()
         now = payouts.ports.clock.now()
         assert job.due > now
         assert await hurry_withdrawal(payouts.ports, withdrawal.id) == await payouts.record(withdrawal.id)
         assert [each.due for each in await payouts.jobs()] == [now]
-        await payouts.house.work(600)
+        await payouts.app.work(600)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
         with pytest.raises(Refusal) as refused:
             await hurry_withdrawal(payouts.ports, withdrawal.id)
@@ -207,7 +207,7 @@ class TestOperators:
         await payouts.credit()
         withdrawal = await pay_out_now(payouts.ports, payouts.account_id, payouts.mode)
         assert (withdrawal.amount, withdrawal.settlement_id) == (PAID, None)
-        await payouts.house.work(60)
+        await payouts.app.work(60)
         assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
 
     async def test_without_money_a_wallet_or_a_way_there_is_no_payout_now(self, payouts: Payouts) -> None:
@@ -229,7 +229,7 @@ class TestOperators:
         made = []
         for _ in range(3):
             made.append((await payouts.made()).id)
-            await payouts.house.clock.advance(1)
+            await payouts.app.clock.advance(1)
         await cancel_withdrawal(payouts.ports, made[0], "why")
 
         async def listed(limit: int = 1000, status: WithdrawalStatus | None = None) -> list[str]:

@@ -14,7 +14,7 @@ from cambist.adapters.ids import SeededIds
 from cambist.core.usecases.jobs import RENEW
 from cambist.core.usecases.jobs import WORKER_LEASE as LEASE
 from cambist.core.usecases.webhooks.outbox import DELIVER
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import SWEEP, WATCH, Worker
@@ -27,7 +27,7 @@ QUICK = "quick"
 
 
 class Shop:
-    """A house with jobs of two kinds besides deliveries, and workers that can be killed."""
+    """An app with jobs of two kinds besides deliveries, and workers that can be killed."""
 
     def __init__(self, ports: Ports, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ports = ports
@@ -92,8 +92,8 @@ class Shop:
 async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
     clock = VirtualClock()
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
-    async with open_house(settings, clock=clock, ids=SeededIds()) as house:
-        yield Shop(house.ports, clock, monkeypatch)
+    async with open_app(settings, clock=clock, ids=SeededIds()) as app:
+        yield Shop(app.ports, clock, monkeypatch)
 
 
 async def test_64_hanging_jobs_delay_no_delivery(shop: Shop) -> None:

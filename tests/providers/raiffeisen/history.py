@@ -27,7 +27,7 @@ class RaiffeisenHistory(MoneyHistory):
     async def pay(self, there: str) -> str | None:
         """A payer has the QR alone that the window shows."""
         qr = self.fake.qrs[there]
-        payment = await self.house.ports.storage.get(Payment, qr["order"])
+        payment = await self.app.ports.storage.get(Payment, qr["order"])
         is_shown = payment is not None and payment.qr_payload == qr["payload"]
         chance = self.random.random() if is_shown and self.fake.shown(qr) == "NEW" else 1.0
         if chance < 0.9:
@@ -67,7 +67,7 @@ class RaiffeisenHistory(MoneyHistory):
         found = await super().check()
         written = {key: each["registered"] for key, each in self.fake.receipts.items()}
         moved = [("sell", each) for each, kopecks in self.came().items() if kopecks]
-        refunds = [each for each in await everything(self.house.ports, Refund) if each.status == "completed"]
+        refunds = [each for each in await everything(self.app.ports, Refund) if each.status == "completed"]
         assert written == dict.fromkeys([*moved, *(("refund", each.id) for each in refunds)], 1)
         return {**found, "receipts": len(written)}
 

@@ -34,11 +34,11 @@ from cambist.ports import (
 from cambist.ports.jobs import Job
 from cambist.testing import ProviderFault, ProviderRequest
 from tests.invariants import everything
+from tests.providers.raiffeisen.app import RECEIPTS, TERMS
 from tests.providers.raiffeisen.bench import REGISTER, adapter, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import SECRET
-from tests.providers.raiffeisen.house import RECEIPTS, TERMS
-from tests.providers.raiffeisen.test_house import Shop, open_shop
+from tests.providers.raiffeisen.test_app import Shop, open_shop
 from tests.tables import table
 
 OPERATION = "pay_0198c3f2-7d1a-7e4b-9f60-000000000001"
@@ -180,7 +180,7 @@ async def test_the_words_of_2021_are_taken_by_who_knows_no_others(books: Raiffei
 @pytest.fixture
 async def shop() -> AsyncIterator[Shop]:
     async with open_shop(own=RECEIPTS) as made:
-        await accounts.set_settings(made.house.ports, made.house.account.account_id, TERMS)
+        await accounts.set_settings(made.app.ports, made.app.account.account_id, TERMS)
         yield made
 
 
@@ -195,35 +195,35 @@ async def paid(shop: Shop) -> str:
 
 async def receipts_that_wait(shop: Shop) -> list[ActionItem]:
     """Return the receipts that operators see in their action items and alarms."""
-    return [each for each in (await read_action_items(shop.house.ports)).found if each.kind == "receipt"]
+    return [each for each in (await read_action_items(shop.app.ports)).found if each.kind == "receipt"]
 
 
 async def test_a_payment_and_its_refund_have_a_receipt_each(shop: Shop) -> None:
     payment = await paid(shop)
     refund = (await shop.ask("POST", "/refunds", payment_id=payment, amount_rub="90.00"))["id"]
-    await shop.house.work(3600)
+    await shop.app.work(3600)
     assert {key: (each["total"], each["client"]["email"]) for key, each in shop.bank.receipts.items()} == {
         ("sell", payment): (Decimal(490), "p@example.com"),
         ("refund", refund): (Decimal(90), "p@example.com"),
     }
     assert registered(shop.bank) == 2
-    assert not [job for job in await everything(shop.house.ports, Job) if job.kind.startswith("receipt.")]
+    assert not [job for job in await everything(shop.app.ports, Job) if job.kind.startswith("receipt.")]
 
 
 async def test_a_register_that_is_away_keeps_no_payment_waiting(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Its receipt comes late, and once; nothing of payer or key is logged."""
     shop.bank.has_register = False
     payment = await paid(shop)
-    await shop.house.work(1800)
+    await shop.app.work(1800)
     assert not await receipts_that_wait(shop), "a cash register may be away for a while"
-    await shop.house.work(7 * 3600)
+    await shop.app.work(7 * 3600)
     assert shop.told(payment) == ["paid"]
     assert not shop.bank.receipts
     [waiting] = await receipts_that_wait(shop)
     assert (waiting.object_id, waiting.mode) == (payment, Mode.LIVE)
     assert waiting.text == "the receipt of a payment is not written; see the log"
     shop.bank.has_register = True
-    await shop.house.work(7 * 3600)
+    await shop.app.work(7 * 3600)
     assert [len(shop.bank.receipts_of(payment)), registered(shop.bank)] == [1, 1]
     assert not await receipts_that_wait(shop)
     assert "p@example.com" not in caplog.text
@@ -233,7 +233,7 @@ async def test_a_register_that_is_away_keeps_no_payment_waiting(shop: Shop, capl
 async def test_one_that_is_never_written_is_given_up_and_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     shop.bank.next_receipt = "FAILED"
     payment = await paid(shop)
-    await shop.house.work(ASKED_FOR.total_seconds() + 86400)
+    await shop.app.work(ASKED_FOR.total_seconds() + 86400)
     assert f"the receipt of {payment} is given up" in caplog.text
-    assert not [job for job in await everything(shop.house.ports, Job) if job.id == SALE.id_of(payment)]
+    assert not [job for job in await everything(shop.app.ports, Job) if job.id == SALE.id_of(payment)]
     assert registered(shop.bank) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.simulators import judge_simulators
 from cambist.ports.faults import NotConfigured
@@ -32,19 +32,19 @@ def settings(folder: Path, token: str, **more: Any) -> Settings:
 
 
 async def test_live_mode_has_no_sandbox_unless_it_may_have_simulators(tmp_path: Path) -> None:
-    async with open_house(settings(tmp_path, "sbx:token", allow_live_simulators=False)) as house:
+    async with open_app(settings(tmp_path, "sbx:token", allow_live_simulators=False)) as app:
         with pytest.raises(NotConfigured, match="sandbox"):
-            await house.ports.kyc.find_check(OPERATION)
-        assert "kyc: sumsub, a sandbox" in judge_simulators(house).message
+            await app.ports.kyc.find_check(OPERATION)
+        assert "kyc: sumsub, a sandbox" in judge_simulators(app).message
 
 
 async def test_where_it_may_it_says_so(tmp_path: Path) -> None:
-    async with open_house(settings(tmp_path, "sbx:token", allow_live_simulators=True)) as house:
-        assert house.ports.kyc.name == "sumsub"
-        assert "no real money moves" in judge_simulators(house).message
-        assert "kyc: sumsub, a sandbox" in house.live_simulators
+    async with open_app(settings(tmp_path, "sbx:token", allow_live_simulators=True)) as app:
+        assert app.ports.kyc.name == "sumsub"
+        assert "no real money moves" in judge_simulators(app).message
+        assert "kyc: sumsub, a sandbox" in app.live_simulators
 
 
 async def test_a_production_pair_is_no_simulator(tmp_path: Path) -> None:
-    async with open_house(settings(tmp_path, "prd:token", allow_live_simulators=False)) as house:
-        assert not [each for each in house.live_simulators if each.startswith("kyc")]
+    async with open_app(settings(tmp_path, "prd:token", allow_live_simulators=False)) as app:
+        assert not [each for each in app.live_simulators if each.startswith("kyc")]

@@ -12,25 +12,25 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from tests.houses import TestHouse
-from tests.providers.bank_house import Cabinet
+from tests.apps import TestApp
+from tests.providers.bank_app import Cabinet
+from tests.providers.tbank.app import open_tbank_app
 from tests.providers.tbank.books import Payment
 from tests.providers.tbank.fake import TBankFake
-from tests.providers.tbank.house import open_tbank_house
 
 
 class Story:
-    def __init__(self, house: TestHouse, fake: TBankFake, cabinet: Cabinet) -> None:
-        self.house, self.fake, self.cabinet = house, fake, cabinet
+    def __init__(self, app: TestApp, fake: TBankFake, cabinet: Cabinet) -> None:
+        self.app, self.fake, self.cabinet = app, fake, cabinet
 
     async def post(self, path: str, body: dict[str, Any], status: int = 201) -> Any:
-        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
-        answer = await self.house.http.post(f"/api/v1{path}", json=body, headers=headers)
+        headers = self.app.headers("live", Idempotency_Key=str(uuid4()))
+        answer = await self.app.http.post(f"/api/v1{path}", json=body, headers=headers)
         assert answer.status_code == status, answer.text
         return answer.json()
 
     async def get(self, path: str) -> Any:
-        answer = await self.house.get(path, mode="live")
+        answer = await self.app.get(path, mode="live")
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -41,7 +41,7 @@ class Story:
             for _ in range(2):
                 answer = await self.cabinet.post(self.fake.notice(payment))
                 assert (answer.status_code, answer.text) == (200, "OK")
-        await self.house.work(0)
+        await self.app.work(0)
 
     async def paid(self, rub: str = "490.00") -> tuple[dict[str, Any], Payment]:
         made = await self.post("/payments", {"amount_rub": rub, "external_id": "order-1"})
@@ -51,13 +51,13 @@ class Story:
         return await self.get(f"/payments/{made['id']}"), there
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        bodies = [msgspec.json.decode(webhook.body) for webhook in self.house.postman.webhooks]
+        bodies = [msgspec.json.decode(webhook.body) for webhook in self.app.postman.webhooks]
         return [body for body in bodies if body["event"] == name]
 
 
 @pytest.fixture
 async def story() -> AsyncIterator[Story]:
-    async with open_tbank_house() as opened:
+    async with open_tbank_app() as opened:
         yield Story(*opened)
 
 
@@ -67,7 +67,7 @@ async def test_payer_who_tries_again_after_a_rejection_has_paid(story: Story) ->
     story.fake.books.reject(there)
     await story.tell()
     assert (await story.get(f"/payments/{made['id']}"))["status"] == "pending"
-    await story.house.work(600)
+    await story.app.work(600)
     story.fake.books.pay(there)
     await story.tell()
     assert (await story.get(f"/payments/{made['id']}"))["status"] == "paid"
@@ -77,13 +77,13 @@ async def test_rejected_payment_fails_at_its_deadline_and_late_money_is_suspense
     made = await story.post("/payments", {"amount_rub": "490.00"})
     there = story.fake.payment(made["id"].removeprefix("pay_"))
     story.fake.books.reject(there)
-    await story.house.work(15 * 60)
+    await story.app.work(15 * 60)
     failed = await story.get(f"/payments/{made['id']}")
     assert (failed["status"], failed["failure_reason"]) == ("failed", "insufficient_funds")
     story.fake.books.pay(there)
     await story.tell()
     assert (await story.get(f"/payments/{made['id']}"))["status"] == "failed"
-    [waiting] = await list_suspense(story.house.ports)
+    [waiting] = await list_suspense(story.app.ports)
     assert (waiting.payment_id, str(waiting.amount), waiting.reason) == (made["id"], "490.00", "after_failed")
 
 
@@ -102,12 +102,12 @@ async def test_two_refunds_at_once_go_one_after_another_and_no_more_than_came(st
     first = await story.post("/refunds", {"payment_id": payment["id"], "amount_rub": "200.00"})
     second = await story.post("/refunds", {"payment_id": payment["id"], "amount_rub": "200.00"})
     await story.post("/refunds", {"payment_id": payment["id"], "amount_rub": "100.00"}, status=400)
-    await story.house.work(60)
+    await story.app.work(60)
     assert there.refunding == 200_00
     for _ in range(2):
         story.fake.books.finish_refund(there)
         await story.tell()
-        await story.house.work(3600)
+        await story.app.work(3600)
     assert story.fake.books.sent_back == [(there.id, 200_00)] * 2
     for refund in (first, second):
         assert (await story.get(f"/refunds/{refund['id']}"))["status"] == "completed"
@@ -118,7 +118,7 @@ async def test_a_refund_that_the_payer_s_bank_does_not_take_fails(story: Story) 
     story.fake.books.refunds_later = True
     payment, there = await story.paid()
     refund = await story.post("/refunds", {"payment_id": payment["id"]})
-    await story.house.work(0)
+    await story.app.work(0)
     story.fake.books.fails_refunds.append("I05043")
     story.fake.books.finish_refund(there)
     await story.tell()
@@ -129,7 +129,7 @@ async def test_a_refund_that_the_payer_s_bank_does_not_take_fails(story: Story) 
 async def test_a_payer_binds_with_a_first_charge_and_is_charged(story: Story) -> None:
     plan = {"amount_rub": "300.00", "interval": "day", "description": "Coffee club", "client_phone": "+79990000001"}
     made = await story.post("/subscriptions", {**plan, "binding_charge": "first"})
-    await open_binding(story.house.ports, made["id"])  # the payer opens the page
+    await open_binding(story.app.ports, made["id"])  # the payer opens the page
     [there] = [each for each in story.fake.books.payments.values() if each.recurrent]
     assert there.request_key is not None
     story.fake.books.pay(there)
@@ -137,9 +137,9 @@ async def test_a_payer_binds_with_a_first_charge_and_is_charged(story: Story) ->
     await story.tell()
     answer = await story.cabinet.post(story.fake.binding_notice(there.request_key))
     assert answer.text == "OK"
-    await story.house.work(0)
+    await story.app.work(0)
     assert (await story.get(f"/subscriptions/{made['id']}"))["status"] == "active"
-    await story.house.work(2 * 86_400)
+    await story.app.work(2 * 86_400)
     charge = await story.post(f"/subscriptions/{made['id']}/charges", {"amount_rub": "300.00", "external_id": "2"})
     [(_, charged)] = [(each.id, each) for each in story.fake.books.payments.values() if each.charged]
     story.fake.books.finish_charge(charged)
@@ -151,6 +151,6 @@ async def test_a_payer_binds_with_a_first_charge_and_is_charged(story: Story) ->
 
 async def test_what_came_is_settled_the_next_day(story: Story) -> None:
     payment, _ = await story.paid()
-    await story.house.work(34 * 3600)
-    await settle_now(story.house.ports, Mode.LIVE)
+    await story.app.work(34 * 3600)
+    await settle_now(story.app.ports, Mode.LIVE)
     assert (await story.get(f"/payments/{payment['id']}"))["status"] == "settled"

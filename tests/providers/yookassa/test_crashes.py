@@ -19,13 +19,13 @@ from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.frontends.wrapping import Call, wrapped
 from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.bundle import Ports
+from tests.apps import TestApp
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.houses import TestHouse
 from tests.invariants import everything
-from tests.providers.bank_house import Cabinet
+from tests.providers.bank_app import Cabinet
 
+from .app import open_yookassa_app
 from .fake import YooKassaFake
-from .house import open_yookassa_house
 
 PAY, BACK = str(UUID(int=7)), str(UUID(int=8))
 CALLS = ("create_invoice", "search_invoice", "invoice_state", "refund", "search_refund")
@@ -55,11 +55,11 @@ def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
     return msgspec.structs.replace(fused(ports, fuse), banks=BankRoutes(banks=banks, order=ports.banks.order))
 
 
-async def story(house: TestHouse, fake: YooKassaFake, cabinet: Cabinet, ports: Ports) -> None:
+async def story(app: TestApp, fake: YooKassaFake, cabinet: Cabinet, ports: Ports) -> None:
     """Create a payment, pay it, and refund a part. The outside world does not repeat a step that is already done."""
-    house.ports = ports
+    app.ports = ports
     async with ports.storage.unit() as unit:
-        account = await unit[Account].get(house.account.account_id)
+        account = await unit[Account].get(app.account.account_id)
     assert account is not None
     who = Caller(account=account, mode=Mode.LIVE, key_id="a-key")
     made = await create_payment(ports, who, PAY, lambda: PaymentOrder(amount_rub="100.00"))
@@ -68,14 +68,14 @@ async def story(house: TestHouse, fake: YooKassaFake, cabinet: Cabinet, ports: P
         if thing["status"] == "pending":
             fake.books.pay(thing["id"])
     await tell(fake, cabinet)
-    await house.work(30)
+    await app.work(30)
     order = RefundOrder(payment_id=payment_id, amount_rub="40.00")
     await create_refund(ports, who, BACK, lambda: order)
-    await house.work(30)
+    await app.work(30)
     for thing in fake.books.pending_refunds():
         fake.books.finish_refund(thing["id"])
     await tell(fake, cabinet)
-    await house.work(30)
+    await app.work(30)
 
 
 async def tell(fake: YooKassaFake, cabinet: Cabinet) -> None:
@@ -87,27 +87,27 @@ async def tell(fake: YooKassaFake, cabinet: Cabinet) -> None:
 
 async def run_with_crash(at: int, *, after: bool) -> int:
     """Run the story with a crash at point `at`, recover, finish it, check everything. Returns the points seen."""
-    async with open_yookassa_house() as (house, fake, cabinet):
-        whole, fuse = house.ports, CrashPoint(at, after=after)
+    async with open_yookassa_app() as (app, fake, cabinet):
+        whole, fuse = app.ports, CrashPoint(at, after=after)
         with suppress(Killed):
-            await story(house, fake, cabinet, fused_throughout(whole, fuse))
-        house.ports = whole
+            await story(app, fake, cabinet, fused_throughout(whole, fuse))
+        app.ports = whole
         # The new process: leases of the dead one end, the watch takes up what was left.
-        await house.work(LEASE + 30)
-        await story(house, fake, cabinet, whole)
-        await house.work(LEASE)
-        await check(house, fake)
+        await app.work(LEASE + 30)
+        await story(app, fake, cabinet, whole)
+        await app.work(LEASE)
+        await check(app, fake)
         return fuse.commits
 
 
-async def check(house: TestHouse, fake: YooKassaFake) -> None:
-    [payment] = await everything(house.ports, Payment)
-    [refund] = await everything(house.ports, Refund)
+async def check(app: TestApp, fake: YooKassaFake) -> None:
+    [payment] = await everything(app.ports, Payment)
+    [refund] = await everything(app.ports, Refund)
     assert (payment.status, refund.status) == ("paid", "completed")
     [paid] = [thing for thing in fake.books.of_kind("payment") if thing["status"] == "succeeded"]
     assert (paid["metadata"]["operation"], paid["refunded_amount"]["value"]) == (payment.id, "40.00")
     assert [thing["status"] for thing in fake.books.of_kind("refund")] == ["succeeded"]
-    said = {webhook.headers["X-Webhook-Id"]: msgspec.json.decode(webhook.body) for webhook in house.postman.webhooks}
+    said = {webhook.headers["X-Webhook-Id"]: msgspec.json.decode(webhook.body) for webhook in app.postman.webhooks}
     told = sorted((body["event"], body["status"]) for body in said.values())
     assert told == [("payment.status_changed", "paid"), ("refund.completed", "completed")]
 

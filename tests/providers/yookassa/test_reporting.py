@@ -1,4 +1,4 @@
-"""YooKassa's lists, and a day of a house compared with them over real HTTP (docs/reconciliation.md;
+"""YooKassa's lists, and a day of an app compared with them over real HTTP (docs/reconciliation.md;
 docs/providers/yookassa.md)."""
 
 from collections.abc import AsyncIterator
@@ -29,11 +29,11 @@ from cambist.ports import (
 from cambist.testing import ProviderAnswer, ProviderFault
 from tests.invariants import everything
 
+from .app import open_yookassa_app
 from .bench import YooKassaBench, bank_of
 from .conftest import tools_of
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
-from .house import open_yookassa_house
-from .test_house import Shop as Merchant
+from .test_app import Shop as Merchant
 
 PAY, REF, PART = operation_id("pay"), operation_id("ref"), part_id()
 S = ReconciliationStatus
@@ -148,16 +148,16 @@ class TestLists:
 
 
 class Day:
-    """A day of the house, from noon on in Moscow."""
+    """A day of the app, from noon on in Moscow."""
 
     def __init__(self, shop: Merchant) -> None:
         self.shop = shop
-        self.ports = shop.house.ports
-        self.day = shop.house.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
+        self.ports = shop.app.ports
+        self.day = shop.app.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
 
     async def at(self, hours: float) -> None:
         moment = datetime.combine(self.day, datetime.min.time(), MOSCOW) + timedelta(hours=hours)
-        await self.shop.house.work((moment - self.shop.house.clock.now()).total_seconds())
+        await self.shop.app.work((moment - self.shop.app.clock.now()).total_seconds())
 
     async def compared(self) -> Compared:
         [one] = await reconcile(self.ports, self.day, "yookassa")
@@ -169,8 +169,8 @@ class Day:
 
 @pytest.fixture
 async def day() -> AsyncIterator[Day]:
-    async with open_yookassa_house() as (house, fake, cabinet):
-        made = Day(Merchant(house, fake, cabinet))
+    async with open_yookassa_app() as (app, fake, cabinet):
+        made = Day(Merchant(app, fake, cabinet))
         await made.at(12)
         yield made
 
@@ -185,7 +185,7 @@ async def test_a_day_with_payments_refunds_and_what_nobody_paid_agrees(day: Day)
     paid = [await day.shop.paid() for _ in range(3)]
     await day.shop.post("/payments", amount_rub="77.00")
     await day.shop.post("/refunds", payment_id=paid[0]["id"], amount_rub="100.00")
-    await day.shop.house.work(3)
+    await day.shop.app.work(3)
     for refund in day.shop.fake.books.of_kind("refund"):
         day.shop.fake.books.finish_refund(refund["id"])
     await day.shop.tell()
@@ -244,17 +244,17 @@ async def test_faults_on_the_way_end_in_the_same_and_no_gateway_is_down_for_them
     result = (await day.compared()).result
     assert result is not None
     assert (result.status, result.run) == (S.AGREED, 1)
-    gateways = (await day.shop.house.get("/gateways", mode="live")).json()
+    gateways = (await day.shop.app.get("/gateways", mode="live")).json()
     assert {each["status"] for each in gateways} == {"operational"}
 
 
 async def test_each_night_it_is_compared_by_itself() -> None:
-    async with open_yookassa_house() as (house, fake, cabinet):
-        await start_standing(house.ports)
-        day = Day(Merchant(house, fake, cabinet))
+    async with open_yookassa_app() as (app, fake, cabinet):
+        await start_standing(app.ports)
+        day = Day(Merchant(app, fake, cabinet))
         await day.at(12)
         await day.shop.paid()
         await day.at(12 + 48)
-        rows = await everything(house.ports, type((await day.compared()).result))
+        rows = await everything(app.ports, type((await day.compared()).result))
         assert {each.status for each in rows} == {S.AGREED}
         assert sum(each.entries for each in rows) == 1

@@ -7,78 +7,78 @@ from cambist.core.domain.money import Rub
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.overview.overview import Overview, Period, Sums, read_overview
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.tables import table
 
 DAY = timedelta(days=1).total_seconds()
 
 
-async def seen(house: TestHouse, period: Period = Period.TODAY, **limits: object) -> Overview:
-    account = await house.ports.storage.get(Account, house.account.account_id)
+async def seen(app: TestApp, period: Period = Period.TODAY, **limits: object) -> Overview:
+    account = await app.ports.storage.get(Account, app.account.account_id)
     assert account is not None
     caller = Caller(account=account, mode=Mode.TEST, key_id="usr_1", **limits)  # type: ignore[arg-type]  # per test
-    return await read_overview(house.ports, caller, period)
+    return await read_overview(app.ports, caller, period)
 
 
-async def made(house: TestHouse, outcome: str | None, amount: str = "100.00", **body: object) -> str:
-    payment: str = (await house.created({"amount_rub": amount, **body}))["id"]
+async def made(app: TestApp, outcome: str | None, amount: str = "100.00", **body: object) -> str:
+    payment: str = (await app.created({"amount_rub": amount, **body}))["id"]
     if outcome is not None:
-        await house.simulate(payment, outcome=outcome)
+        await app.simulate(payment, outcome=outcome)
     return payment
 
 
-async def test_empty_account_has_zeros_and_no_rates(house: TestHouse) -> None:
-    found = await seen(house)
+async def test_empty_account_has_zeros_and_no_rates(app: TestApp) -> None:
+    found = await seen(app)
     assert (found.now, found.before, found.shops, found.by_status) == (Sums(), Sums(), (), ())
     assert (found.now.average, found.now.success_percent, found.work.total) == (None, None, 0)
     assert len(found.days) == 1
 
 
-async def test_today_stands_beside_yesterday(house: TestHouse) -> None:
-    await made(house, "paid", "70.00")
-    await house.work(DAY)
-    await made(house, "paid", "100.00")
-    await made(house, "paid", "200.50")
-    await made(house, "failed")
-    await made(house, None)
-    found = await seen(house)
+async def test_today_stands_beside_yesterday(app: TestApp) -> None:
+    await made(app, "paid", "70.00")
+    await app.work(DAY)
+    await made(app, "paid", "100.00")
+    await made(app, "paid", "200.50")
+    await made(app, "failed")
+    await made(app, None)
+    found = await seen(app)
     assert found.now == Sums(taken=Rub(30050), paid=2, created=4, succeeded=2, ended=3)
     assert (found.now.average, found.now.success_percent) == (Rub(15025), 67)
     assert found.before == Sums(taken=Rub(7000), paid=1, created=1, succeeded=1, ended=1)
     assert dict(found.by_status) == {"paid": 2, "failed": 1, "pending": 1}
-    assert (await seen(house, Period.YESTERDAY)).now == found.before
-    week = await seen(house, Period.WEEK)
+    assert (await seen(app, Period.YESTERDAY)).now == found.before
+    week = await seen(app, Period.WEEK)
     assert (week.now.taken, week.before.taken, len(week.days)) == (Rub(37050), Rub(0), 7)
     assert [day.sums.taken for day in week.days[-2:]] == [Rub(7000), Rub(30050)]
 
 
-async def test_failures_are_counted_by_reason(house: TestHouse) -> None:
+async def test_failures_are_counted_by_reason(app: TestApp) -> None:
     for reason in ("declined_by_bank", "insufficient_funds", "declined_by_bank"):
-        payment = await made(house, None)
-        await house.simulate(payment, outcome="failed", failure_reason=reason)
-    found = (await seen(house)).failures
+        payment = await made(app, None)
+        await app.simulate(payment, outcome="failed", failure_reason=reason)
+    found = (await seen(app)).failures
     assert found.reasons == (("declined_by_bank", 2), ("insufficient_funds", 1))
     assert (found.read, found.total) == (3, 3)
 
 
-async def test_shops_are_listed_by_money_and_limit_a_member(house: TestHouse) -> None:
-    shop = await create_shop(house.ports, house.account.account_id, "Second", "0.05")
-    await made(house, "paid", "50.00")
-    await made(house, "paid", "90.00", shop_id=shop.id)
-    found = await seen(house)
+async def test_shops_are_listed_by_money_and_limit_a_member(app: TestApp) -> None:
+    shop = await create_shop(app.ports, app.account.account_id, "Second", "0.05")
+    await made(app, "paid", "50.00")
+    await made(app, "paid", "90.00", shop_id=shop.id)
+    found = await seen(app)
     assert [(each.name, each.now.taken) for each in found.shops] == [("Second", Rub(9000)), ("Default", Rub(5000))]
-    limited = await seen(house, shops=(shop.id,))
+    limited = await seen(app, shops=(shop.id,))
     assert (limited.now.taken, [each.name for each in limited.shops]) == (Rub(9000), ["Second"])
 
 
-async def test_open_work_names_what_waits_for_a_person(house: TestHouse) -> None:
-    await set_settings(house.ports, house.account.account_id, {"refunds": "true", "refund_approval": "manual"})
-    payment = await made(house, "paid")
-    await house.simulate(await made(house, None), outcome="amount_mismatch", actual_amount_rub="99.00")
-    headers = house.headers("test", Idempotency_Key="0b1a0d4e-2f0e-4c8e-9d7a-0d6f5f0f9a11")
-    answer = await house.http.post("/api/v1/refunds", json={"payment_id": payment}, headers=headers)
+async def test_open_work_names_what_waits_for_a_person(app: TestApp) -> None:
+    await set_settings(app.ports, app.account.account_id, {"refunds": "true", "refund_approval": "manual"})
+    payment = await made(app, "paid")
+    await app.simulate(await made(app, None), outcome="amount_mismatch", actual_amount_rub="99.00")
+    headers = app.headers("test", Idempotency_Key="0b1a0d4e-2f0e-4c8e-9d7a-0d6f5f0f9a11")
+    answer = await app.http.post("/api/v1/refunds", json={"payment_id": payment}, headers=headers)
     assert answer.status_code == 201, answer.text
-    work = (await seen(house)).work
+    work = (await seen(app)).work
     assert (work.refunds_to_approve, work.amount_mismatches, work.total) == (1, 1, 2)
 
 

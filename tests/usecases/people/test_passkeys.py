@@ -24,7 +24,7 @@ from cambist.core.usecases.people.passkeys import (
 )
 from cambist.core.usecases.people.sessions import Actor, change_session, find_actor
 from cambist.ports.passkeys import NewPasskey, PasskeyRefused, PasskeyReply, UsedPasskey
-from tests.houses import TestHouse
+from tests.apps import TestApp
 from tests.invariants import everything
 from tests.people_kit import person
 
@@ -64,12 +64,12 @@ class Verifier:
         return UsedPasskey(sign_count=sign_count, is_synced=True)
 
 
-async def stepped_up(house: TestHouse, **more: Any) -> Actor:
+async def stepped_up(app: TestApp, **more: Any) -> Actor:
     """A person who has just confirmed, at a service with passkeys."""
-    house.ports = msgspec.structs.replace(house.ports, passkeys=Verifier())
-    actor = await person(house, **more)
-    new = await change_session(house.ports, actor, steps_up=True)
-    found = await find_actor(house.ports, new.token)
+    app.ports = msgspec.structs.replace(app.ports, passkeys=Verifier())
+    actor = await person(app, **more)
+    new = await change_session(app.ports, actor, steps_up=True)
+    found = await find_actor(app.ports, new.token)
     assert found is not None
     return found
 
@@ -82,9 +82,9 @@ def reply(options: str | None, user: User | None, credential: str = "cred") -> s
     return msgspec.json.encode(Challenge(read.challenge, credential, handle)).decode()
 
 
-async def with_passkey(house: TestHouse, actor: Actor, credential: str = "cred") -> Passkey:
-    options = await creation_options(house.ports, actor)
-    return await add_passkey(house.ports, actor, reply(options, None, credential), "Laptop")
+async def with_passkey(app: TestApp, actor: Actor, credential: str = "cred") -> Passkey:
+    options = await creation_options(app.ports, actor)
+    return await add_passkey(app.ports, actor, reply(options, None, credential), "Laptop")
 
 
 async def refused(awaited: Any, code: str = "SIGN_IN_FAILED") -> None:
@@ -93,90 +93,90 @@ async def refused(awaited: Any, code: str = "SIGN_IN_FAILED") -> None:
     assert found.value.code == code
 
 
-async def test_passkey_names_its_person(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    await with_passkey(house, actor)
-    options = sign_in_options(house.ports, "browser")
-    user = await sign_in_by_passkey(house.ports, reply(options, actor.user), "browser")
+async def test_passkey_names_its_person(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    await with_passkey(app, actor)
+    options = sign_in_options(app.ports, "browser")
+    user = await sign_in_by_passkey(app.ports, reply(options, actor.user), "browser")
     assert user.id == actor.user.id
 
 
-async def test_reply_without_owner_or_with_another_is_refused(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    other = await stepped_up(house, role=Role.ADMIN)
-    await with_passkey(house, actor)
+async def test_reply_without_owner_or_with_another_is_refused(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    other = await stepped_up(app, role=Role.ADMIN)
+    await with_passkey(app, actor)
     for claimed in (None, other.user):
-        options = sign_in_options(house.ports, "browser")
-        await refused(sign_in_by_passkey(house.ports, reply(options, claimed), "browser"))
-    options = sign_in_options(house.ports, "browser")
-    await refused(sign_in_by_passkey(house.ports, reply(options, actor.user, "unknown"), "browser"))
-    await refused(sign_in_by_passkey(house.ports, "{}", "browser"))
+        options = sign_in_options(app.ports, "browser")
+        await refused(sign_in_by_passkey(app.ports, reply(options, claimed), "browser"))
+    options = sign_in_options(app.ports, "browser")
+    await refused(sign_in_by_passkey(app.ports, reply(options, actor.user, "unknown"), "browser"))
+    await refused(sign_in_by_passkey(app.ports, "{}", "browser"))
 
 
-async def test_challenge_is_answered_once_even_by_a_wrong_reply(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    await with_passkey(house, actor)
-    options = sign_in_options(house.ports, "browser")
-    await refused(sign_in_by_passkey(house.ports, reply(options, None), "browser"))
-    await refused(sign_in_by_passkey(house.ports, reply(options, actor.user), "browser"))
+async def test_challenge_is_answered_once_even_by_a_wrong_reply(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    await with_passkey(app, actor)
+    options = sign_in_options(app.ports, "browser")
+    await refused(sign_in_by_passkey(app.ports, reply(options, None), "browser"))
+    await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), "browser"))
 
 
-async def test_challenge_belongs_to_browser_purpose_and_time(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    await with_passkey(house, actor)
-    options = sign_in_options(house.ports, "browser")
-    await refused(sign_in_by_passkey(house.ports, reply(options, actor.user), "another browser"))
-    for options in (await creation_options(house.ports, actor), await confirm_options(house.ports, actor)):
-        await refused(sign_in_by_passkey(house.ports, reply(options, actor.user), actor.session.id))
-    options = sign_in_options(house.ports, actor.session.id)
-    await refused(confirm_by_passkey(house.ports, actor, reply(options, actor.user)))
-    options = sign_in_options(house.ports, "browser")
-    await house.clock.advance(timedelta(minutes=6).total_seconds())
-    await refused(sign_in_by_passkey(house.ports, reply(options, actor.user), "browser"))
+async def test_challenge_belongs_to_browser_purpose_and_time(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    await with_passkey(app, actor)
+    options = sign_in_options(app.ports, "browser")
+    await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), "another browser"))
+    for options in (await creation_options(app.ports, actor), await confirm_options(app.ports, actor)):
+        await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), actor.session.id))
+    options = sign_in_options(app.ports, actor.session.id)
+    await refused(confirm_by_passkey(app.ports, actor, reply(options, actor.user)))
+    options = sign_in_options(app.ports, "browser")
+    await app.clock.advance(timedelta(minutes=6).total_seconds())
+    await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), "browser"))
 
 
-async def test_only_the_persons_own_passkey_confirms(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    other = await stepped_up(house, role=Role.ADMIN)
-    await with_passkey(house, actor)
-    assert await confirm_options(house.ports, other) is None
-    await with_passkey(house, other, "other")
-    options = await confirm_options(house.ports, actor)
-    await refused(confirm_by_passkey(house.ports, actor, reply(options, other.user, "other")))
-    options = await confirm_options(house.ports, actor)
-    await confirm_by_passkey(house.ports, actor, reply(options, actor.user))
+async def test_only_the_persons_own_passkey_confirms(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    other = await stepped_up(app, role=Role.ADMIN)
+    await with_passkey(app, actor)
+    assert await confirm_options(app.ports, other) is None
+    await with_passkey(app, other, "other")
+    options = await confirm_options(app.ports, actor)
+    await refused(confirm_by_passkey(app.ports, actor, reply(options, other.user, "other")))
+    options = await confirm_options(app.ports, actor)
+    await confirm_by_passkey(app.ports, actor, reply(options, actor.user))
 
 
-async def test_known_credential_cannot_be_registered_by_another(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    other = await stepped_up(house, role=Role.ADMIN)
-    await with_passkey(house, actor)
-    await refused(with_passkey(house, other), "INVALID_STATE")
-    [kept] = await everything(house.ports, Passkey)
+async def test_known_credential_cannot_be_registered_by_another(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    other = await stepped_up(app, role=Role.ADMIN)
+    await with_passkey(app, actor)
+    await refused(with_passkey(app, other), "INVALID_STATE")
+    [kept] = await everything(app.ports, Passkey)
     assert kept.user_id == actor.user.id
 
 
-async def test_passkeys_are_changed_after_a_confirmation_only(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    made = await with_passkey(house, actor)
+async def test_passkeys_are_changed_after_a_confirmation_only(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    made = await with_passkey(app, actor)
     late = msgspec.structs.replace(actor, stepped_up=False)
-    await refused(with_passkey(house, late, "second"), "STEP_UP_NEEDED")
-    await refused(remove_passkey(house.ports, late, made.id), "STEP_UP_NEEDED")
-    other = await stepped_up(house, role=Role.ADMIN)
-    await refused(remove_passkey(house.ports, other, made.id), "USER_NOT_FOUND")
-    await remove_passkey(house.ports, actor, made.id)
-    options = sign_in_options(house.ports, "browser")
-    await refused(sign_in_by_passkey(house.ports, reply(options, actor.user), "browser"))
+    await refused(with_passkey(app, late, "second"), "STEP_UP_NEEDED")
+    await refused(remove_passkey(app.ports, late, made.id), "STEP_UP_NEEDED")
+    other = await stepped_up(app, role=Role.ADMIN)
+    await refused(remove_passkey(app.ports, other, made.id), "USER_NOT_FOUND")
+    await remove_passkey(app.ports, actor, made.id)
+    options = sign_in_options(app.ports, "browser")
+    await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), "browser"))
 
 
-async def test_passkey_of_another_host_opens_nothing(house: TestHouse) -> None:
-    actor = await stepped_up(house)
-    await with_passkey(house, actor)
+async def test_passkey_of_another_host_opens_nothing(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    await with_passkey(app, actor)
     verifier = Verifier()
     verifier.rp_id = "moved.example"
-    house.ports = msgspec.structs.replace(house.ports, passkeys=verifier)
-    options = sign_in_options(house.ports, "browser")
-    await refused(sign_in_by_passkey(house.ports, reply(options, actor.user), "browser"))
-    assert await confirm_options(house.ports, actor) is None
+    app.ports = msgspec.structs.replace(app.ports, passkeys=verifier)
+    options = sign_in_options(app.ports, "browser")
+    await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), "browser"))
+    assert await confirm_options(app.ports, actor) is None
     verifier.rp_id = None
-    assert sign_in_options(house.ports, "browser") is None
+    assert sign_in_options(app.ports, "browser") is None

@@ -1,4 +1,4 @@
-"""Houses whose merchant may refund, and what tests of refunds do in them."""
+"""Apps whose merchant may refund, and what tests of refunds do in them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import InvoiceStatus, Notice, RefundState, RefundStatus
 from cambist.ports.bank_simulator import BankSimulator, Pretence
 from cambist.ports.bundle import Ports
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 
 SETTLED_100 = 1_04864864
@@ -69,29 +69,29 @@ async def conclude_return(ports: Ports, operation: str, state: RefundState) -> N
     await engine.conclude(SUSPENSE_RETURNS, ports, operation, state)
 
 
-class RefundHouse:
-    """A house with a merchant who may refund."""
+class RefundApp:
+    """An app with a merchant who may refund."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
-        self.ports = house.ports
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
+        self.ports = app.ports
 
     async def set(self, **texts: str) -> None:
         """Settings of the account."""
-        await accounts.set_settings(self.ports, self.house.account.account_id, texts)
+        await accounts.set_settings(self.ports, self.app.account.account_id, texts)
 
     async def caller(self, mode: Mode = Mode.TEST) -> Caller:
         async with self.ports.storage.unit() as unit:
-            account = await unit[Account].get(self.house.account.account_id)
+            account = await unit[Account].get(self.app.account.account_id)
         assert account is not None
         return Caller(account=account, mode=mode, key_id="a-key")
 
     async def paid(self, amount: str = "100.00", *, mode: str = "test", **body: Any) -> str:
         """A payment that was paid; its id."""
-        made = await self.house.create({"amount_rub": amount, **body}, mode=mode)
+        made = await self.app.create({"amount_rub": amount, **body}, mode=mode)
         assert made.status_code == 201, made.text
         payment_id: str = made.json()["id"]
-        await self.house.told(payment_id, Pretence(status=InvoiceStatus.PAID))
+        await self.app.told(payment_id, Pretence(status=InvoiceStatus.PAID))
         return payment_id
 
     def bank(self, mode: str = "test") -> SimulatedBank:
@@ -104,14 +104,14 @@ class RefundHouse:
     async def settled(self, amount: str = "100.00") -> str:
         """A payment of test mode that was settled, with all others that were paid; its id."""
         payment_id = await self.paid(amount)
-        await self.house.clock.advance(1)
+        await self.app.clock.advance(1)
         await self.settle()
         return payment_id
 
     async def post(self, body: Any, *, key: str | None = None, mode: str = "test", **headers: str) -> httpx.Response:
         """POST /refunds, with a fresh key unless one is given."""
-        sent = self.house.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key, **headers)
-        return await self.house.http.post("/api/v1/refunds", json=body, headers=sent)
+        sent = self.app.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key, **headers)
+        return await self.app.http.post("/api/v1/refunds", json=body, headers=sent)
 
     async def apply(self, payment_id: str, amount: str | None = None, *, mode: str = "test", **more: Any) -> str:
         """A new refund application, by the API; its id."""
@@ -125,20 +125,20 @@ class RefundHouse:
         """A payment of 100 RUB, and a refund of it that is at the bank; their ids."""
         payment_id = await self.paid()
         refund_id = await self.apply(payment_id, amount)
-        await self.house.work(2)
+        await self.app.work(2)
         assert await self.status(refund_id) == "processing"
         return payment_id, refund_id
 
     async def completed(self, amount: str | None = None) -> tuple[str, str]:
         """The same, and the payer has the money."""
         payment_id, refund_id = await self.processing(amount)
-        await self.house.work(5)
+        await self.app.work(5)
         assert await self.status(refund_id) == "completed"
         return payment_id, refund_id
 
     async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
         """POST a path below /api/v1, without a key."""
-        return await self.house.http.post(f"/api/v1{path}", json=body, headers=self.house.headers(mode))
+        return await self.app.http.post(f"/api/v1{path}", json=body, headers=self.app.headers(mode))
 
     async def simulate(self, refund_id: str, outcome: str) -> httpx.Response:
         return await self.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
@@ -175,7 +175,7 @@ class RefundHouse:
 
     async def said(self, object_id: str) -> list[str]:
         """The statuses that events told of an object, in order."""
-        return [event["status"] for event in await self.house.events(object_id)]
+        return [event["status"] for event in await self.app.events(object_id)]
 
     async def left_at_bank(self, payment_id: str, mode: str = "test") -> int:
         """Kopecks of a payment that the bank has not sent back."""
@@ -200,14 +200,14 @@ class RefundHouse:
 
 
 @asynccontextmanager
-async def open_refund_house(*, made_up: bool = False, **more: Any) -> AsyncIterator[RefundHouse]:
-    """A house with refunds on; at the end the tallies and the books are held against the objects, unless some of
+async def open_refund_app(*, made_up: bool = False, **more: Any) -> AsyncIterator[RefundApp]:
+    """An app with refunds on; at the end the tallies and the books are held against the objects, unless some of
     these were made up."""
-    async with open_test_house(**more) as house:
-        house.made_up = made_up
-        opened = RefundHouse(house)
+    async with open_test_app(**more) as app:
+        app.made_up = made_up
+        opened = RefundApp(app)
         await opened.set(refunds="true")
-        await house.clock.advance(2)
+        await app.clock.advance(2)
         yield opened
         if not made_up:
-            assert await check_tallies(house.ports) == []
+            assert await check_tallies(app.ports) == []

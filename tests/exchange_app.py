@@ -1,4 +1,4 @@
-"""Houses whose merchant exchanges, and what tests of exchanges do in them."""
+"""Apps whose merchant exchanges, and what tests of exchanges do in them."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,7 +30,7 @@ from cambist.ports.bank import InvoiceStatus, RefundState
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.remittances import RemittanceStatus
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import balances, everything, noted
 
 PHONE = "+70000000001"
@@ -60,20 +60,20 @@ async def conclude(ports: Ports, _transfer_id: str, operation: str, state: Refun
     await engine.conclude(RUB_RETURNS, ports, operation, state)
 
 
-class ExchangeHouse:
-    """A house with one merchant that has exchanges enabled."""
+class ExchangeApp:
+    """An app with one merchant that has exchanges enabled."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
-        self.ports = house.ports
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
+        self.ports = app.ports
 
     async def set(self, **texts: str) -> None:
         """Settings of the account."""
-        await accounts.set_settings(self.ports, self.house.account.account_id, texts)
+        await accounts.set_settings(self.ports, self.app.account.account_id, texts)
 
     async def caller(self, mode: Mode = Mode.TEST) -> Caller:
         async with self.ports.storage.unit() as unit:
-            account = await unit[Account].get(self.house.account.account_id)
+            account = await unit[Account].get(self.app.account.account_id)
         assert account is not None
         return Caller(account=account, mode=mode, key_id="a-key")
 
@@ -88,8 +88,8 @@ class ExchangeHouse:
     async def post(self, body: Any = None, *, key: str | None = None, mode: str = "test") -> httpx.Response:
         """POST /exchanges of 100 USDT, unless `body` says otherwise, with a fresh key unless one is given."""
         sent = {"amount_usdt": "100", "client_phone": PHONE, "client_bank_id": BANK_ID, **(body or {})}
-        headers = self.house.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key)
-        return await self.house.http.post("/api/v1/exchanges", json=sent, headers=headers)
+        headers = self.app.headers(mode, Idempotency_Key=str(uuid4()) if key is None else key)
+        return await self.app.http.post("/api/v1/exchanges", json=sent, headers=headers)
 
     async def created(self, **body: Any) -> dict[str, Any]:
         """The answer of POST /exchanges."""
@@ -100,7 +100,7 @@ class ExchangeHouse:
 
     async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
         """POST a path below /api/v1, without a key."""
-        return await self.house.http.post(f"/api/v1{path}", json=body, headers=self.house.headers(mode))
+        return await self.app.http.post(f"/api/v1{path}", json=body, headers=self.app.headers(mode))
 
     async def simulate(self, exchange_id: str, outcome: str, **more: Any) -> httpx.Response:
         return await self.act(f"/sandbox/exchanges/{exchange_id}/simulate", {"outcome": outcome, **more})
@@ -110,7 +110,7 @@ class ExchangeHouse:
 
     async def shown(self, exchange_id: str) -> dict[str, Any]:
         """GET /exchanges/{id}."""
-        response = await self.house.get(f"/exchanges/{exchange_id}")
+        response = await self.app.get(f"/exchanges/{exchange_id}")
         assert response.status_code == 200, response.text
         shown: dict[str, Any] = response.json()
         return shown
@@ -157,7 +157,7 @@ class ExchangeHouse:
         """A new exchange of RUB to USDT, as an operator makes it."""
         return await create_rub_usdt(
             self.ports,
-            self.house.account.account_id,
+            self.app.account.account_id,
             Mode.TEST,
             amount_rub=amount,
             client_phone=phone,
@@ -200,12 +200,12 @@ class ExchangeHouse:
     async def purses(self, *wanted: Purse) -> list[int]:
         """Running balances of the merchant or the service in test mode."""
         found = await balances(self.ports)
-        owners = (self.house.account.account_id, SERVICE)
+        owners = (self.app.account.account_id, SERVICE)
         return [sum(found[owner, Mode.TEST, purse] for owner in owners) for purse in wanted]
 
     async def said(self, exchange_id: str) -> list[str]:
         """The statuses that events told of, in order."""
-        return [event["status"] for event in await self.house.events(exchange_id)]
+        return [event["status"] for event in await self.app.events(exchange_id)]
 
     async def block(self, client_id: str, *, blocked: bool = True) -> None:
         await set_blocked(self.ports, client_id, blocked)
@@ -215,11 +215,11 @@ class ExchangeHouse:
 
 
 @asynccontextmanager
-async def open_exchange_house(**settings: Any) -> AsyncIterator[ExchangeHouse]:
-    """A house whose merchant may exchange; at the end the books hold."""
-    async with open_test_house(**settings) as house:
-        exchanges = ExchangeHouse(house)
+async def open_exchange_app(**settings: Any) -> AsyncIterator[ExchangeApp]:
+    """An app whose merchant may exchange; at the end the books hold."""
+    async with open_test_app(**settings) as app:
+        exchanges = ExchangeApp(app)
         await exchanges.set(exchange="true")
         yield exchanges
-        # When a test replaced the house's ports, check the books through the new ports.
-        house.ports = exchanges.ports
+        # When a test replaced the app's ports, check the books through the new ports.
+        app.ports = exchanges.ports

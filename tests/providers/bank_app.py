@@ -1,5 +1,5 @@
 """An app whose live bank is a shipped one, over that bank's fake and with settings as an operator gives them. The bank
-posts to the app's own HTTP interface. Each bank's `house.py` holds the details of that bank."""
+posts to the app's own HTTP interface. Each bank's `app.py` holds the details of that bank."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,7 +13,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.notice_addresses import list_addresses, make_addresses
 from cambist.frontends.provider_options import PROVIDER_OPTIONS
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 
 F = TypeVar("F")
 
@@ -23,10 +23,10 @@ _JSON = {"Content-Type": "application/json"}
 class Cabinet:
     """The address that an operator registers at the bank. The bank posts to it from its own address (`peer`)."""
 
-    def __init__(self, house: TestHouse, address: str, peer: str) -> None:
-        self.house = house
-        self.path = address.removeprefix(house.ports.urls.base_url)
-        transport: Any = house.http._transport
+    def __init__(self, app: TestApp, address: str, peer: str) -> None:
+        self.app = app
+        self.path = address.removeprefix(app.ports.urls.base_url)
+        transport: Any = app.http._transport
         self._http = httpx.AsyncClient(
             transport=httpx.ASGITransport(transport.app, client=(peer, 443)), base_url="https://pay.example"
         )
@@ -41,12 +41,12 @@ class Cabinet:
 
 
 class _LaterClock(VirtualClock):
-    """The house's, once there is one."""
+    """The app's, once there is one."""
 
-    house: TestHouse | None = None
+    app: TestApp | None = None
 
     def now(self) -> datetime:
-        return super().now() if self.house is None else self.house.clock.now()
+        return super().now() if self.app is None else self.app.clock.now()
 
 
 def read_settings(adapter: str, told: Mapping[str, str]) -> dict[str, Any]:
@@ -55,25 +55,25 @@ def read_settings(adapter: str, told: Mapping[str, str]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_bank_house(
+async def open_bank_app(
     adapter: str,
     peer: str,
     fake_by: Callable[[VirtualClock], AbstractAsyncContextManager[F]],
     settings_of: Callable[[F], Mapping[str, Any]],
     **more: Any,
-) -> AsyncIterator[tuple[TestHouse, F, Cabinet]]:
-    """In memory, under the house's clock, which is the fake's, too. The merchant may refund and bind."""
+) -> AsyncIterator[tuple[TestApp, F, Cabinet]]:
+    """In memory, under the app's clock, which is the fake's, too. The merchant may refund and bind."""
     clock = _LaterClock()
     async with (
         fake_by(clock) as fake,
-        open_test_house(**{"banks": (adapter,), "providers": settings_of(fake), **more}) as house,
+        open_test_app(**{"banks": (adapter,), "providers": settings_of(fake), **more}) as app,
     ):
-        clock.house = house
+        clock.app = app
         wish = {"refunds": "true", "refund_approval": "auto", "recurring": "true"}
-        await set_settings(house.ports, house.account.account_id, wish)
-        await make_addresses(house.ports)
-        [shown] = await list_addresses(house.ports)
+        await set_settings(app.ports, app.account.account_id, wish)
+        await make_addresses(app.ports)
+        [shown] = await list_addresses(app.ports)
         assert shown.address is not None
-        cabinet = Cabinet(house, shown.address, peer)
-        yield house, fake, cabinet
+        cabinet = Cabinet(app, shown.address, peer)
+        yield app, fake, cabinet
         await cabinet.close()

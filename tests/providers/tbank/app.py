@@ -1,10 +1,10 @@
-"""A house whose live bank is T-Bank (tests/providers/bank_house.py)."""
+"""An app whose live bank is T-Bank (tests/providers/bank_app.py)."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from tests.houses import TestHouse
-from tests.providers.bank_house import Cabinet, open_bank_house, read_settings
+from tests.apps import TestApp
+from tests.providers.bank_app import Cabinet, open_bank_app, read_settings
 from tests.providers.tbank.fake import PASSWORD, TERMINAL, TBankFake
 
 PEER = "91.194.226.12"
@@ -17,5 +17,5 @@ def settings_of(url: str, **more: str) -> dict[str, Any]:
     return read_settings("tbank", {**own, "mandates": "true", "url": url, **more})
 
 
-def open_tbank_house(**more: Any) -> AbstractAsyncContextManager[tuple[TestHouse, TBankFake, Cabinet]]:
-    return open_bank_house("tbank", PEER, TBankFake, lambda fake: settings_of(fake.url), **more)
+def open_tbank_app(**more: Any) -> AbstractAsyncContextManager[tuple[TestApp, TBankFake, Cabinet]]:
+    return open_bank_app("tbank", PEER, TBankFake, lambda fake: settings_of(fake.url), **more)

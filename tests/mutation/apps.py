@@ -110,10 +110,10 @@ class Plugin:
 # Mutants of a function's body.
 
 
-class House(Plugin):
+class App(Plugin):
     """Has all tests collected, and does its work where pytest would run them."""
 
-    def __init__(self, cpu: Mapping[str, float], places: Sequence[str], work: "Callable[[House], None]") -> None:
+    def __init__(self, cpu: Mapping[str, float], places: Sequence[str], work: "Callable[[App], None]") -> None:
         super().__init__(cpu)
         self._places, self._work = places, work
         self._items: dict[str, pytest.Item] = {}

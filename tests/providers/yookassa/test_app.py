@@ -10,30 +10,30 @@ import pytest
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from tests.houses import TestHouse
-from tests.providers.bank_house import Cabinet
+from tests.apps import TestApp
+from tests.providers.bank_app import Cabinet
 
+from .app import open_yookassa_app
 from .fake import YooKassaFake
-from .house import open_yookassa_house
 
 
 class Shop:
     """The merchant in live mode, with the provider at hand."""
 
-    def __init__(self, house: TestHouse, fake: YooKassaFake, cabinet: Cabinet) -> None:
-        self.house = house
+    def __init__(self, app: TestApp, fake: YooKassaFake, cabinet: Cabinet) -> None:
+        self.app = app
         self.fake = fake
         self.cabinet = cabinet
 
     async def post(self, path: str, **body: Any) -> dict[str, Any]:
-        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
-        answer = await self.house.http.post(f"/api/v1{path}", json=body, headers=headers)
+        headers = self.app.headers("live", Idempotency_Key=str(uuid4()))
+        answer = await self.app.http.post(f"/api/v1{path}", json=body, headers=headers)
         assert answer.status_code in (200, 201), answer.text
         made: dict[str, Any] = answer.json()
         return made
 
     async def get(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = (await self.house.get(path, mode="live")).json()
+        found: dict[str, Any] = (await self.app.get(path, mode="live")).json()
         return found
 
     async def tell(self) -> None:
@@ -42,7 +42,7 @@ class Shop:
         self.fake.told.clear()
         for notice in told:
             assert (await self.cabinet.post(notice)).status_code == 200
-        await self.house.work(3)
+        await self.app.work(3)
 
     async def paid(self, amount: str = "490.00") -> dict[str, Any]:
         made = await self.post("/payments", amount_rub=amount)
@@ -53,15 +53,15 @@ class Shop:
 
 @pytest.fixture
 async def shop() -> AsyncIterator[Shop]:
-    async with open_yookassa_house() as (house, fake, cabinet):
-        yield Shop(house, fake, cabinet)
+    async with open_yookassa_app() as (app, fake, cabinet):
+        yield Shop(app, fake, cabinet)
 
 
 async def test_a_payment_that_is_paid_costs_three_calls(shop: Shop) -> None:
     """docs/providers/yookassa.md "Calls": made, read after its notice, and once more for money that came twice."""
     payment = await shop.paid()
     assert payment["status"] == "paid"
-    await shop.house.work(86_400)
+    await shop.app.work(86_400)
     assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 2}
 
 
@@ -69,16 +69,16 @@ async def test_unpaid_payment_costs_twelve_calls(shop: Shop) -> None:
     """docs/providers/yookassa.md "Calls": made, polled eight times until its deadline, and three times for late
     money."""
     await shop.paid()
-    await shop.house.work(86_400)
+    await shop.app.work(86_400)
     shop.fake.calls.clear()
     await shop.post("/payments", amount_rub="490.00")
-    await shop.house.work(2 * 86_400)
+    await shop.app.work(2 * 86_400)
     assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 11}
 
 
 async def test_unpaid_payment_costs_twenty_calls_before_the_first_notification(shop: Shop) -> None:
     await shop.post("/payments", amount_rub="490.00")
-    await shop.house.work(2 * 86_400)
+    await shop.app.work(2 * 86_400)
     assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 19}
 
 
@@ -87,7 +87,7 @@ async def test_a_refund_costs_its_sending_a_search_and_a_read(shop: Shop) -> Non
     payment = await shop.paid()
     before = dict(shop.fake.calls)
     await shop.post("/refunds", payment_id=payment["id"])
-    await shop.house.work(3)
+    await shop.app.work(3)
     [sent] = shop.fake.books.pending_refunds()
     shop.fake.books.finish_refund(sent["id"])
     await shop.tell()
@@ -98,16 +98,16 @@ async def test_a_refund_costs_its_sending_a_search_and_a_read(shop: Shop) -> Non
 async def test_money_comes_goes_back_and_is_settled(shop: Shop) -> None:
     payment = await shop.paid("490.00")
     refund = await shop.post("/refunds", payment_id=payment["id"], amount_rub="90.00")
-    await shop.house.work(3)
+    await shop.app.work(3)
     [sent] = shop.fake.books.pending_refunds()
     shop.fake.books.finish_refund(sent["id"])
     await shop.tell()
     assert (await shop.get(f"/refunds/{refund['refund_id']}"))["status"] == "completed"
     assert (await shop.get("/balance"))["pending_rub"] == "400.00"
-    async with shop.house.ports.storage.unit() as unit:
-        account = await unit[Account].get(shop.house.account.account_id)
+    async with shop.app.ports.storage.unit() as unit:
+        account = await unit[Account].get(shop.app.account.account_id)
     assert account is not None
-    await settle_own(shop.house.ports, Caller(account=account, mode=Mode.LIVE, key_id="a-key"))
+    await settle_own(shop.app.ports, Caller(account=account, mode=Mode.LIVE, key_id="a-key"))
     assert (await shop.get(f"/payments/{payment['id']}"))["status"] == "settled"
     assert (await shop.get("/balance"))["pending_rub"] == "0.00"
 
@@ -118,7 +118,7 @@ async def test_a_payer_binds_and_is_charged_and_ends_it_in_the_bank(shop: Shop, 
         "/subscriptions", amount_rub="490.00", interval="month", description="Club", binding_charge=first
     )
     subscription = made["id"]
-    await open_binding(shop.house.ports, subscription)
+    await open_binding(shop.app.ports, subscription)
     if first == "first":
         [waiting] = shop.fake.books.of_kind("payment")
         shop.fake.books.pay(waiting["id"])
@@ -128,7 +128,7 @@ async def test_a_payer_binds_and_is_charged_and_ends_it_in_the_bank(shop: Shop, 
     await shop.tell()
     assert (await shop.get(f"/subscriptions/{subscription}"))["status"] == "active"
 
-    await shop.house.work(32 * 86_400)
+    await shop.app.work(32 * 86_400)
     charge = await shop.post(f"/subscriptions/{subscription}/charges", amount_rub="490.00", external_id="second")
     await shop.tell()
     charges = (await shop.get(f"/subscriptions/{subscription}/charges"))["data"]
@@ -136,9 +136,9 @@ async def test_a_payer_binds_and_is_charged_and_ends_it_in_the_bank(shop: Shop, 
 
     [method] = [thing for thing in shop.fake.books.of_kind("payment_method") if thing["saved"]]
     shop.fake.books.lose(method["id"])
-    await shop.house.work(32 * 86_400)
-    headers = shop.house.headers("live", Idempotency_Key=str(uuid4()))
-    refused = await shop.house.http.post(
+    await shop.app.work(32 * 86_400)
+    headers = shop.app.headers("live", Idempotency_Key=str(uuid4()))
+    refused = await shop.app.http.post(
         f"/api/v1/subscriptions/{subscription}/charges", json={"amount_rub": "490.00"}, headers=headers
     )
     assert refused.status_code in (409, 502), refused.text
@@ -152,7 +152,7 @@ async def test_a_notice_that_comes_before_the_answer_or_twice_is_harmless(shop: 
     thing = shop.fake.books.of_operation(made["id"])
     early = shop.fake.notice("payment.succeeded", thing)
     assert (await shop.cabinet.post(early)).status_code == 200
-    await shop.house.work(3)
+    await shop.app.work(3)
     assert (await shop.get(f"/payments/{made['id']}"))["status"] == "pending"
     shop.fake.books.pay(thing["id"])
     for _ in range(3):
@@ -166,7 +166,7 @@ async def test_from_elsewhere_nothing_is_believed(shop: Shop) -> None:
     """YooKassa signs nothing: its networks and the address's secret are what there is."""
     made = await shop.post("/payments", amount_rub="490.00")
     notice = shop.fake.notice("payment.succeeded", shop.fake.books.of_operation(made["id"]))
-    stranger = await shop.house.http.post(shop.cabinet.path, json=notice)
+    stranger = await shop.app.http.post(shop.cabinet.path, json=notice)
     assert stranger.status_code == 403
-    wrong = await shop.house.http.post(f"{shop.cabinet.path[:-1]}x", json=notice)
+    wrong = await shop.app.http.post(f"{shop.cabinet.path[:-1]}x", json=notice)
     assert wrong.status_code == 404

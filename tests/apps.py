@@ -1,4 +1,4 @@
-"""Houses for tests: wired by the composition root, in memory, under a virtual clock, and with the ways in that a
+"""Apps for tests: wired by the composition root, in memory, under a virtual clock, and with the ways in that a
 merchant, a payer and a bank have."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.sealed import open_event_body
-from cambist.frontends.compose import Adapters, FurtherBank, open_house
+from cambist.frontends.compose import Adapters, FurtherBank, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
@@ -53,8 +53,8 @@ class Postman:
         return [msgspec.json.decode(webhook.body) for webhook in self.webhooks]
 
 
-class TestHouse:
-    """A house, a merchant in it, and an HTTP client with the merchant's test keys."""
+class TestApp:
+    """An app, a merchant in it, and an HTTP client with the merchant's test keys."""
 
     __test__ = False
 
@@ -161,14 +161,14 @@ class TestHouse:
 
 
 @asynccontextmanager
-async def open_test_house(
+async def open_test_app(
     *,
     receiver: bool = True,
     further_banks: Sequence[FurtherBank] = (),
     adapters: Adapters | None = None,
     **settings: Any,
-) -> AsyncIterator[TestHouse]:
-    """A house in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
+) -> AsyncIterator[TestApp]:
+    """An app in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
     each mode's first bank; `further_banks` bring their own. At the end every event and webhook is held against its
     schema, and the books against the objects."""
     clock, postman, script = VirtualClock(settle=at_rest), Postman(), Script()
@@ -181,7 +181,7 @@ async def open_test_house(
             **settings,
         }
     )
-    async with open_house(
+    async with open_app(
         wanted,
         clock=clock,
         ids=SeededIds(),
@@ -189,17 +189,17 @@ async def open_test_house(
         script=script,
         further_banks=further_banks,
         adapters=adapters or Adapters(),
-    ) as house:
-        account = await accounts.create_account(house.ports, "Merchant")
+    ) as app:
+        account = await accounts.create_account(app.ports, "Merchant")
         if receiver:
             wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
-            await accounts.set_settings(house.ports, account.account_id, wish)
-            await run_due(house.ports)
-        with lent_app(house.ports) as face:
+            await accounts.set_settings(app.ports, account.account_id, wish)
+            await run_due(app.ports)
+        with lent_app(app.ports) as face:
             transport = httpx.ASGITransport(face, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-                opened = TestHouse(house.ports, clock, postman, script, client, account)
+                opened = TestApp(app.ports, clock, postman, script, client, account)
                 yield opened
             await opened.check_payloads()
             if not opened.made_up:
-                await check_books(house.ports)
+                await check_books(app.ports)

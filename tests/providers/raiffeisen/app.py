@@ -1,10 +1,10 @@
-"""A house whose live bank is Raiffeisenbank (tests/providers/bank_house.py)."""
+"""An app whose live bank is Raiffeisenbank (tests/providers/bank_app.py)."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from tests.houses import TestHouse
-from tests.providers.bank_house import Cabinet, open_bank_house, read_settings
+from tests.apps import TestApp
+from tests.providers.bank_app import Cabinet, open_bank_app, read_settings
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET
 
@@ -28,11 +28,11 @@ def settings_of(bank: Raiffeisen, **more: str) -> dict[str, Any]:
     return read_settings("raiffeisen", {**own, "subscriptions": "true", "url": f"{bank.url}/api", **more})
 
 
-def open_raiffeisen_house(
+def open_raiffeisen_app(
     own: dict[str, str] | None = None, **more: Any
-) -> AbstractAsyncContextManager[tuple[TestHouse, Raiffeisen, Cabinet]]:
+) -> AbstractAsyncContextManager[tuple[TestApp, Raiffeisen, Cabinet]]:
     """`own`: further settings of the bank."""
-    return open_bank_house(
+    return open_bank_app(
         "raiffeisen",
         PEER,
         lambda clock: Raiffeisen(clock.now),

@@ -1,4 +1,4 @@
-"""Houses with subscriptions that are bound already, and what tests of charges do in them."""
+"""Apps with subscriptions that are bound already, and what tests of charges do in them."""
 
 import asyncio
 from collections import Counter
@@ -29,7 +29,7 @@ from cambist.core.usecases.subscriptions.charges import ChargeAnswer, create_cha
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import ChargePretence, ChargeStatus, MandateEvent, MandatePretence
-from tests.houses import TestHouse, open_test_house
+from tests.apps import TestApp, open_test_app
 from tests.invariants import everything, noted
 
 DAY = timedelta(days=1)
@@ -54,25 +54,25 @@ async def look(ports: Ports, payment: Payment) -> Payment:
     return payment if subject is None else subject.payment
 
 
-class ChargeHouse:
-    """A house whose merchant has payers' mandates."""
+class ChargeApp:
+    """An app whose merchant has payers' mandates."""
 
-    def __init__(self, house: TestHouse) -> None:
-        self.house = house
-        self.ports = house.ports
-        self.clock = house.clock
+    def __init__(self, app: TestApp) -> None:
+        self.app = app
+        self.ports = app.ports
+        self.clock = app.clock
         self.told_before: dict[str, int] = {}
         """How many events there were of a subscription once it was bound."""
 
     async def caller(self, mode: Mode = Mode.TEST) -> Caller:
         async with self.ports.storage.unit() as unit:
-            account = await unit[Account].get(self.house.account.account_id)
+            account = await unit[Account].get(self.app.account.account_id)
         assert account is not None
         return Caller(account=account, mode=mode, key_id="a-key")
 
     async def set(self, **texts: str) -> None:
         """Settings of the account."""
-        await accounts.set_settings(self.ports, self.house.account.account_id, texts)
+        await accounts.set_settings(self.ports, self.app.account.account_id, texts)
 
     def bank(self, mode: str = "test") -> SimulatedBank:
         """The simulated bank of a mode."""
@@ -108,7 +108,7 @@ class ChargeHouse:
         for notice in await self.bank(mode.value).pretend_mandate(operation, pretence):
             await on_notice(self.ports, notice)
         assert (await self.subscription(subscription_id)).can_be_charged
-        self.told_before[subscription_id] = len(await self.house.events(subscription_id))
+        self.told_before[subscription_id] = len(await self.app.events(subscription_id))
         if fields:
             await self.change(subscription_id, **fields)
         return subscription_id
@@ -136,7 +136,7 @@ class ChargeHouse:
     async def open_next(self, subscription_id: str) -> None:
         """Let the time pass until the next period opens, with all that is due on the way."""
         after = (await self.window(subscription_id))["next_allowed_at"]
-        await self.house.work((msgspec.convert(after, type=type(self.clock.now())) - self.clock.now()).total_seconds())
+        await self.app.work((msgspec.convert(after, type=type(self.clock.now())) - self.clock.now()).total_seconds())
 
     async def post(
         self,
@@ -149,8 +149,8 @@ class ChargeHouse:
     ) -> httpx.Response:
         """POST /subscriptions/{id}/charges, of 100 RUB unless `body` says otherwise, with a fresh key unless one is
         given."""
-        sent = self.house.headers(mode, Idempotency_Key=key or str(uuid4())) if headers is None else headers
-        return await self.house.http.post(
+        sent = self.app.headers(mode, Idempotency_Key=key or str(uuid4())) if headers is None else headers
+        return await self.app.http.post(
             f"/api/v1/subscriptions/{subscription_id}/charges",
             json={"amount_rub": "100.00", "external_id": "tea-1"} if body is None else body,
             headers=sent,
@@ -216,14 +216,14 @@ class ChargeHouse:
 
     async def window(self, subscription_id: str) -> dict[str, Any]:
         """GET /subscriptions/{id}/charge-window."""
-        response = await self.house.get(f"/subscriptions/{subscription_id}/charge-window")
+        response = await self.app.get(f"/subscriptions/{subscription_id}/charge-window")
         assert response.status_code == 200, response.text
         shown: dict[str, Any] = response.json()
         return shown
 
     async def events(self, object_id: str) -> list[dict[str, Any]]:
         """The events of an object, of a subscription those after its binding."""
-        return (await self.house.events(object_id))[self.told_before.get(object_id, 0) :]
+        return (await self.app.events(object_id))[self.told_before.get(object_id, 0) :]
 
     async def told(self, object_id: str) -> list[str]:
         """Return the events of the object, in order: each a status, or the abandonment of a period."""
@@ -248,19 +248,17 @@ class ChargeHouse:
 
 
 @asynccontextmanager
-async def open_charge_house(**more: Any) -> AsyncIterator[ChargeHouse]:
-    """A house with subscriptions; at the end the tallies and the books are held against the objects, and no period was
+async def open_charge_app(**more: Any) -> AsyncIterator[ChargeApp]:
+    """An app with subscriptions; at the end the tallies and the books are held against the objects, and no period was
     charged twice at the bank."""
-    async with open_test_house(**more) as house:
-        opened = ChargeHouse(house)
+    async with open_test_app(**more) as app:
+        opened = ChargeApp(app)
         yield opened
-        assert await check_tallies(house.ports) == []
+        assert await check_tallies(app.ports) == []
         assert not [ref for ref, number in (await opened.debits()).items() if number > 1]
 
 
-async def due_subscription(
-    charges: ChargeHouse, interval: Interval = Interval.MONTH, count: int = 1, **more: Any
-) -> str:
+async def due_subscription(charges: ChargeApp, interval: Interval = Interval.MONTH, count: int = 1, **more: Any) -> str:
     """A subscription whose second period has just opened; its id."""
     subscription_id = await charges.subscribed(interval, count, **more)
     await charges.open_next(subscription_id)

@@ -14,7 +14,7 @@ DOORS = ("client.py", "testing.py", "conformance")
 HEAVY = ("litestar", "sqlalchemy", "redis", "dramatiq", "textual", "aiohttp", "asyncio", "cryptography")
 
 
-def house_files() -> list[Path]:
+def app_files() -> list[Path]:
     return [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
 
 
@@ -25,13 +25,13 @@ def test_the_package_folder_holds_the_six_links_and_the_public_doors() -> None:
     assert links == {name: f"../{name}" for name in LINKS}
 
 
-def test_inside_the_house_nobody_imports_it_by_its_outer_name() -> None:
+def test_inside_the_app_nobody_imports_it_by_its_outer_name() -> None:
     wrong = re.compile(r"^\s*(?:import|from)\s+(?:cambist|core|ports|adapters|frontends)\b", re.MULTILINE)
-    assert [str(path) for path in house_files() if wrong.search(path.read_text("utf-8"))] == []
+    assert [str(path) for path in app_files() if wrong.search(path.read_text("utf-8"))] == []
 
 
 def test_no_file_lies_deeper_than_floor_wing_subject_file() -> None:
-    deep = [path for path in house_files() if len(path.relative_to(ROOT).parts) > 4 and "migrations" not in path.parts]
+    deep = [path for path in app_files() if len(path.relative_to(ROOT).parts) > 4 and "migrations" not in path.parts]
     assert deep == []
 
 

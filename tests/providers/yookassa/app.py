@@ -1,10 +1,10 @@
-"""A house whose live bank is YooKassa (tests/providers/bank_house.py)."""
+"""An app whose live bank is YooKassa (tests/providers/bank_app.py)."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from tests.houses import TestHouse
-from tests.providers.bank_house import Cabinet, open_bank_house, read_settings
+from tests.apps import TestApp
+from tests.providers.bank_app import Cabinet, open_bank_app, read_settings
 
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
 
@@ -18,5 +18,5 @@ def settings_of(fake: YooKassaFake, **more: str) -> dict[str, Any]:
     return read_settings("yookassa", {**own, "mandates": "true", "url": fake.api, **more})
 
 
-def open_yookassa_house(**more: Any) -> AbstractAsyncContextManager[tuple[TestHouse, YooKassaFake, Cabinet]]:
-    return open_bank_house("yookassa", PEER, lambda clock: YooKassaFake(clock.now), settings_of, **more)
+def open_yookassa_app(**more: Any) -> AbstractAsyncContextManager[tuple[TestApp, YooKassaFake, Cabinet]]:
+    return open_bank_app("yookassa", PEER, lambda clock: YooKassaFake(clock.now), settings_of, **more)
