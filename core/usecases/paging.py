@@ -1,16 +1,21 @@
 """Pages of a merchant's lists, newest first and as of one moment, and the filters common to all lists (docs/concepts.md
 "Lists")."""
 
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import Between, R, Snapshot
+from ...ports.storage import Below, Between, R, Snapshot, Unit
 from ..domain.days import read_moment
 from ..domain.errors import shape_error
 
 T = TypeVar("T")
+
+WALKED_AT_ONCE = 500
+"""Records that `walk_newest` reads in one step."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -77,3 +82,43 @@ async def newest(
     if (number - 1) * size < total:
         found = await seen[kind].page(number, size, order=order, readable=True, **criteria)
     return Page(found, number, size, total)
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Position in a list by moment of creation and id: behind the record with these values."""
+
+    at: datetime
+    id: str
+
+
+async def walk_newest(
+    ports: Ports, kind: type[R], made: Between, after: Position | None, fits: Callable[[R], bool], **criteria: Any
+) -> AsyncIterator[tuple[list[R], Position]]:
+    """Yield the records that `fits` accepts, newest first and records of the same moment by descending id, in batches,
+    each with the position behind it. Memory does not grow with the list. Unreadable records are left out.
+
+    `criteria` have an index that ends with `created_at` and `id`, so a step costs the same anywhere in the list.
+    """
+    while True:
+        async with ports.storage.unit() as unit:
+            found = await _behind(unit, kind, made, after, criteria)
+        if not found:
+            return
+        last: Any = found[-1]
+        after = Position(last.created_at, last.id)
+        yield [each for each in found if fits(each)], after
+
+
+async def _behind(
+    unit: Unit, kind: type[R], made: Between, after: Position | None, criteria: dict[str, Any]
+) -> list[R]:
+    found: list[R] = []
+    if after is not None:
+        found = await unit[kind].find(
+            order="-id", limit=WALKED_AT_ONCE, readable=True, created_at=after.at, id=Below(after.id), **criteria
+        )
+    older = Between(made.low, made.high if after is None else after.at)
+    left = WALKED_AT_ONCE - len(found)
+    if left:
+        found += await unit[kind].find(order="-created_at", limit=left, readable=True, created_at=older, **criteria)
+    return found

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from .model import OpenEnum, Page, Record
 from .operations import Face, Group, operation, walk
-from .requests import Amount, Request, amount, at, create, get, post
+from .requests import Amount, Request, amount, at, create, get, get_csv, post
 
 
 class PaymentStatus(OpenEnum):
@@ -213,6 +213,30 @@ class Payments(Group[Face]):
         )
 
     iterate = walk(list)
+
+    @operation
+    def csv(
+        self,
+        *,
+        shop_id: str | None = None,
+        status: PaymentStatus | str | None = None,
+        external_id: str | None = None,
+        payment_method: str | None = None,
+        subscription_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+    ) -> Request[str]:
+        """Return all filtered payments in one CSV file, newest first."""
+        return get_csv(
+            "/payments",
+            shop_id=shop_id,
+            status=status,
+            external_id=external_id,
+            payment_method=payment_method,
+            subscription_id=subscription_id,
+            created_from=created_from,
+            created_to=created_to,
+        )
 
     @operation
     def sbp_link(self, payment_id: str) -> Request[SbpLink]:

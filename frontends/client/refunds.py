@@ -8,7 +8,7 @@ from uuid import UUID
 
 from .model import OpenEnum, Page, Record
 from .operations import Face, Group, operation, walk
-from .requests import Amount, Request, amount_or_none, at, create, get, post
+from .requests import Amount, Request, amount_or_none, at, create, get, get_csv, post
 
 
 class RefundStatus(OpenEnum):
@@ -105,6 +105,28 @@ class Refunds(Group[Face]):
         )
 
     iterate = walk(list)
+
+    @operation
+    def csv(
+        self,
+        *,
+        payment_id: str | None = None,
+        status: RefundStatus | str | None = None,
+        shop_id: str | None = None,
+        external_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+    ) -> Request[str]:
+        """Return all filtered refunds in one CSV file, newest first."""
+        return get_csv(
+            "/refunds",
+            payment_id=payment_id,
+            status=status,
+            shop_id=shop_id,
+            external_id=external_id,
+            created_from=created_from,
+            created_to=created_to,
+        )
 
     @operation
     def cancel(self, refund_id: str) -> Request[Refund]:

@@ -8,14 +8,25 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments.orders import PaymentOrder
 from ...core.domain.payments.payments import PaymentStatus
+from ...core.usecases.exports.rows import PaymentRow, payment_rows
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...core.usecases.payments.transfers import list_transfers
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
-from .views import Pagination, PaymentsView, PaymentView, pagination, payment_view, payments_view
+from .door.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .views import (
+    Pagination,
+    PaymentsView,
+    PaymentView,
+    csv_answer,
+    file_rows,
+    pagination,
+    payment_view,
+    payments_view,
+    wants_csv,
+)
 
 
 class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +58,11 @@ async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    number, size = page_of(request.query)
-    return answer(payments_view(ports, await list_payments(ports, caller, request.asked(PaymentFilter), number, size)))
+    in_csv, (number, size) = wants_csv(request.query), page_of(request.query)
+    asked = request.asked(PaymentFilter)
+    if in_csv:
+        return csv_answer("payments", PaymentRow, file_rows(await payment_rows(ports, caller, asked)))
+    return answer(payments_view(ports, await list_payments(ports, caller, asked, number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -114,12 +128,14 @@ PAYMENTS = (
         "List payments, newest first",
         page,
         answer=PaymentsView,
+        also_as="text/csv",
         query=(
             *PAGES,
             Query("shop_id", "Only of this shop.", UUID),
             Query("status", "Only in this status; upper or lower case.", {"enum": [*PaymentStatus]}),
             *(Query(name, "Exact match.") for name in ("payment_method", "subscription_id")),
             *FOUND_BY,
+            FORMAT,
         ),
         refusals={400: ("SHOP_NOT_FOUND",)},
     ),

@@ -11,15 +11,16 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.orders import RefundOrder
 from ...core.domain.refunds.refunds import Refund, RefundStatus
+from ...core.usecases.exports.rows import RefundRow, refund_rows
 from ...core.usecases.paging import Page
 from ...core.usecases.refunds.list import RefundFilter, list_refunds
-from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
+from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund, require_refunds
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
-from .views import Pagination, pagination
+from .door.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .views import Pagination, csv_answer, file_rows, pagination, wants_csv
 
 
 class RefundView(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +82,11 @@ async def create(ports: Ports, caller: Caller, request: ApiRequest[RefundOrder])
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    require_refunds(caller)
     asked = request.asked(RefundFilter)
+    if wants_csv(request.query):
+        page_of(request.query)
+        return csv_answer("refunds", RefundRow, file_rows(await refund_rows(ports, caller, asked)))
     return answer(refunds_view(await list_refunds(ports, caller, asked, lambda: page_of(request.query))))
 
 
@@ -127,12 +132,14 @@ REFUNDS = (
         "List refunds, newest first",
         page,
         answer=RefundsView,
+        also_as="text/csv",
         query=(
             *PAGES,
             Query("payment_id", "Only of this payment."),
             Query("status", "Only in this status; upper or lower case.", {"enum": [*RefundStatus]}),
             Query("shop_id", "Only of this shop.", UUID),
             *FOUND_BY,
+            FORMAT,
         ),
         refusals={400: ("SHOP_NOT_FOUND",), 404: (_OFF,)},
     ),

@@ -14,7 +14,8 @@ from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
 from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
-from ...core.usecases.paging import Page
+from ...core.usecases.exports.rows import PaymentRow, RefundRow, Rows, guarded_rows
+from ...core.usecases.paging import Page, Position
 from ...core.usecases.sealed import open_payer_name
 from ...ports.bundle import Ports
 from .door.operation import FORMATS
@@ -83,6 +84,14 @@ async def _csv(kind: type[Any], batches: AsyncIterator[Iterable[Any]]) -> AsyncI
         text.truncate()
     if rest := text.getvalue():
         yield rest
+
+
+async def file_rows(
+    batches: AsyncIterator[tuple[Rows, Position]],
+) -> AsyncIterator[Iterable[PaymentRow | RefundRow]]:
+    """Yield the rows of a file in batches, with guarded texts."""
+    async for rows, _ in batches:
+        yield guarded_rows(rows)
 
 
 class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):

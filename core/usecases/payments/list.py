@@ -5,6 +5,7 @@ number of matching payments per day, so whole days are skipped unread, and only 
 the nearer end. The rate limit bounds a day to 172 800 payments per key.
 """
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -21,11 +22,13 @@ from ...domain.ids import canonical_uuid
 from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
-from ..paging import ListFilter, Page, newest
+from ..paging import ListFilter, Page, Position, newest, walk_newest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
 """Largest offset that is walked rather than skipped by days."""
+_INDEXED = ("external_id", "subscription_id", "shop_id", "status")
+"""Filters with an index of their own, the most selective first."""
 _NOT_INDEXED = "payment_method"
 """The only filter of the tallies without an index. The other filters have one index each; no index covers two."""
 
@@ -62,17 +65,43 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
+    wanted = await _checked(ports, caller, asked)
+    offset = (number - 1) * size
+    look = _by_index if wanted.named else _by_tallies
+    async with ports.storage.snapshot() as seen:
+        total, payments = await look(seen, wanted, offset, size)
+    return Page(payments, number, size, total)
+
+
+async def walk_payments(
+    ports: Ports, caller: Caller, asked: PaymentFilter, after: Position | None = None
+) -> AsyncIterator[tuple[list[Payment], Position]]:
+    """Return all payments of the filter in batches, newest first, each with the position behind it; `after`: only the
+    payments behind this position. The filter is checked before the first batch.
+
+    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    wanted = await _checked(ports, caller, asked)
+    filters = {**wanted.named, **wanted.kind}
+    # No index covers two filters: one of them leads to the payments, and the others are compared here.
+    indexed = next((name for name in _INDEXED if name in filters), None)
+    criteria = {} if indexed is None else {indexed: filters.pop(indexed)}
+
+    def fits(payment: Payment) -> bool:
+        return all(getattr(payment, name) == value for name, value in filters.items())
+
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    return walk_newest(ports, Payment, Between(wanted.low, wanted.high), after, fits, **owner, **criteria)
+
+
+async def _checked(ports: Ports, caller: Caller, asked: PaymentFilter) -> _Wanted:
     wanted = _read(caller, asked)
     caller.require_shop(wanted.kind.get("shop_id"))
     if "shop_id" in wanted.kind:
         shop = await ports.storage.get(Shop, wanted.kind["shop_id"])
         if shop is None or shop.account_id != caller.account_id:
             raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
-    offset = (number - 1) * size
-    look = _by_index if wanted.named else _by_tallies
-    async with ports.storage.snapshot() as seen:
-        total, payments = await look(seen, wanted, offset, size)
-    return Page(payments, number, size, total)
+    return wanted
 
 
 async def _by_index(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:

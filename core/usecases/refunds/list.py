@@ -2,7 +2,7 @@
 refunds").
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from ....ports.bundle import Ports
@@ -15,7 +15,7 @@ from ...domain.refunds.orders import EXTERNAL_ID_LONGEST
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ..accounts.accounts import find_account
 from ..long_lists import LongList, long_page
-from ..paging import ListFilter, Page, newest
+from ..paging import ListFilter, Page, Position, newest, walk_newest
 from .refunds import require_refunds
 
 _NEWEST_FIRST = "-created_at"
@@ -44,12 +44,40 @@ async def list_refunds(
     if criteria.keys() == {"account_id", "mode", "created_at"}:
         long = LongList(kind=Refund, caller=caller, name="refunds", made=criteria["created_at"])
         return await long_page(ports, long, number, size)
+    await _require_shop(ports, caller, criteria.get("shop_id"))
     async with ports.storage.snapshot() as seen:
-        if "shop_id" in criteria:
-            shop = await seen[Shop].get(criteria["shop_id"])
-            if shop is None or shop.account_id != caller.account_id:
-                raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
         return await newest(seen, Refund, number, size, **criteria)
+
+
+async def walk_refunds(
+    ports: Ports, caller: Caller, asked: RefundFilter, after: Position | None = None
+) -> AsyncIterator[tuple[list[Refund], Position]]:
+    """Return all refunds of the filter in batches, newest first, each with the position behind it; `after`: only the
+    refunds behind this position. The filter is checked before the first batch.
+
+    Raises: Refusal NOT_FOUND, VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    require_refunds(caller)
+    filters = _read(caller, asked)
+    caller.require_shop(filters.get("shop_id"))
+    await _require_shop(ports, caller, filters.get("shop_id"))
+    made = filters.pop("created_at")
+    owner = {name: filters.pop(name) for name in ("account_id", "mode")}
+    indexed = next((name for name in ("external_id", "status") if name in filters), None)
+    criteria = {} if indexed is None else {indexed: filters.pop(indexed)}
+
+    def fits(refund: Refund) -> bool:
+        return all(getattr(refund, name) == value for name, value in filters.items())
+
+    return walk_newest(ports, Refund, made, after, fits, **owner, **criteria)
+
+
+async def _require_shop(ports: Ports, caller: Caller, shop_id: str | None) -> None:
+    """Raise Refusal SHOP_NOT_FOUND for a shop of another account."""
+    if shop_id is not None:
+        shop = await ports.storage.get(Shop, shop_id)
+        if shop is None or shop.account_id != caller.account_id:
+            raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
 
 
 def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:

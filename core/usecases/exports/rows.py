@@ -1,0 +1,200 @@
+"""Rows of files of payments and refunds: the list's records with what belongs to them (docs/payments.md "As a file",
+docs/refunds.md "Finding refunds")."""
+
+from collections.abc import AsyncIterator, Sequence
+from decimal import Decimal
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import OneOf
+from ...domain.accounts.accounts import Caller
+from ...domain.accounts.shops import Shop
+from ...domain.days import iso, iso_or_none
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import Refund
+from ...domain.settlement.rates import merchant_rate
+from ...domain.settlement.settlement import Settlement, SettlementItem, line_id
+from ..paging import Position
+from ..payments.list import PaymentFilter, walk_payments
+from ..refunds.list import RefundFilter, walk_refunds
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class PaymentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One payment. Rate, fee and credit are those of its line in the settlement."""
+
+    id: str
+    external_id: str | None
+    status: str
+    amount_rub: str
+    actual_amount_rub: str | None
+    payment_method: str
+    shop_id: str
+    shop_name: str | None
+    subscription_id: str | None
+    failure_reason: str | None
+    created_at: str
+    paid_at: str | None
+    settled_at: str | None
+    settlement_id: str | None
+    rate_merchant: str | None
+    fee_usdt: str | None
+    credit_usdt: str | None
+
+
+class RefundRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One refund, with the order number of its payment."""
+
+    id: str
+    external_id: str | None
+    payment_id: str
+    payment_external_id: str | None
+    status: str
+    pending_reason: str | None
+    failure_reason: str | None
+    reason: str | None
+    amount_rub: str
+    amount_usdt: str | None
+    rate_market: str | None
+    shop_id: str
+    shop_name: str | None
+    created_at: str
+    completed_at: str | None
+
+
+Rows = Sequence[PaymentRow] | Sequence[RefundRow]
+
+TEXTS = ("external_id", "payment_external_id", "shop_name", "reason")
+"""Columns whose values people wrote. A spreadsheet might take them for formulas."""
+
+
+def guarded(text: str | None) -> str | None:
+    """Return a text that no spreadsheet takes for a formula: with an apostrophe in front if it looks like one."""
+    return f"'{text}" if text is not None and text.startswith(_FORMULA) else text
+
+
+def guarded_rows(rows: Rows) -> list[PaymentRow | RefundRow]:
+    """Return the rows with guarded texts, for CSV."""
+    texts = [name for name in TEXTS if rows and name in rows[0].__struct_fields__]
+    return [msgspec.structs.replace(row, **{name: guarded(getattr(row, name)) for name in texts}) for row in rows]
+
+
+async def payment_rows(
+    ports: Ports, caller: Caller, asked: PaymentFilter, after: Position | None = None
+) -> AsyncIterator[tuple[Sequence[PaymentRow], Position]]:
+    """Return the rows of all payments of the filter, newest first, in batches with the position behind each.
+
+    The filter is checked before the first batch. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    return _payment_batches(ports, await walk_payments(ports, caller, asked, after))
+
+
+async def _payment_batches(
+    ports: Ports, batches: AsyncIterator[tuple[list[Payment], Position]]
+) -> AsyncIterator[tuple[Sequence[PaymentRow], Position]]:
+    names: dict[str, str | None] = {}
+    async for payments, position in batches:
+        lines = await lines_of(ports, payments)
+        await _add_names(ports, names, payments)
+        yield [_payment_row(each, names[each.shop_id], lines.get(each.id)) for each in payments], position
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A payment's line of its settlement."""
+
+    item: SettlementItem
+    rate: Decimal
+    """The merchant's rate, with all digits."""
+
+
+async def lines_of(ports: Ports, payments: Sequence[Payment]) -> dict[str, Line]:
+    """Return the settlement lines of the payments that are settled, by payment id."""
+    wanted = {line_id(each.settlement_id, each.id): each for each in payments if each.settlement_id is not None}
+    if not wanted:
+        return {}
+    statements = tuple({each.settlement_id for each in wanted.values()})
+    async with ports.storage.unit() as unit:
+        items = await unit[SettlementItem].find(id=OneOf(tuple(wanted)), limit=len(wanted), readable=True)
+        found = await unit[Settlement].find(id=OneOf(statements), limit=len(statements), readable=True)
+    markets = {each.id: Decimal(each.rate_market) for each in found}
+    rates = {
+        pair: merchant_rate(markets[pair[0]], pair[1])
+        for pair in {(each.settlement_id, each.markup) for each in items}
+        if pair[0] in markets
+    }
+    known = {each.payment_id: (each, rates.get((each.settlement_id, each.markup))) for each in items}
+    return {payment_id: Line(item, rate) for payment_id, (item, rate) in known.items() if rate is not None}
+
+
+def _payment_row(payment: Payment, shop_name: str | None, line: Line | None) -> PaymentRow:
+    return PaymentRow(
+        id=payment.id,
+        external_id=payment.external_id,
+        status=payment.status.value,
+        amount_rub=str(payment.amount),
+        actual_amount_rub=None if payment.actual_amount is None else str(payment.actual_amount),
+        payment_method=payment.payment_method,
+        shop_id=payment.shop_id,
+        shop_name=shop_name,
+        subscription_id=payment.subscription_id,
+        failure_reason=None if payment.failure_reason is None else payment.failure_reason.value,
+        created_at=iso(payment.created_at),
+        paid_at=iso_or_none(payment.paid_at),
+        settled_at=iso_or_none(payment.settled_at),
+        settlement_id=payment.settlement_id,
+        rate_merchant=None if line is None else format(line.rate, "f"),
+        fee_usdt=None if line is None else str(line.item.fee),
+        credit_usdt=None if line is None else str(line.item.credit),
+    )
+
+
+async def refund_rows(
+    ports: Ports, caller: Caller, asked: RefundFilter, after: Position | None = None
+) -> AsyncIterator[tuple[Sequence[RefundRow], Position]]:
+    """Return the rows of all refunds of the filter, newest first, in batches with the position behind each.
+
+    The filter is checked before the first batch. Raises: Refusal NOT_FOUND, VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    return _refund_batches(ports, await walk_refunds(ports, caller, asked, after))
+
+
+async def _refund_batches(
+    ports: Ports, batches: AsyncIterator[tuple[list[Refund], Position]]
+) -> AsyncIterator[tuple[Sequence[RefundRow], Position]]:
+    names: dict[str, str | None] = {}
+    async for refunds, position in batches:
+        wanted = tuple({each.payment_id for each in refunds})
+        async with ports.storage.unit() as unit:
+            found = await unit[Payment].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+        orders = {each.id: each.external_id for each in found}
+        await _add_names(ports, names, refunds)
+        yield [_refund_row(each, names[each.shop_id], orders.get(each.payment_id)) for each in refunds], position
+
+
+def _refund_row(refund: Refund, shop_name: str | None, order: str | None) -> RefundRow:
+    return RefundRow(
+        id=refund.id,
+        external_id=refund.external_id,
+        payment_id=refund.payment_id,
+        payment_external_id=order,
+        status=refund.status.value,
+        pending_reason=None if refund.pending_reason is None else refund.pending_reason.value,
+        failure_reason=refund.failure_reason,
+        reason=refund.reason,
+        amount_rub=str(refund.amount),
+        amount_usdt=None if refund.taken_usdt is None else str(refund.taken_usdt),
+        rate_market=refund.rate_market,
+        shop_id=refund.shop_id,
+        shop_name=shop_name,
+        created_at=iso(refund.created_at),
+        completed_at=iso_or_none(refund.completed_at),
+    )
+
+
+async def _add_names(ports: Ports, names: dict[str, str | None], records: Sequence[Payment] | Sequence[Refund]) -> None:
+    """Read the names of the records' shops that are not known yet. An account has few shops."""
+    for shop_id in {each.shop_id for each in records} - names.keys():
+        shop = await ports.storage.get(Shop, shop_id)
+        names[shop_id] = None if shop is None else shop.name
