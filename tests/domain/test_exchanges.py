@@ -20,6 +20,7 @@ from cambist.core.domain.exchanges.exchanges import (
     signed,
     unsigned,
 )
+from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
 from tests.domain.exchange_kit import END, ID, NOW, R2U, U2R, S, exchange, rub_exchange
@@ -130,10 +131,11 @@ class TestStates:
         ("operation", "found"),
         [
             (ID, ID),
-            (f"{ID}/1", ID),
-            (f"{ID}/12", ID),
-            (f"{ID}/x", None),
-            (f"{ID}/{10**9}", None),
+            (part_operation(ID, 1), ID),
+            (part_operation(ID, 12), ID),
+            (part_operation(ID, 1) + "x", None),
+            (part_operation(ID, 10**9 - 1) + "0", None),
+            (f"{ID}/1", None),
             ("pay_1", None),
             ("exch_1", None),
             ("", None),

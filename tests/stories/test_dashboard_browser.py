@@ -30,6 +30,12 @@ PAGES = (
 )
 
 
+async def session_cookie(page: Page) -> str:
+    [value] = [each.get("value") for each in await page.context.cookies() if each.get("name") == "__Host-cambist"]
+    assert value
+    return value
+
+
 class Company:
     """A merchant's account at a running service."""
 
@@ -113,12 +119,12 @@ async def test_passkey_signs_in_without_a_name(browser: Browser, company: Compan
     await page.locator("form[data-passkey=create]").get_by_label("Name").fill("Laptop")
     await page.get_by_role("button", name="Add a passkey").click()
     await expect(page.get_by_role("cell", name="Laptop")).to_be_visible()
-    [before] = [each for each in await page.context.cookies() if each["name"] == "__Host-cambist"]
+    before = await session_cookie(page)
     await page.goto(f"{company.app}/confirm?next=/people")
     await page.get_by_role("button", name="Confirm with a passkey").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("People")
-    [after] = [each for each in await page.context.cookies() if each["name"] == "__Host-cambist"]
-    assert before["value"] != after["value"]
+    after = await session_cookie(page)
+    assert before != after
     await page.get_by_role("button", name="Sign out").click()
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Home")
@@ -204,8 +210,8 @@ async def test_open_page_says_that_there_is_something_new(browser: Browser, comp
 
 async def test_live_updates_end_when_the_person_is_disabled(browser: Browser, company: Company) -> None:
     page, _ = await joined(browser, company, Role.OWNER)
-    [session] = [each for each in await page.context.cookies() if each["name"] == "__Host-cambist"]
-    headers = {"Cookie": f"__Host-cambist={session['value']}"}
+    session = await session_cookie(page)
+    headers = {"Cookie": f"__Host-cambist={session}"}
     await page.context.close()
     async with httpx.AsyncClient(base_url=company.app, headers=headers, timeout=15) as client:
         assert (await client.head("/stream")).status_code == 200
@@ -216,7 +222,7 @@ async def test_live_updates_end_when_the_person_is_disabled(browser: Browser, co
                 pass
             assert "news" in line
             ports = company.service.app.ports
-            actor = await find_actor(ports, session["value"])
+            actor = await find_actor(ports, session)
             assert actor is not None
             await switch_user(ports, actor.user.id, enabled=False)
             assert [each async for each in lines if "data:" in each] == ['data: {"status":null,"face":"closed"}']
