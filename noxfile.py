@@ -149,6 +149,12 @@ def generate(session: nox.Session) -> None:
 
 
 @nox.session
+def changelog(session: nox.Session) -> None:
+    """Move the fragments of changes/ into CHANGELOG.md at a release: `-- 1.1.0 2027-01-31`."""
+    session.run("python", "changes/fold.py", *session.posargs)
+
+
+@nox.session
 def pictures(session: nox.Session) -> None:
     """Take the picture of the payer window. Needs Chromium."""
     session.install("-e", ".[dev]")

@@ -18,6 +18,7 @@ _BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBU
 _BESIDE += (ROOT / "docs/providers").glob("*.md")
 _BESIDE += (ROOT / "docs/ru").glob("*.md")
 _BESIDE += (ROOT / "docs/contributing").glob("*.md")
+_BESIDE += (ROOT / "changes").glob("*.md")
 
 
 @table("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)
