@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import msgspec
 from litestar import Response, route
@@ -54,9 +55,11 @@ _READING = ("GET", "HEAD")
 _LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts"))
 """Sections whose pages say that there is something new."""
 _READABLE = {row.path: row for row in ROWS if row.method == "GET"}
-_CORRECTABLE = (400, 409, 422)
+_CORRECTABLE = (400, 401, 409, 422)
 """Statuses of forms that the person can correct and send again."""
-_PARAMETER = re.compile(r"\{[^}]+\}")
+_PARAMETER = re.compile(r"\{(\w+):str\}")
+_KEPT = ("next", "token")
+"""Fields of a form that its page has in its address."""
 
 
 def dashboard(
@@ -103,6 +106,17 @@ def _handler(pages: "_Pages", path: str, rows: Sequence[Row]) -> Any:
     return answer
 
 
+def _filled(ask: Ask, pattern: str) -> str:
+    """Return the path of a row with the parameters of this request."""
+    return _PARAMETER.sub(lambda found: quote(ask.path(found[1]), safe=""), pattern)
+
+
+def _page_of(ask: Ask, row: Row) -> str:
+    """Return the path of the page that has the form of this row; the home page if the form belongs to none."""
+    path = _filled(ask, row.retry)
+    return path if ask.is_page(path) else "/home"
+
+
 class _Pages:
     """Answers requests by their rows."""
 
@@ -128,6 +142,8 @@ class _Pages:
             form = await read_form(request) if row.method == "POST" else {}
             ask = Ask(self.site, request, actor, form)
             if row.method == "POST":
+                ask.page_path = f"{self.site.root}{_page_of(ask, row)}"
+                ask.page_query = {name: ask.secret(name) for name in _KEPT if ask.secret(name)}
                 ask.check_form()
             if actor is None and not row.is_public:
                 return self._to_sign_in(ask, row)
@@ -156,13 +172,17 @@ class _Pages:
         """Lead to the sign-in; a page that was asked for comes after it."""
         if row.method == "POST":
             return see_other(ask, "/login")
-        path = ask.request.scope["path"].removeprefix(self.site.root)
-        return see_other(ask, "/login", next=path if path != "/home" else None)
+        address = self._address_of(ask)
+        return see_other(ask, "/login", next=address if address != "/home" else None)
+
+    def _address_of(self, ask: Ask) -> str:
+        """Return path and query of the page, without the notice of what was done before."""
+        query = {name: value for name, value in ask.page_query.items() if name not in ("done", "lang")}
+        return f"{ask.page_path.removeprefix(self.site.root)}{'?' + urlencode(query) if query else ''}"
 
     async def _refused(self, ask: Ask, row: Row, refusal: Refusal) -> Response[Any]:
         if refusal.code == "STEP_UP_NEEDED" and ask.signed_in is not None:
-            path = ask.request.scope["path"].removeprefix(self.site.root)
-            return see_other(ask, "/confirm", next=path if row.method == "GET" else row.retry or "/home")
+            return see_other(ask, "/confirm", next=self._address_of(ask))
         if refusal.code == "PERSON_RIGHT_MISSING" and isinstance(refusal.details, Mapping):
             right = PersonRight(refusal.details["right"])
             who = ", ".join(ask.t.of("role", role) for role in holders(right, ask.mode))
@@ -174,7 +194,9 @@ class _Pages:
         again = await self._filled_in(ask, row, told, refusal.status) if refusal.status in _CORRECTABLE else None
         if again is not None:
             return await self._page(ask, again)
-        link = Link(ask.t("back"), ask.to(row.retry or "/home"))
+        link = Link(
+            ask.t("back"), ask.here(lang=ask.language if ask.has_wish else None) if row.retry else ask.to("/home")
+        )
         page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)
         response = await self._page(ask, page)
         if refusal.retry_after is not None:
@@ -184,22 +206,22 @@ class _Pages:
     async def _filled_in(self, ask: Ask, row: Row, told: str, status: int) -> Page | None:
         """Return the page of a refused form, with the fault and what the person typed. None: the form has no page of
         its own, or its page cannot be shown now."""
-        source = _READABLE.get(row.retry) if row.method == "POST" and ask.signed_in is not None else None
-        if source is None:
+        source = _READABLE.get(row.retry) if row.method == "POST" else None
+        person = ask.signed_in
+        if source is None or (person is None and not source.is_public):
             return None
         try:
             if source.right is not None:
                 require(ask.actor, source.right)
-            with self.site.ports.clock.entered(test_clock_of(ask.actor.account, ask.mode)):
+            test_clock = None if person is None else test_clock_of(person.account, person.mode)
+            with self.site.ports.clock.entered(test_clock):
                 page = await source.handler(ask)
         except (Refusal, Fault):
             return None
         if not isinstance(page, Page):
             return None
-        action = ask.to(row.path)
+        action = ask.to(_filled(ask, row.path))
         blocks = [filled_in(each, ask.form) if is_form(each, action) else each for each in page.blocks]
-        if not any(is_form(each, action) for each in blocks):
-            return None
         return msgspec.structs.replace(page, blocks=[Note(told, "bad"), *blocks], status=status)
 
     async def _bare(self, ask: Ask, page: Page) -> Response[str]:

@@ -90,7 +90,7 @@ def menu_of(ask: Ask, accounts: int) -> Sequence[MenuGroup]:
     """Return the menu of the signed-in person; empty for nobody. `accounts`: the number of the person's accounts."""
     if ask.signed_in is None:
         return ()
-    present = ask.request.scope["path"].removeprefix(ask.site.root)
+    present = ask.page_path.removeprefix(ask.site.root)
     groups = []
     for title, rows in _GROUPS:
         links = [

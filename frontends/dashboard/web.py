@@ -83,6 +83,9 @@ class Ask:
         self.has_wish = wish in LANGUAGES
         self.t = Texts(self.language)
         self.cookies: list[Cookie] = []
+        self.page_path: str = request.scope["path"]
+        """Path at which a browser can open this page: for a form, that of the page which has it."""
+        self.page_query: Mapping[str, str] = self.query
 
     @property
     def actor(self) -> Actor:
@@ -116,10 +119,12 @@ class Ask:
         return given[0] if len(given) == 1 else ""
 
     def path(self, name: str) -> str:
-        """Return a parameter of the address."""
-        return str(self.request.path_params.get(name, ""))
+        """Return a parameter of the address. A form at an address without it carries it as a field: a refund names its
+        payment."""
+        given = self.request.path_params.get(name)
+        return self.secret(name) if given is None else str(given)
 
-    def to(self, path: str, **query: str | None) -> str:
+    def to(self, path: str, /, **query: str | None) -> str:
         """Return the address of a page, in the present language if it was wished for."""
         given: dict[str, str] = {name: value for name, value in query.items() if value}
         if self.has_wish:
@@ -127,10 +132,11 @@ class Ask:
         return f"{self.site.root}{path}{'?' + urlencode(given) if given else ''}"
 
     def here(self, **changes: str | None) -> str:
-        """Return the present address with other query values; None removes one."""
-        query = {**self.query, **changes}
+        """Return the address of this page with other query values; None removes one. A GET of it works even if the page
+        answers a form."""
+        query = {**self.page_query, **changes}
         given = {name: value for name, value in query.items() if value is not None}
-        return f"{self.request.scope['path']}{'?' + urlencode(given) if given else ''}"
+        return f"{self.page_path}{'?' + urlencode(given) if given else ''}"
 
     def acting(self, name: str, object_id: str | None = None) -> Ports:
         """Return the ports by which the person does something."""
@@ -276,7 +282,7 @@ def html(ask: Ask, body: str, status: int = 200) -> Response[str]:
     return Response(body, status_code=status, media_type=HTML, headers=headers, cookies=ask.cookies)
 
 
-def see_other(ask: Ask, path: str, **query: str | None) -> Response[str]:
+def see_other(ask: Ask, path: str, /, **query: str | None) -> Response[str]:
     """Lead the browser to a page after a form."""
     headers = {**HEADERS, "Location": ask.to(path, **query)}
     return Response("", status_code=303, media_type=HTML, headers=headers, cookies=ask.cookies)

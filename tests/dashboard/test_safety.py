@@ -127,19 +127,72 @@ async def test_signed_out_session_opens_nothing(app: TestApp) -> None:
     assert (await thief.open("/home")).path == "/login"
 
 
+STRANGE = [
+    "//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/%2f%2fevil.example",
+    "/payments@evil.example", "/unknown", "/\nevil", "///evil.example", "/api/v1/payments", "/payments/..",
+    "/payments/../../evil", "/payments#@evil.example", "/payments\\@evil.example?status=paid", "?next=//evil.example",
+    "//evil.example?status=paid", "/\t/evil.example", "/payments;@evil.example", "/.evil.example", "/%0d%0aevil",
+    "/\u2028/payments", "/payments\u200b", "data:text/html,x", "/login/../\\evil.example?a=b",
+    "/payments?" + "&".join(f"a{number}=1" for number in range(60)) + "#/unknown\\",
+]  # fmt: skip
+"""Values of `next` of which none may lead anywhere but to a page of ours."""
+
+
+@table("following", STRANGE)
+async def test_sign_in_and_confirmation_lead_to_our_pages_only(app: TestApp, following: str) -> None:
+    await app.clock.advance(60)  # the limit of pages counts by the minute
+    if not await everything(app.ports, User):
+        await joined(app, Role.OWNER)
+    browser = Browser(app)
+    sent = {"Origin": BASE, "Sec-Fetch-Site": "same-origin"}
+    for path, values in (("/login", {"email": "owner@shop.example", "password": PASSWORD}), ("/confirm", {})):
+        await browser.open(path)
+        form = {**browser.page.forms[-1 if path == "/confirm" else 0].values, "password": PASSWORD, **values}
+        csrf = next(each.values["csrf"] for each in browser.page.forms if "csrf" in each.values)
+        answer = await browser.http.post(path, data={**form, "csrf": csrf, "next": following}, headers=sent)
+        assert answer.status_code == 303, answer.text
+        expected = "/payments" if following.startswith("/payments?") else "/home"
+        assert answer.headers["location"] == expected, path
+
+
 @table(
-    "following",
-    ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/%2f%2fevil.example",
-     "/payments@evil.example", "/unknown", "/\nevil", "///evil.example", "/api/v1/payments"],
-)  # fmt: skip
-async def test_sign_in_leads_to_our_pages_only(app: TestApp, following: str) -> None:
+    ("following", "location"),
+    [
+        ("/payments?status=paid&q=order-1", "/payments?status=paid&q=order-1"),
+        ("/payments?q=//evil.example", "/payments?q=%2F%2Fevil.example"),
+        ("/payments?q=%0d%0aSet-Cookie:a=b", "/payments?q=%0D%0ASet-Cookie%3Aa%3Db"),
+        ("/payments?q=\\evil", "/payments?q=%5Cevil"),
+        ("/payments?path=1&ask=2&self=3", "/payments?path=1&ask=2&self=3"),
+        ("/payments?q=%d0%a6%d0%b2%d0%b5%d1%82%d1%8b", "/payments?q=%D0%A6%D0%B2%D0%B5%D1%82%D1%8B"),
+        ("/payments?", "/payments"),
+    ],
+)
+async def test_sign_in_keeps_the_query_of_the_page(app: TestApp, following: str, location: str) -> None:
     if not await everything(app.ports, User):
         await joined(app, Role.OWNER)
     browser = Browser(app)
     await browser.open("/login")
-    await browser.send("/login", email="owner@shop.example", password=PASSWORD, next=following)
-    assert urlsplit(str(browser.answer.url)).netloc == "pay.example"
-    assert browser.path == "/home"
+    values = {**browser.page.forms[0].values, "email": "owner@shop.example", "password": PASSWORD, "next": following}
+    sent = {"Origin": BASE, "Sec-Fetch-Site": "same-origin"}
+    answer = await browser.http.post("/login", data=values, headers=sent)
+    assert answer.headers["location"] == location
+
+
+async def test_filter_survives_sign_in_code_and_confirmation(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await app.clock.advance(601)
+    await owner.open("/payments/export?status=paid&lang=en")
+    assert owner.path == "/confirm"
+    assert owner.answer.url.params["next"] == "/payments/export?status=paid"
+    await owner.send("/confirm", password="a wrong sentence")
+    assert owner.page.forms[-1].values["next"] == ["/payments/export?status=paid"]
+    await owner.send("/confirm", password=PASSWORD)
+    assert str(owner.answer.url).endswith("/payments/export?status=paid&lang=en")
+    stranger = Browser(app)
+    await stranger.open("/payments?status=paid&done=saved")
+    assert stranger.page.forms[0].values["next"] == ["/payments?status=paid"]
+    await stranger.send("/login", email="owner@shop.example", password=PASSWORD)
+    assert str(stranger.answer.url).endswith("/payments?status=paid")
 
 
 async def test_headers_forbid_framing_scripts_of_others_and_caching(app: TestApp) -> None:

@@ -296,3 +296,61 @@ async def test_refused_form_does_not_repeat_a_password(app: TestApp) -> None:
     assert owner.answer.status_code == 400
     assert PASSWORD not in owner.answer.text
     assert "short" not in [given.get("value") for _, given in owner.page.tags]
+
+
+async def test_refused_form_of_one_object_is_shown_again(app: TestApp) -> None:
+    payment = await paid(app)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await owner.open("/shops")
+    await owner.send("/shops", name="Flowers")
+    shop = owner.path
+    await owner.send(shop, name="", return_url="https://shop.example/thanks")
+    assert (owner.answer.status_code, owner.page.headings) == (400, ["Flowers"])
+    form = next(each for each in owner.page.forms if each.action == shop)
+    assert (form.values["name"], form.values["return_url"]) == ([""], ["https://shop.example/thanks"])
+    await owner.send(shop, name="Roses")
+    owner.sees("Saved.", "Roses")
+    assert "https://shop.example/thanks" in owner.answer.text
+    await owner.open(f"/payments/{payment}")
+    await owner.send("/refunds", amount_rub="9000000", reason="Broken")
+    assert owner.answer.status_code == 400
+    form = next(each for each in owner.page.forms if each.action == "/refunds")
+    assert (form.values["amount_rub"], form.values["reason"]) == (["9000000"], ["Broken"])
+    await owner.send("/refunds", amount_rub="100")
+    owner.sees("Created.", "Broken")
+
+
+async def test_refused_password_of_an_invitation_is_asked_for_again(app: TestApp) -> None:
+    made = await invite(app.ports, app.account.account_id, "ivan@shop.example", Role.VIEWER, language="en")
+    ivan = Browser(app)
+    await ivan.open(made.link.removeprefix(BASE))
+    await ivan.send("/invite", password="short")
+    assert ivan.answer.status_code == 400
+    ivan.sees("12 to 128 characters", "ivan@shop.example")
+    russian = next(link for link in ivan.page.links if "lang=ru" in link)
+    await ivan.open(russian)
+    ivan.sees("Придумайте пароль")
+    await ivan.send("/invite", password=PASSWORD)
+    assert ivan.path == "/home"
+
+
+async def test_language_link_of_a_refused_form_opens_its_page(app: TestApp) -> None:
+    payment = await paid(app)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await owner.open(f"/payments/{payment}")
+    await owner.send("/refunds", amount_rub="9000000")
+    await owner.open(next(link for link in owner.page.links if "lang=ru" in link))
+    assert (owner.answer.status_code, owner.path) == (200, f"/payments/{payment}")
+    await owner.open("/people")
+    for path, values in (("/people/invite", {"email": "no address"}), ("/people/revoke", {"invitation": "inv_1"})):
+        csrf = owner.page.forms[0].values["csrf"][0]
+        await owner.post(path, {"csrf": csrf, **values})
+        assert owner.answer.status_code >= 400
+        await owner.open(next(link for link in owner.page.links if "lang=en" in link))
+        assert (owner.answer.status_code, owner.path) == (200, "/people")
+    stranger = Browser(app)
+    await stranger.open("/payments?status=paid")
+    await stranger.send("/login", email="owner@shop.example", password="a wrong sentence")
+    await stranger.open(next(link for link in stranger.page.links if "lang=ru" in link))
+    assert stranger.answer.status_code == 200
+    assert stranger.page.forms[0].values["next"] == ["/payments?status=paid"]

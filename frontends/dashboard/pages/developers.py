@@ -444,8 +444,7 @@ async def endpoint_page(ask: Ask, endpoint_id: str) -> Page:
         )
     ]
     if ask.has(PersonRight.WEBHOOKS):
-        base = ask.to(f"/developers/webhooks/{found.id}")
-        path = base.partition("?")[0]
+        base = f"/developers/webhooks/{found.id}"
         fields = [
             Field(name="url", label=ask.t("hook.url"), type="url", value=found.url, required=True),
             _types(ask, found.event_types),
@@ -453,23 +452,23 @@ async def endpoint_page(ask: Ask, endpoint_id: str) -> Page:
             Field(name="enabled", label=ask.t("hook.enabled"), type="checkbox", value="yes" if found.enabled else ""),
         ]
         blocks += [
-            Form(action=f"{path}/change", fields=fields, submit=ask.t("save"), title=ask.t("settings")),
+            Form(action=ask.to(f"{base}/change"), fields=fields, submit=ask.t("save"), title=ask.t("settings")),
             Form(
-                action=f"{path}/headers",
+                action=ask.to(f"{base}/headers"),
                 fields=[_headers_field(ask)],
                 submit=ask.t("save"),
                 title=ask.t("hook.headers"),
             ),
             Form(
-                action=f"{path}/secret",
+                action=ask.to(f"{base}/secret"),
                 fields=[],
                 submit=ask.t("hook.secret.new"),
                 title=ask.t("hook.secret"),
                 intro=ask.t("hook.secret.intro"),
             ),
-            Form(action=f"{path}/test", fields=[], submit=ask.t("hook.test")),
+            Form(action=ask.to(f"{base}/test"), fields=[], submit=ask.t("hook.test")),
             Form(
-                action=f"{path}/delete",
+                action=ask.to(f"{base}/delete"),
                 fields=[],
                 submit=ask.t("hook.delete"),
                 title=ask.t("hook.delete"),
@@ -690,7 +689,7 @@ async def move_clock(ask: Ask) -> Redirect:
 
 
 _K, _W, _E = "/developers/keys", "/developers/webhooks", "/developers/events"
-_ONE = f"{_W}/{{endpoint_id:str}}"
+_ONE, _EVENT = f"{_W}/{{endpoint_id:str}}", f"{_E}/{{event_id:str}}"
 
 DEVELOPERS = (
     get(_K, keys),
@@ -704,14 +703,14 @@ DEVELOPERS = (
     post(f"{_W}/headers", own_headers, PersonRight.WEBHOOKS, retry=_W),
     post(f"{_W}/test", own_test, PersonRight.WEBHOOKS, retry=_W),
     get(_ONE, endpoint, PersonRight.LOGS),
-    post(f"{_ONE}/change", change, PersonRight.WEBHOOKS, retry=_W),
-    post(f"{_ONE}/headers", further_headers, PersonRight.WEBHOOKS, retry=_W),
-    post(f"{_ONE}/secret", further_secret, PersonRight.WEBHOOKS, retry=_W),
-    post(f"{_ONE}/test", further_test, PersonRight.WEBHOOKS, retry=_W),
-    post(f"{_ONE}/delete", delete, PersonRight.WEBHOOKS, retry=_W),
+    post(f"{_ONE}/change", change, PersonRight.WEBHOOKS, retry=_ONE),
+    post(f"{_ONE}/headers", further_headers, PersonRight.WEBHOOKS, retry=_ONE),
+    post(f"{_ONE}/secret", further_secret, PersonRight.WEBHOOKS, retry=_ONE),
+    post(f"{_ONE}/test", further_test, PersonRight.WEBHOOKS, retry=_ONE),
+    post(f"{_ONE}/delete", delete, PersonRight.WEBHOOKS, retry=_ONE),
     get(_E, events, PersonRight.LOGS),
-    get(f"{_E}/{{event_id:str}}", event, PersonRight.LOGS),
-    post(f"{_E}/{{event_id:str}}/resend", resend, PersonRight.WEBHOOKS, retry=_E),
+    get(_EVENT, event, PersonRight.LOGS),
+    post(f"{_EVENT}/resend", resend, PersonRight.WEBHOOKS, retry=_EVENT),
     get("/developers/requests", requests, PersonRight.LOGS),
     get("/developers/sandbox", sandbox, PersonRight.SANDBOX),
     post("/developers/sandbox/clock", move_clock, PersonRight.SANDBOX, retry="/developers/sandbox"),

@@ -393,10 +393,12 @@ async def simulated(ask: Ask) -> Redirect:
     return Redirect(f"/payments/{payment_id}", {"done": "saved"})
 
 
+_P = "/payments/{payment_id:str}"
+
 PAYMENTS = (
     get("/payments", payments, PersonRight.READ),
     get("/payments/export", export, PersonRight.EXPORT),
-    get("/payments/{payment_id:str}", payment, PersonRight.READ),
-    post("/payments/{payment_id:str}/payer", reveal, PersonRight.PAYER_DATA, retry="/payments"),
-    post("/payments/{payment_id:str}/simulate", simulated, PersonRight.SANDBOX, retry="/payments"),
+    get(_P, payment, PersonRight.READ),
+    post(f"{_P}/payer", reveal, PersonRight.PAYER_DATA, retry=_P),
+    post(f"{_P}/simulate", simulated, PersonRight.SANDBOX, retry=_P),
 )

@@ -503,13 +503,15 @@ async def language(ask: Ask) -> Redirect:
     return Redirect("/profile", {"done": "saved"})
 
 
+_P = "/people/{user_id:str}"
+
 PEOPLE = (
     get("/people", people),
     post("/people/invite", send_invitation, PersonRight.PEOPLE, retry="/people"),
     post("/people/revoke", revoke, PersonRight.PEOPLE, retry="/people"),
-    get("/people/{user_id:str}", person),
-    post("/people/{user_id:str}", change, PersonRight.PEOPLE, retry="/people"),
-    post("/people/{user_id:str}/remove", remove, retry="/people"),
+    get(_P, person),
+    post(_P, change, PersonRight.PEOPLE, retry=_P),
+    post(f"{_P}/remove", remove, retry=_P),
     get("/profile", profile),
     post("/profile/password", new_password, retry="/profile"),
     post("/profile/app", begin_app, retry="/profile"),

@@ -185,11 +185,13 @@ async def cancel(ask: Ask) -> Redirect:
     return Redirect(f"/refunds/{found.id}", {"done": "cancelled"})
 
 
+_R = "/refunds/{refund_id:str}"
+
 REFUNDS = (
     get("/refunds", refunds, PersonRight.READ),
-    post("/refunds", create, PersonRight.REFUNDS, retry="/refunds"),
-    get("/refunds/{refund_id:str}", refund, PersonRight.READ),
-    post("/refunds/{refund_id:str}/approve", approve, PersonRight.APPROVE, retry="/refunds"),
-    post("/refunds/{refund_id:str}/reject", reject, PersonRight.APPROVE, retry="/refunds"),
-    post("/refunds/{refund_id:str}/cancel", cancel, PersonRight.REFUNDS, retry="/refunds"),
+    post("/refunds", create, PersonRight.REFUNDS, retry="/payments/{payment_id:str}"),
+    get(_R, refund, PersonRight.READ),
+    post(f"{_R}/approve", approve, PersonRight.APPROVE, retry=_R),
+    post(f"{_R}/reject", reject, PersonRight.APPROVE, retry=_R),
+    post(f"{_R}/cancel", cancel, PersonRight.REFUNDS, retry=_R),
 )

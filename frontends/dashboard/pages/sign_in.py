@@ -1,7 +1,8 @@
 """Sign-in, sign-out, invitation, forgotten password, confirmation, and the switch of account and mode
 (docs/dashboard.md "Sign-in")."""
 
-from urllib.parse import urlsplit
+import re
+from urllib.parse import parse_qsl
 
 from ....core.domain.accounts.accounts import Mode
 from ....core.domain.errors import Refusal
@@ -129,13 +130,21 @@ add(
 )
 
 
-def _next(ask: Ask, given: str) -> str:
-    """Return the page to open afterwards: a path of ours, else the home page."""
-    parts = urlsplit(given)
-    plain = given.startswith("/") and not given.startswith(("//", "/\\")) and not parts.scheme and not parts.netloc
-    if not plain or not given.isprintable() or "\\" in given or "@" in given or "%" in given or "?" in given:
-        return "/home"
-    return given if ask.is_page(given) else "/home"
+_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+\Z")
+"""Paths to which a sign-in may lead: ours need no other signs, and those have tricked browsers and programs."""
+_FIELDS_MOST = 50
+
+
+def _next(ask: Ask, given: str) -> Redirect:
+    """Lead to the page that was asked for, with its query: a page of ours, else the home page."""
+    path, _, query = given.partition("?")
+    if not _PATH.match(path) or not ask.is_page(path):
+        return Redirect("/home")
+    try:
+        # Written anew, so that nothing of it is taken over as it was given.
+        return Redirect(path, dict(parse_qsl(query, max_num_fields=_FIELDS_MOST)))
+    except ValueError:
+        return Redirect(path)
 
 
 async def login(ask: Ask) -> Page | Redirect:
@@ -210,7 +219,7 @@ async def _enter(ask: Ask, user: User, following: str, method: str = "password")
         await warn_of_sign_in(ask.ports, user, ask.device.name, ask.device.network)
     ask.keep_session(new.token)
     ask.keep_device(device_token(ask.ports, user.id))
-    return Redirect(_next(ask, following))
+    return _next(ask, following)
 
 
 async def code(ask: Ask) -> Page | Redirect:
@@ -255,7 +264,7 @@ async def log_out(ask: Ask) -> Redirect:
 
 
 async def invitation(ask: Ask) -> Page:
-    token = ask.query.get("token", "")
+    token = ask.query.get("token") or ask.value("token")
     shown = await show_invitation(ask.ports, token)
     is_new = not shown.has_password
     fields = [
@@ -290,7 +299,7 @@ async def join(ask: Ask) -> Redirect:
 
 
 async def forgot(ask: Ask) -> Page:
-    token = ask.query.get("token", "")
+    token = ask.query.get("token") or ask.value("token")
     if token:
         return await _new_password_page(ask, token)
     blocks: list[Block] = []
@@ -392,7 +401,7 @@ async def confirmed(ask: Ask) -> Page | Redirect:
 async def _step_up(ask: Ask, following: str) -> Redirect:
     new = await change_session(ask.ports, ask.actor, steps_up=True)
     ask.keep_session(new.token)
-    return Redirect(_next(ask, following))
+    return _next(ask, following)
 
 
 async def accounts(ask: Ask) -> Page:
@@ -433,7 +442,7 @@ SIGN_IN = (
     post("/login/code", enter_code, is_public=True, retry="/login/code"),
     post("/logout", log_out),
     get("/invite", invitation, is_public=True),
-    post("/invite", join, is_public=True, retry="/login"),
+    post("/invite", join, is_public=True, retry="/invite"),
     get("/reset", forgot, is_public=True),
     post("/reset", reset, is_public=True, retry="/reset"),
     get("/confirm", confirm),

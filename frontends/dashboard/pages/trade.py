@@ -251,11 +251,13 @@ async def end_exchange(ask: Ask) -> Redirect:
     return Redirect(f"/exchanges/{exchange_id}", {"done": "cancelled"})
 
 
+_S, _X = "/subscriptions/{subscription_id:str}", "/exchanges/{exchange_id:str}"
+
 TRADE = (
     get("/subscriptions", subscriptions, PersonRight.READ),
-    get("/subscriptions/{subscription_id:str}", subscription, PersonRight.READ),
-    post("/subscriptions/{subscription_id:str}/cancel", end_subscription, PersonRight.PAYMENTS, retry="/subscriptions"),
+    get(_S, subscription, PersonRight.READ),
+    post(f"{_S}/cancel", end_subscription, PersonRight.PAYMENTS, retry=_S),
     get("/exchanges", exchanges, PersonRight.READ),
-    get("/exchanges/{exchange_id:str}", exchange, PersonRight.READ),
-    post("/exchanges/{exchange_id:str}/cancel", end_exchange, PersonRight.EXCHANGES, retry="/exchanges"),
+    get(_X, exchange, PersonRight.READ),
+    post(f"{_X}/cancel", end_exchange, PersonRight.EXCHANGES, retry=_X),
 )
