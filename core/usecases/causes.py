@@ -1,6 +1,6 @@
 """Ids of operations that send money. In live mode they follow from their causes. So a database restored from a backup
-queries its providers about operations that they know, instead of creating new ones (docs/decisions.md "What a restored
-database has forgotten").
+queries its providers about operations that they know, instead of creating new ones (docs/decisions.md "After a
+restore").
 
 In test mode ids are new. No money is sent there, and an object created with a key may be deleted and created again with
 it.
