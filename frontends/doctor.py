@@ -19,6 +19,7 @@ from ..ports.registry import Role
 from .compose import key_file, system_clock
 from .maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
 from .provider_options import ALL_OPTIONS
+from .public_addresses import unsafe_addresses
 from .registry import counts_alone
 from .settings import PREFIX, Settings, is_near
 from .settings_sources import Loaded
@@ -62,13 +63,7 @@ async def check_settings(examined: Examined) -> Finding:
 
 
 def _faults_of_network(settings: Settings) -> list[str]:
-    faults = []
-    for name in ("base_url", "pay_url", "app_url"):
-        url: str = getattr(settings, name)
-        if url.startswith("http://") and not is_near(url):
-            faults.append(f"{name} is http: keys and payer data travel unencrypted")
-            if name == "app_url":
-                faults.append("app_url is http: browsers keep no session there, so the dashboard is not served")
+    faults = unsafe_addresses(settings)
     if settings.base_url.startswith("https://") and not settings.trusted_proxies:
         faults.append(
             "base_url is https, so a proxy stands before the service, but trusted_proxies is empty: all requests count "

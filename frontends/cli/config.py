@@ -1,6 +1,9 @@
 """`cambist config …`: settings of the installation."""
 
+import click
+
 from ..plugins import all_installed, named_by
+from ..public_addresses import unsafe_addresses
 from .groups import group
 from .notices import address_document, address_table, known_addresses
 from .output import Answer, table
@@ -15,8 +18,11 @@ def config() -> None:
 @config.command("check")
 @answering
 def check() -> Answer:
-    """Show every setting with its value and origin. Exit 1 when a setting is invalid."""
+    """Show every setting with its value and origin, and warn of unsafe addresses. Exit 1 when a setting is invalid."""
     loaded = loaded_settings()
+    unsafe = unsafe_addresses(loaded.settings)
+    for fault in unsafe:
+        click.echo(f"warning: {fault}", err=True)
     file = None if loaded.config_file is None else str(loaded.config_file)
     rows = [(each.name, each.value, each.origin, each.meaning) for each in loaded.explained]
     adapters = all_installed(named_by(loaded.settings))
@@ -32,7 +38,7 @@ def check() -> Answer:
         document={
             "config_file": file,
             "settings": list(loaded.explained),
-            "warnings": list(loaded.warnings),
+            "warnings": [*loaded.warnings, *unsafe],
             "adapters": adapters,
             "notices": None if why_not else [address_document(each) for each in addresses],
         },

@@ -15,12 +15,6 @@ SECTIONS = frozenset(
 """First parts of the paths of its pages, below the path of `app_url`."""
 
 
-def is_servable(app_url: str) -> bool:
-    """Return whether browsers keep our cookies at this address: https, or a loopback host."""
-    parts = urlsplit(app_url)
-    return parts.scheme == "https" or parts.hostname in ("localhost", "127.0.0.1", "::1")
-
-
 class WithDashboard:
     """ASGI application that answers requests for the dashboard, and passes all others to the next one."""
 

@@ -8,7 +8,8 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from ...core.domain.accounts.quota import Network
 from ...core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
 from ...ports.bundle import Ports
-from ..dashboard.serving import WithDashboard, is_servable
+from ..dashboard.serving import WithDashboard
+from ..public_addresses import is_servable
 from ..telemetry.requests import RequestWatch
 from .api import Api
 from .door.edge import Edge

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from hashlib import sha1, sha256
 
 from ..errors import Refusal
+from .guessable import is_guessable, own_words
 
 SHORTEST, LONGEST = 12, 128
 TOTP_SECONDS = 30
@@ -17,27 +18,26 @@ TOTP_SECRET_BYTES = 20
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10
 
-_COMMON = re.compile(
-    r"(?:(.)\1*|(?:0?1?2345678?9?0?)+|(?:qwerty(?:uiop)?)+|(?:йцукен)+|(?:asdf(?:ghjkl)?)+|(?:password|parol|пароль|letmein|"
-    r"welcome|admin|iloveyou|cambist)+)[\d!@#$%.\-_]*\Z",
-    re.IGNORECASE,
-)
-"""One sign repeated, rows of a keyboard, and words that guessing programs try first, with digits behind."""
 
-
-def new_password(text: str, words: Iterable[str] = ()) -> str:
-    """Return a new password as it is hashed. `words`: names that it must not consist of, such as the person's address.
+def new_password(text: str, names: Iterable[str] = ()) -> str:
+    """Return a new password as it is hashed. `names`: what it must not consist of: the person's address, the account.
 
     Raises: Refusal VALIDATION_ERROR for one that is too short, too long or easily guessed.
     """
     password = unicodedata.normalize("NFC", text)
     if not SHORTEST <= len(password) <= LONGEST:
         raise Refusal("VALIDATION_ERROR", f"A password has {SHORTEST} to {LONGEST} characters: take a sentence")
-    folded = password.casefold()
-    for word in sorted({each.casefold() for each in words if len(each) >= 4}, key=len, reverse=True):
-        folded = folded.replace(word, "")
-    if len(folded) < SHORTEST // 2 or len(set(folded)) < 4 or _COMMON.match(folded):
-        raise Refusal("VALIDATION_ERROR", "This password is easily guessed: choose another, such as four random words")
+    if is_guessable(password):
+        raise Refusal(
+            "VALIDATION_ERROR",
+            "This password consists of what guessing programs try first: common words, rows of keys, digits. "
+            "Choose another, such as four random words",
+        )
+    if is_guessable(password, own_words(names)):
+        raise Refusal(
+            "VALIDATION_ERROR",
+            "This password consists of your address or the account's name: choose another, such as four random words",
+        )
     return password
 
 

@@ -46,7 +46,7 @@ async def change_password(ports: Ports, actor: Actor, present: str, wanted: str)
     elif not actor.stepped_up:
         raise Refusal("STEP_UP_NEEDED", "Confirm that it is you first")
     email = email_of(ports, actor.user)
-    hashed = await ports.passwords.hash(new_password(wanted, (email.partition("@")[0], actor.account.name)))
+    hashed = await ports.passwords.hash(new_password(wanted, (email, actor.account.name)))
     sealed = ports.vault.seal(hashed.encode(), password_place(actor.user.id))
     return await _secure(by_person(ports, actor, "person.password"), actor, "password", password=sealed)
 

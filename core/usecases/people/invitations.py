@@ -176,8 +176,7 @@ async def accept_invitation(ports: Ports, token: str, password: str, language: s
     shown = await show_invitation(ports, token)
     hashed = None
     if not shown.has_password:
-        local = shown.email.partition("@")[0]
-        hashed = await ports.passwords.hash(new_password(password, (local, shown.account.name, shown.email)))
+        hashed = await ports.passwords.hash(new_password(password, (shown.email, shown.account.name)))
     else:
         async with ports.storage.unit() as unit:
             user = await user_by_email(ports, unit, shown.email)

@@ -70,7 +70,7 @@ async def reset_password(ports: Ports, token: str, password: str) -> User:
         user = await _find(ports, unit, token)
     if user is None:
         raise _void()
-    hashed = await ports.passwords.hash(new_password(password, (email_of(ports, user).partition("@")[0],)))
+    hashed = await ports.passwords.hash(new_password(password, (email_of(ports, user),)))
 
     async def work(unit: Unit) -> User:
         present = await _find(ports, unit, token)
