@@ -42,6 +42,7 @@ from .pages.sign_in import SIGN_IN
 from .pages.stream import STREAM
 from .pages.trade import TRADE
 from .rows import Page, Redirect, Row
+from .rules import in_russian
 from .texts import LANGUAGES
 from .web import Ask, Site, html, read_form, see_other
 
@@ -104,6 +105,16 @@ def _handler(pages: "_Pages", path: str, rows: Sequence[Row]) -> Any:
         return await pages.answer(request, known[method])
 
     return answer
+
+
+def _sentence_of(ask: Ask, refusal: Refusal) -> str:
+    """Return what was wrong, in the person's language."""
+    if ask.language == "en":
+        return refusal.message
+    if refusal.code == "VALIDATION_ERROR":
+        return in_russian(refusal) or f"{ask.t.of('error', refusal.code)} ({refusal.message})"
+    general = ask.t.of("error", refusal.code)
+    return refusal.message if general == refusal.code.replace("_", " ") else general
 
 
 def _filled(ask: Ask, pattern: str) -> str:
@@ -188,9 +199,7 @@ class _Pages:
             who = ", ".join(ask.t.of("role", role) for role in holders(right, ask.mode))
             blocks: list[Block] = [Note(f"{ask.t.of('error', refusal.code)} {ask.t('error.who', roles=who)}", "bad")]
             return await self._page(ask, Page(ask.t("error.403"), blocks, status=403))
-        told = refusal.message if ask.language == "en" else ask.t.of("error", refusal.code)
-        if told == refusal.code.replace("_", " "):
-            told = refusal.message
+        told = _sentence_of(ask, refusal)
         again = await self._filled_in(ask, row, told, refusal.status) if refusal.status in _CORRECTABLE else None
         if again is not None:
             return await self._page(ask, again)

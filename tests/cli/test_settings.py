@@ -430,3 +430,25 @@ class TestFourEyes:
     def test_a_sum_without_refunds_says_nothing(self) -> None:
         faults = _faults(KEYS | {"CAMBIST_FOUR_EYES": "suspense", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "1"})
         assert faults == {"CAMBIST_FOUR_EYES_REFUND_ABOVE": "says nothing without refunds in CAMBIST_FOUR_EYES"}
+
+
+@table(
+    ("environ", "fault"),
+    [
+        ({}, None),
+        ({"CAMBIST_APP_URL": "https://app.example"}, None),
+        ({"CAMBIST_APP_URL": "http://localhost:8080"}, None),
+        ({"CAMBIST_APP_URL": "http://app.example"}, "the dashboard is not served"),
+        ({"CAMBIST_APP_URL": "http://shop.localhost"}, "the dashboard is not served"),
+        ({"CAMBIST_APP_URL": "https://203.0.113.7"}, "browsers offer no passkeys"),
+        ({"CAMBIST_BASE_URL": "http://api.example"}, "base_url is http"),
+    ],
+)
+def test_config_check_warns_of_an_address_without_a_dashboard(
+    call: Call, environ: dict[str, str], fault: str | None
+) -> None:
+    done = call("config", "check", "--json", env=environ)
+    assert done.status == 0
+    found = [each for each in done.document["warnings"] if fault is None or fault in each]
+    assert bool(found) is (fault is not None), done.document["warnings"]
+    assert all(f"warning: {each}" in done.err for each in found)
