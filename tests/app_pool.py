@@ -47,8 +47,9 @@ class Lent:
 class Face:
     """An HTTP face, and all that it knows of the app it is lent to. Only what is no object is its own."""
 
-    def __init__(self, urls: Urls, has_verifier: bool = True) -> None:
-        self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN}
+    def __init__(self, urls: Urls, has_verifier: bool = True, has_mailer: bool = False) -> None:
+        names = [name for name in Ports.__struct_fields__ if name not in _OWN and (has_mailer or name != "mailer")]
+        self._parts = {name: Lent() for name in names}
         self._streams = Lent()
         parts: Any = self._parts  # each stands for its port
         streams: Any = self._streams
@@ -61,7 +62,7 @@ class Face:
         object.__setattr__(self._streams, "_now", ports and WindowStreams())
 
 
-_FREE: dict[tuple[Urls, bool], list[Face]] = {}
+_FREE: dict[tuple[Urls, bool, bool], list[Face]] = {}
 
 
 class LentApp:
@@ -82,6 +83,11 @@ class LentApp:
         await self._face.app(scope, receive, send)
         self._unanswered -= 1
 
+    def change(self, ports: Ports) -> None:
+        """Use other ports from now on."""
+        self.give_back()
+        self._ports = ports
+
     def give_back(self) -> None:
         """The app is closed. A face that remembers something of it goes to nobody."""
         face, self._face = self._face, None
@@ -91,9 +97,9 @@ class LentApp:
                 _FREE.setdefault(_kind(self._ports), []).append(face)
 
 
-def _kind(ports: Ports) -> tuple[Urls, bool]:
-    """The plain values by which faces differ."""
-    return ports.urls, ports.has_verifier
+def _kind(ports: Ports) -> tuple[Urls, bool, bool]:
+    """The plain values by which faces differ, and whether e-mail is connected: a `Lent` is never None."""
+    return ports.urls, ports.has_verifier, ports.mailer is not None
 
 
 def _taken(ports: Ports) -> Face:

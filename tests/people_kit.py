@@ -34,6 +34,8 @@ def with_mail(app: TestApp, *faults: Exception) -> Mailbox:
     """Connect e-mail to the service, and return the mailbox of everybody."""
     mailbox = Mailbox(*faults)
     app.ports = msgspec.structs.replace(app.ports, mailer=mailbox)
+    face = app.http._transport.app  # type: ignore[attr-defined]  # of httpx's ASGITransport
+    face.change(app.ports)
     return mailbox
 
 

@@ -105,6 +105,7 @@ _ENTRIES = (
     Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; met by operators only"),
     Entry("USER_NOT_FOUND", 404, "No person of this id or address; dashboard and operators only"),
     Entry("INVITATION_NOT_FOUND", 404, "The invitation was accepted, revoked or has expired; dashboard only"),
+    Entry("NOTE_NOT_FOUND", 404, "The person has no such note on this payment; dashboard only"),
     Entry("RESET_VOID", 404, "The link to set a password was used or has expired; dashboard only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
     Entry(
@@ -145,6 +146,7 @@ _ENTRIES = (
     Entry("PAYMENT_UNAVAILABLE", 422, "Acceptance is off for the account"),
     Entry("CLIENT_NOT_REGISTERED", 422, "The exchange client has not passed KYC"),
     Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),
+    Entry("LINK_LIMIT", 429, "The payment's link was sent too often within an hour; dashboard only"),
     Entry("TOO_MANY_GUESSES", 429, "Too many wrong passwords or codes; dashboard only"),
     Entry("HEADERS_TOO_LARGE", 431, "The head of the request is over 32 KB, or has more than 100 headers"),
     Entry("INTERNAL_ERROR", 500, "Our fault; quote the request id", Retry.SAME_KEY),

@@ -22,6 +22,7 @@ from ..domain.operators.pending_acts import PendingAct
 from ..domain.payloads import Payload
 from ..domain.payments.payer_contact import PayerContact, payer_contact
 from ..domain.payments.payments import Payment
+from ..domain.people.payment_notes import PaymentNotes
 from ..domain.people.people import Invitation, Letter, User
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
@@ -67,6 +68,10 @@ def invitation_email_place(invitation_id: str) -> str:
 
 def letter_place(letter_id: str) -> str:
     return f"letters.body:{letter_id}"
+
+
+def payment_notes_place(payment_id: str) -> str:
+    return f"payment_notes.body:{payment_id}"
 
 
 def payer_name_place(payment_id: str) -> str:
@@ -474,6 +479,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(User, "totp_pending", totp_place),
     SealedField(Invitation, "email", invitation_email_place),
     SealedField(Letter, "body", letter_place),
+    SealedField(PaymentNotes, "body", payment_notes_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

@@ -35,6 +35,7 @@ from .pages.account import ACCOUNT
 from .pages.developers import DEVELOPERS
 from .pages.home import HOME
 from .pages.money import MONEY
+from .pages.payment import PAYMENT
 from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
 from .pages.refunds import REFUNDS
@@ -49,7 +50,7 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *REFUNDS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE, *STREAM
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE, *STREAM
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")

@@ -120,6 +120,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     passkey: str = ""
     """`create` or `get`: the browser's answer to `options` goes into the field `reply`; hidden without script."""
     options: str = ""
+    label: str = ""
+    """Full name of the button for people who hear it, where `submit` alone would be ambiguous."""
     kind: str = "form"
 
     @property
@@ -190,7 +192,42 @@ class Picture(msgspec.Struct, frozen=True):
     kind: str = "picture"
 
 
-Block = Facts | Table | Form | Note | Stats | Chart | Actions | Picture
+class Step(msgspec.Struct, frozen=True):
+    """A line of a timeline."""
+
+    at: Moment | None
+    text: str
+    details: Sequence[Value] = ()
+    tone: str = "plain"
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """What happened, oldest first."""
+
+    title: str
+    steps: Sequence[Step]
+    kind: str = "timeline"
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """A note of a person. `removal`: the form by which the reader may delete it."""
+
+    at: Moment | None
+    author: str
+    text: str
+    removal: Form | None = None
+
+
+class Remarks(msgspec.Struct, frozen=True):
+    """Notes of people, oldest first."""
+
+    title: str
+    remarks: Sequence[Remark]
+    empty: str
+    kind: str = "remarks"
+
+
+Block = Facts | Table | Form | Note | Stats | Chart | Actions | Picture | Timeline | Remarks
 
 
 def is_form(block: Block, action: str) -> TypeGuard[Form]:

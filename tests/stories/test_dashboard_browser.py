@@ -102,6 +102,24 @@ async def test_support_refunds_an_order_on_a_phone(browser: Browser, company: Co
     await page.context.close()
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+async def test_support_writes_a_note_on_a_phone(browser: Browser, company: Company, javascript: bool) -> None:
+    payment = await company.pays()
+    page, watched = await joined(browser, company, Role.SUPPORT, java_script_enabled=javascript)
+    await page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # width and height
+    await page.goto(f"{company.app}/payments/{payment}")
+    await expect(page.get_by_role("heading", name="What happened")).to_be_visible()
+    await page.get_by_label("New note").fill("Called: wants the cheque again.\nPromised for tomorrow.")
+    await page.get_by_role("button", name="Add the note").click()
+    await expect(page.get_by_role("status").first).to_have_text("Saved.")
+    await expect(page.get_by_text("wants the cheque again")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    await page.get_by_role("button", name=re.compile("Delete your note of")).click()
+    await expect(page.get_by_text("No notes yet.")).to_be_visible()
+    assert watched.complaints == []
+    await page.context.close()
+
+
 async def test_passkey_signs_in_without_a_name(browser: Browser, company: Company) -> None:
     page, watched = await joined(browser, company, Role.OWNER)
     authenticator = await page.context.new_cdp_session(page)

@@ -36,6 +36,7 @@ from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.suspense import Suspense
 from ....core.domain.payments.tallies import Tally, Turnover
 from ....core.domain.people.guesses import GuessCount
+from ....core.domain.people.payment_notes import PaymentNotes
 from ....core.domain.people.people import (
     Invitation,
     Letter,
@@ -316,6 +317,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(UsedChallenge, "used_challenges", indexes=(("expires_at", "id"),), narrow=True),
     Table(GuessCount, "guess_counts", narrow=True),
     Table(Letter, "letters", narrow=True),
+    # Found by the id of the payment. Pages of text, so the table is not narrow.
+    Table(PaymentNotes, "payment_notes"),
     # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
     Table(
         PendingAct,

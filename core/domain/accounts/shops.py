@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ..errors import Refusal
-from .accounts import plain_name
+from .accounts import Account, plain_name
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,3 +53,10 @@ def shop_markup(text: str) -> str:
     if not _MARKUP.match(text):
         raise Refusal("VALIDATION_ERROR", "A markup is a fraction from 0 to below 1, such as 0.03")
     return text
+
+
+def seller_name(shop: Shop, account: Account) -> str:
+    """Return the seller's name. The default shop's name is meant for the merchant, so payers see the account's name
+    instead."""
+    is_default = shop.id == account.default_shop_id and shop.name == DEFAULT_SHOP_NAME
+    return account.name if is_default else shop.name

@@ -27,6 +27,7 @@ from ..kyc.clients import Client
 from ..notices import NoticeAddress
 from ..payments.payments import Payment
 from ..payments.suspense import Suspense
+from ..people.payment_notes import PaymentNotes
 from ..people.people import Invitation, Membership, User
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
@@ -115,6 +116,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     NoticeAddress: ("former_until",),
     Operator: ("name", "ended_at"),
     User: ("disabled_at", "security"),
+    PaymentNotes: ("notes", "links"),
     Membership: ("role", "shops", "live"),
     Invitation: ("role", "shops", "live", "accepted_at", "revoked_at"),
     Installation: ("held_since", "held_because", "as_of"),

@@ -1,4 +1,4 @@
-"""Texts of letters to merchants' people, by language and kind: subject and body."""
+"""Texts of letters to merchants' people and to payers, by language and kind: subject and body."""
 
 from collections.abc import Mapping
 
@@ -28,6 +28,12 @@ _EN: Texts = {
     ),
     "role": ("Your role in {account} changed", "Your role in {account} is now {role}.\n\n{link}\n"),
     "removed": ("You left {account}", "You no longer have access to {account}.\n"),
+    "payment_link": (
+        "Payment to {shop}: {amount} RUB",
+        "{shop} asks you to pay {amount} RUB.\n\n"
+        "Open this link before {until}, Moscow time:\n{link}\n\n"
+        "If you ordered nothing there, ignore this letter.\n",
+    ),
 }
 
 _RU: Texts = {
@@ -54,6 +60,12 @@ _RU: Texts = {
     ),
     "role": ("Ваша роль в {account} изменилась", "Ваша роль в {account} теперь: {role}.\n\n{link}\n"),
     "removed": ("Доступ к {account} закрыт", "У вас больше нет доступа к {account}.\n"),
+    "payment_link": (
+        "Оплата: {shop}, {amount} ₽",
+        "{shop} просит оплатить {amount} ₽.\n\n"
+        "Откройте ссылку до {until} по московскому времени:\n{link}\n\n"
+        "Если вы там ничего не заказывали, ничего не делайте.\n",
+    ),
 }
 
 TEXTS: Mapping[str, Texts] = {"en": _EN, "ru": _RU}

@@ -45,6 +45,8 @@ class PersonRight(StrEnum):
     SHOPS = "shops"
     PEOPLE = "people"
     AUDIT = "audit"
+    NOTES = "notes"
+    """Notes on payments: they may contain what a payer said, so a viewer does not read them."""
     OWNER = "owner"
     """Making another person an owner, and closing the account."""
 
@@ -82,6 +84,7 @@ ROLES: Mapping[Role, Mapping[PersonRight, Grant]] = {
         PersonRight.SHOPS: _CONFIRMED,
         PersonRight.PEOPLE: _CONFIRMED,
         PersonRight.AUDIT: _YES,
+        PersonRight.NOTES: _YES,
         PersonRight.OWNER: _CONFIRMED,
     },
     Role.ADMIN: {
@@ -101,6 +104,7 @@ ROLES: Mapping[Role, Mapping[PersonRight, Grant]] = {
         PersonRight.SHOPS: _CONFIRMED,
         PersonRight.PEOPLE: _CONFIRMED,
         PersonRight.AUDIT: _YES,
+        PersonRight.NOTES: _YES,
     },
     Role.FINANCE: {
         **_ALL_READ,
@@ -111,6 +115,7 @@ ROLES: Mapping[Role, Mapping[PersonRight, Grant]] = {
         PersonRight.EXPORT: _CONFIRMED,
         PersonRight.APPROVE: _CONFIRMED,
         PersonRight.AUDIT: _YES,
+        PersonRight.NOTES: _YES,
     },
     Role.SUPPORT: {
         **_ALL_READ,
@@ -119,6 +124,7 @@ ROLES: Mapping[Role, Mapping[PersonRight, Grant]] = {
         PersonRight.KYC: _YES,
         PersonRight.SANDBOX: _YES,
         PersonRight.PAYER_DATA: _CONFIRMED,
+        PersonRight.NOTES: _YES,
     },
     Role.DEVELOPER: {
         **_ALL_READ,
@@ -128,6 +134,7 @@ ROLES: Mapping[Role, Mapping[PersonRight, Grant]] = {
         PersonRight.SANDBOX: _YES,
         PersonRight.KEYS: _CONFIRMED,
         PersonRight.LOGS: _YES,
+        PersonRight.NOTES: _TEST,
     },
     Role.VIEWER: _ALL_READ,
 }

@@ -10,7 +10,7 @@ from ....ports.bank_simulator import Pretence
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Mode
-from ...domain.accounts.shops import DEFAULT_SHOP_NAME, Shop
+from ...domain.accounts.shops import Shop, seller_name
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
 from ...domain.payer.window import Face, bank_link, face, order_number, web_link
@@ -221,18 +221,10 @@ async def seller_of(unit: Unit, sold: Payment | Subscription) -> Seller | None:
     if shop is None or account is None:
         return None
     back = web_link(shop.return_url) or web_link(account.settings.return_url)
-    return Seller(name=shop_name(shop, account), return_url=back)
+    return Seller(name=seller_name(shop, account), return_url=back)
 
 
 def _standing(ports: Ports, payment: Payment) -> Standing | None:
     now = ports.clock.now()
     shown = face(payment, now)
     return None if shown is None else Standing(status=payment.status, face=shown, now=now, deadline=payment.expires_at)
-
-
-def shop_name(shop: Shop, account: Account) -> str:
-    """Return the seller's name. The default shop's name is meant for the merchant, so payers see the account's name
-    instead.
-    """
-    default = shop.id == account.default_shop_id and shop.name == DEFAULT_SHOP_NAME
-    return account.name if default else shop.name

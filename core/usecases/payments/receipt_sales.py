@@ -7,6 +7,7 @@ until the receipt is written. It repeats the request under one operation id, for
 
 import logging
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from ....ports.bank import Bank
 from ....ports.bundle import Ports
@@ -26,6 +27,17 @@ ASKED_FOR = timedelta(days=30)
 log = logging.getLogger("cambist.receipts")
 
 
+class ReceiptState(StrEnum):
+    """What is known about the receipt of a payment."""
+
+    BY_BANK = "by_bank"
+    """The bank writes it together with the payment; there is nothing to follow."""
+    AFTER_PAYMENT = "after_payment"
+    """It is requested once the payment is paid."""
+    REQUESTED = "requested"
+    WRITTEN = "written"
+
+
 def register_of(ports: Ports, payment: Payment) -> tuple[Bank, ReceiptBank] | None:
     """Return the bank that needs a separate request for this payment's receipt; None when no request is needed."""
     bank = ports.banks.banks.get(payment.bank or "")
@@ -42,6 +54,23 @@ async def plan_sale(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     if before.paid_at is None and after.paid_at is not None and register_of(ports, after) is not None:
         now = ports.clock.now()
         unit[Job].add(SALE.first(after.id, now, now))
+
+
+async def receipt_state(ports: Ports, payment: Payment) -> ReceiptState | None:
+    """Return what is known about the payment's receipt. None: it has none, or the time to follow it is over."""
+    bank = ports.banks.capabilities_of(payment.bank)
+    if payment.receipt is None or payment.binding is BindingCharge.NONE or bank is None:
+        return None
+    if bank.receipts is ReceiptNeed.NONE:
+        return None
+    if register_of(ports, payment) is None:
+        return ReceiptState.BY_BANK
+    if payment.paid_at is None:
+        return ReceiptState.AFTER_PAYMENT
+    if await ports.storage.get(Job, SALE.id_of(payment.id)) is not None:
+        return ReceiptState.REQUESTED
+    # After that time a missing job may also mean that the receipt was given up.
+    return ReceiptState.WRITTEN if ports.clock.now() < payment.paid_at + ASKED_FOR else None
 
 
 async def write_sale(ports: Ports, job: Job) -> None:

@@ -43,6 +43,7 @@ from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
 from ...domain.people.guesses import GuessCount
+from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, Membership, Passkey, ResetToken, Session, UsedChallenge, User
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
@@ -172,6 +173,7 @@ FORGOTTEN: tuple[Kind, ...] = (
 
 GOES_WITH: Mapping[type[Any], type[Any]] = {
     DeliveryProof: Payment,
+    PaymentNotes: Payment,
     UnknownOutcome: Payment,
     SettlementItem: Payment,
     ExchangeTransfer: Exchange,

@@ -27,6 +27,7 @@ from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
+from ...domain.people.payment_notes import PaymentNotes
 from ...domain.refunds import suspense_returns
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import (
@@ -86,8 +87,8 @@ _REVISIONS = {
 
 
 async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment]) -> int:
-    """Delete payments with their refunds, corrections, proofs, money in suspense, lines in statements, and rows of
-    unknown outcomes.
+    """Delete payments with their refunds, corrections, proofs, money in suspense, lines in statements, rows of
+    unknown outcomes, and notes.
     """
     account_id, mode = payments[0].account_id, payments[0].mode
     ids = tuple(payment.id for payment in payments)
@@ -102,6 +103,7 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
     _take_away(unit, Correction, corrections)
     _take_away(unit, DeliveryProof, await _of_ids(unit, DeliveryProof, ids))
     _take_away(unit, UnknownOutcome, await _of_ids(unit, UnknownOutcome, ids))
+    _take_away(unit, PaymentNotes, await _of_ids(unit, PaymentNotes, ids))
     await _take_jobs(unit, (*payments, *refunds, *suspended))
     await _take_keys(unit, (*payments, *refunds))
     await _take_lines(unit, payments, refunds, corrections)

@@ -1,5 +1,5 @@
-"""Payments: the list with its filters, one payment with all that belongs to it, the export (docs/dashboard.md
-"Payments")."""
+"""Payments: the list with its filters, and the export (docs/dashboard.md "Payments"). payment.py has the page of one
+payment."""
 
 import csv
 import io
@@ -10,19 +10,12 @@ from litestar import Response
 from litestar.response import Stream
 
 from ....core.domain.days import iso
-from ....core.domain.errors import Refusal
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.payments.list import PaymentFilter, list_payments
-from ....core.usecases.payments.payments import get_payment
-from ....core.usecases.payments.transfers import list_transfers
-from ....core.usecases.refunds.list import RefundFilter, list_refunds
-from ....core.usecases.sandbox.sandbox import PaymentSimulation, simulate
-from ....core.usecases.sealed import open_payer_name, open_private_data
-from ....core.usecases.webhooks.events import EventQuery, list_events
-from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Table, Value
+from ..blocks import Actions, Badge, Block, Column, Field, Form, Link, Table, Value
 from ..lists import SIZE, date_fields, dates, number_of, pager, shop_filter, shop_names, total_of
-from ..rows import Page, Redirect, get, post
+from ..rows import Page, Redirect, get
 from ..texts import add
 from ..web import HEADERS, Ask, audited
 
@@ -226,179 +219,7 @@ def _line(cells: tuple[str, ...]) -> str:
     return out.getvalue()
 
 
-async def payment(ask: Ask) -> Page:
-    found = await get_payment(ask.ports, ask.caller, ask.path("payment_id"))
-    names = await shop_names(ask)
-    refunds = await list_refunds(
-        ask.ports, ask.caller, RefundFilter(payment_id=found.id, shop_id=found.shop_id), lambda: (1, 20)
-    )
-    events = await list_events(ask.ports, ask.caller, EventQuery(object_id=found.id), 1, 20)
-    transfers = await list_transfers(ask.ports, ask.caller, found.id, 1, 20)
-    blocks: list[Block] = [_facts(ask, found, names)]
-    if transfers.records:
-        blocks.append(
-            Table(
-                title=ask.t("payment.transfers"),
-                caption=ask.t("payment.transfers"),
-                columns=[
-                    Column(ask.t("date")),
-                    Column(ask.t("transfer.status")),
-                    Column(ask.t("reason")),
-                    Column(ask.t("amount"), is_number=True),
-                ],
-                rows=[
-                    [ask.at(each.received_at), badge(ask, each.status), each.reason, ask.rub(each.amount)]
-                    for each in transfers.records
-                ],
-                empty=ask.t("nothing"),
-            )
-        )
-    if refunds.records:
-        blocks.append(
-            Table(
-                title=ask.t("refunds"),
-                caption=ask.t("refunds"),
-                columns=[
-                    Column(ask.t("created")),
-                    Column(ask.t("id")),
-                    Column(ask.t("status")),
-                    Column(ask.t("amount"), is_number=True),
-                ],
-                rows=[
-                    [
-                        ask.at(each.created_at),
-                        Link(each.id[-12:], ask.to(f"/refunds/{each.id}")),
-                        badge(ask, each.status, "refund"),
-                        ask.rub(each.amount),
-                    ]
-                    for each in refunds.records
-                ],
-                empty=ask.t("nothing"),
-            )
-        )
-    if ask.has(PersonRight.LOGS) and events.records:
-        blocks.append(events_table(ask, events.records))
-    blocks += _actions(ask, found)
-    return Page(f"{ask.t('payment')} {found.external_id or found.id[-12:]}", blocks, _crumbs(ask))
-
-
-def events_table(ask: Ask, records: Any) -> Table:
-    """Return events with their delivery, for the page of an object."""
-    return Table(
-        title=ask.t("events"),
-        caption=ask.t("events"),
-        columns=[Column(ask.t("date")), Column(ask.t("event.type")), Column(ask.t("event.delivery"))],
-        rows=[
-            [
-                ask.at(each.event.created_at),
-                Link(each.event.type, ask.to(f"/developers/events/{each.event.id}")),
-                badge(ask, each.delivery.status, "delivery"),
-            ]
-            for each in records
-        ],
-        empty=ask.t("nothing"),
-    )
-
-
-def _facts(ask: Ask, found: Payment, names: Any) -> Facts:
-    subscription = None
-    if found.subscription_id is not None:
-        subscription = Link(found.subscription_id[-12:], ask.to(f"/subscriptions/{found.subscription_id}"))
-    is_open = found.status in (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
-    failure = None if found.failure_reason is None else ask.t.of("reason", found.failure_reason)
-    return Facts(
-        None,
-        [
-            (ask.t("amount"), ask.rub(found.amount)),
-            (ask.t("status"), badge(ask, found.status)),
-            (ask.t("payment.failure"), failure),
-            (ask.t("payment.actual"), ask.rub(found.actual_amount)),
-            (ask.t("payment.credit"), ask.usdt(found.amount_usdt)),
-            (ask.t("id"), Code(found.id)),
-            (ask.t("order"), found.external_id),
-            (ask.t("shop"), names.get(found.shop_id)),
-            (ask.t("payment.method"), found.payment_method),
-            (ask.t("payment.description"), found.description),
-            (ask.t("payment.subscription"), subscription),
-            (ask.t("payment.phone"), found.payer_contact),
-            (ask.t("created"), ask.at(found.created_at)),
-            (ask.t("payment.expires_at"), ask.at(found.expires_at) if is_open else None),
-            (ask.t("payment.paid_at"), ask.at(found.paid_at)),
-            (ask.t("payment.settled_at"), ask.at(found.settled_at)),
-            (ask.t("payment.link"), Code(ask.ports.urls.payment_page(found.id)) if is_open else None),
-        ],
-    )
-
-
-def _crumbs(ask: Ask) -> list[Link]:
-    return [Link(ask.t("payments"), ask.to("/payments"))]
-
-
-def _actions(ask: Ask, found: Payment) -> list[Block]:
-    blocks: list[Block] = []
-    if ask.has(PersonRight.PAYER_DATA) and (found.private is not None or found.payer_name is not None):
-        action = ask.to(f"/payments/{found.id}/payer")
-        blocks.append(Form(action=action, fields=[], submit=ask.t("payment.reveal"), title=ask.t("payment.payer")))
-    if ask.has(PersonRight.REFUNDS) and found.status in (PaymentStatus.PAID, PaymentStatus.SETTLED):
-        fields = [
-            Field(name="payment_id", type="hidden", value=found.id),
-            Field(name="key", type="hidden", value=ask.ports.ids.uuid()),
-            Field(name="amount_rub", label=ask.t("payment.refund_amount"), inputmode="decimal"),
-            Field(name="reason", label=ask.t("reason"), maxlength=255),
-        ]
-        blocks.append(
-            Form(
-                action=ask.to("/refunds"),
-                fields=fields,
-                submit=ask.t("payment.refund.submit"),
-                title=ask.t("payment.new_refund"),
-                intro=ask.t("payment.refund.intro"),
-                tone="danger",
-            )
-        )
-    if ask.mode.value == "test" and ask.has(PersonRight.SANDBOX) and found.status is not PaymentStatus.SETTLED:
-        outcomes = ("paid", "processing", "failed", "cancelled", "expired")
-        options = [(each, ask.t.of("status", each)) for each in outcomes]
-        blocks.append(
-            Form(
-                action=ask.to(f"/payments/{found.id}/simulate"),
-                fields=[Field(name="outcome", label=ask.t("payment.outcome"), type="select", options=options)],
-                submit=ask.t("payment.simulate"),
-                title=ask.t("payment.simulate"),
-                intro=ask.t("payment.simulate.intro"),
-            )
-        )
-    return blocks
-
-
-async def reveal(ask: Ask) -> Page:
-    """Show the payer's data once; the look is in the audit log."""
-    found = await get_payment(ask.ports, ask.caller, ask.path("payment_id"))
-    await audited(ask, "payment.reveal", found.id)
-    contact = open_private_data(ask.ports.vault, found)
-    rows: list[tuple[str, Value]] = [
-        (ask.t("payment.payer"), open_payer_name(ask.ports.vault, found)),
-        (ask.t("payment.phone"), None if contact is None else contact.client_phone),
-        (ask.t("payment.mail"), None if contact is None else contact.client_email),
-    ]
-    back = Actions([Link(ask.t("back"), ask.to(f"/payments/{found.id}"))])
-    return Page(ask.t("payment.payer"), [Facts(None, rows), back], _crumbs(ask))
-
-
-async def simulated(ask: Ask) -> Redirect:
-    if ask.mode.value != "test":
-        raise Refusal("NOT_FOUND", "Simulations belong to test mode")
-    payment_id = ask.path("payment_id")
-    await simulate(ask.ports, ask.caller, payment_id, PaymentSimulation(outcome=ask.value("outcome")))
-    return Redirect(f"/payments/{payment_id}", {"done": "saved"})
-
-
-_P = "/payments/{payment_id:str}"
-
 PAYMENTS = (
     get("/payments", payments, PersonRight.READ),
     get("/payments/export", export, PersonRight.EXPORT),
-    get(_P, payment, PersonRight.READ),
-    post(f"{_P}/payer", reveal, PersonRight.PAYER_DATA, retry=_P),
-    post(f"{_P}/simulate", simulated, PersonRight.SANDBOX, retry=_P),
 )

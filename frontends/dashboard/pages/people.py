@@ -63,6 +63,7 @@ add(
         "right.shops": ("shops", "магазины"),
         "right.people": ("people", "люди"),
         "right.audit": ("audit log", "журнал действий"),
+        "right.notes": ("notes on payments", "заметки к платежам"),
         "right.owner": ("make owners", "назначать владельцев"),
         "profile.password": ("Password", "Пароль"),
         "profile.present": ("Present password", "Нынешний пароль"),

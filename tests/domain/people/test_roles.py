@@ -25,6 +25,7 @@ TABLE: dict[PersonRight, str] = {
     PersonRight.SHOPS: "W W - - - -",
     PersonRight.PEOPLE: "W W - - - -",
     PersonRight.AUDIT: "x x x - - -",
+    PersonRight.NOTES: "x x x x t -",
     PersonRight.OWNER: "W - - - - -",
 }
 """x: yes; W: after a confirmation; t: in test mode only; -: no."""

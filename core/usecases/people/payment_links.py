@@ -1,0 +1,55 @@
+"""Sending a payment's link to the payer by mail, on behalf of a person (docs/dashboard.md "Payments")."""
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.accounts.shops import Shop, seller_name
+from ...domain.days import MOSCOW
+from ...domain.errors import Refusal
+from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.people.payment_notes import SentLink, with_link
+from ...domain.people.people import masked_email, read_email
+from ...domain.people.roles import PersonRight
+from ..payments.payments import get_payment
+from ..units import retrying
+from .letters import add_letter
+from .payment_notes import MADE_MEANWHILE, change_book
+from .sessions import Actor, by_person, require
+
+
+def can_send_link(ports: Ports, payment: Payment) -> bool:
+    """Return whether the link is of use now, and can be sent."""
+    now = ports.clock.now()
+    return ports.mailer is not None and payment.status is PaymentStatus.PENDING and now < payment.expires_at
+
+
+async def send_link(ports: Ports, actor: Actor, payment_id: str, address: str, language: str = "ru") -> SentLink:
+    """Send the payment's link to an address. The address itself is only in the letter; record and audit log have its
+    mask.
+
+    Raises: Refusal PERSON_RIGHT_MISSING, PAYMENT_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE unless the payment can
+    still be paid; FEATURE_NOT_ENABLED without e-mail; LINK_LIMIT.
+    """
+    require(actor, PersonRight.PAYMENTS)
+    payment = await get_payment(ports, actor.caller, payment_id)
+    email = read_email(address)
+    if ports.mailer is None:
+        raise Refusal("FEATURE_NOT_ENABLED", "The service sends no e-mail: copy the link and send it yourself")
+    if not can_send_link(ports, payment):
+        raise Refusal("INVALID_STATE", "The payment can no longer be paid: create a new one")
+    ports = by_person(ports, actor, "payment.send_link", payment.id)
+    sent = SentLink(author=actor.user.id, at=ports.clock.now(), to=masked_email(email))
+
+    async def work(unit: Unit) -> SentLink:
+        shop = await unit[Shop].get(payment.shop_id)
+        name = actor.account.name if shop is None else seller_name(shop, actor.account)
+        values = {
+            "shop": " ".join(name.split()),
+            "amount": str(payment.amount),
+            "link": ports.urls.payment_page(payment.id),
+            "until": f"{payment.expires_at.astimezone(MOSCOW):%d.%m.%Y %H:%M}",
+        }
+        await change_book(ports, unit, payment, lambda book: with_link(book, sent), links=1)
+        add_letter(ports, unit, email, "payment_link", language, values)
+        return sent
+
+    return await retrying(ports.storage, work, again_on=MADE_MEANWHILE)
