@@ -18,6 +18,7 @@ import uvicorn
 
 from ...core.usecases.accounts.written_bytes import ByteCounter
 from ..compose import App, open_app, system_clock
+from ..first_sign_in import show_first_sign_in
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
@@ -63,8 +64,8 @@ def serve(settings: Settings, *, works: bool = True) -> None:
     that time.
 
     Without `works` it runs no jobs: other processes do. It prints one line on stdout when it accepts requests; scripts
-    wait for that line. Raises: OSError when it cannot listen on the address; exceptions of `registered` and
-    `open_app`.
+    wait for that line. A terminal also gets the sign-in of a fresh installation (first_sign_in.py). Raises: OSError
+    when it cannot listen on the address; exceptions of `registered` and `open_app`.
     """
     configure_logging(settings.log_level, settings.log_format)
     stopping = Stopping(system_clock(), settings.shutdown_seconds, os._exit)
@@ -80,6 +81,8 @@ def serve(settings: Settings, *, works: bool = True) -> None:
             _say_whose_keys(service.app.settings)
             sys.stdout.write(f"cambist serves at {service.app.settings.base_url}\n")
             sys.stdout.flush()
+            if works:
+                await show_first_sign_in(service.app, sys.stdout)
             await asyncio.wait([service.stopped])
 
     run_loop(until_stopped())
