@@ -10,7 +10,7 @@ import msgspec
 from ...ports.notes import ENCRYPTED, ProviderNote, note_place
 from ...ports.vault import Vault, VaultError
 from ..domain import ids
-from ..domain.accounts.accounts import Account, ApiKey, Settings, money_settings, without_money
+from ..domain.accounts.accounts import Account, ApiKey, Caller, Settings, money_settings, without_money
 from ..domain.chains import Chain, ChainHead
 from ..domain.errors import Refusal
 from ..domain.exchanges.exchanges import Exchange
@@ -20,7 +20,7 @@ from ..domain.kyc.clients import Client
 from ..domain.notices import NoticeAddress
 from ..domain.operators.pending_acts import PendingAct
 from ..domain.payloads import Payload
-from ..domain.payments.payer_contact import PayerContact, payer_contact
+from ..domain.payments.payer_contact import PayerContact, email_key, payer_contact
 from ..domain.payments.payments import Payment
 from ..domain.people.payment_notes import PaymentNotes
 from ..domain.people.people import Invitation, Letter, User
@@ -133,6 +133,19 @@ def open_private_data(vault: Vault, payment: Payment) -> PayerContact | None:
     if payment.private is None:
         return None
     return payer_contact(vault.unseal(payment.private, private_place(payment.id)))
+
+
+_DIGEST_BYTES = 16
+"""A shorter digest keeps the index small, and no two addresses of an account meet by chance."""
+
+
+def payer_email_digest(vault: Vault, caller: Caller, email: str | None) -> bytes | None:
+    """Return the digest under which payments of a payer's e-mail address are found: other accounts and modes have other
+    digests of the same address. None without an address."""
+    key = email_key(email)
+    if key is None:
+        return None
+    return vault.fingerprint(f"payer_email:{caller.account_id}:{caller.mode}:{key}")[:_DIGEST_BYTES]
 
 
 def open_payer_name(vault: Vault, payment: Payment) -> str | None:

@@ -284,6 +284,17 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "status": PaymentStatus.PAID}),
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "external_id": "x"}),
     (Payment, "-created_at", {"account_id": "a", "mode": Mode.TEST, "subscription_id": "x"}),
+    *(
+        (Payment, order, {**OWNER, **named, **more, "created_at": Between(START, START)})
+        for order in ("created_at", "-created_at")
+        for named in ({"payer_contact": "***1234"}, {"payer_email_digest": b"x"}, {"status": PaymentStatus.PAID}, {})
+        for more in ({}, {"shop_id": "s", "payment_method": "sbp", "amount": Rub(1)})
+    ),
+    *(
+        (Payment, order, {**OWNER, **named, "created_at": START, "id": beyond})
+        for order, beyond in (("-id", Below("p")), ("id", AtLeast("p")))
+        for named in ({"payer_contact": "***1234"}, {"payer_email_digest": b"x"}, {})
+    ),
     (Payment, "created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
     (Payment, "-id", {**OWNER, "created_at": START, "id": Below("p")}),
     (Payment, "-id", {**OWNER, "status": PaymentStatus.PAID, "created_at": START, "id": Below("p")}),
@@ -430,6 +441,10 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
 )
 
 
+CONTACT = {"id", "payer_contact"}
+"""Fields of the operators' search for last digits of a phone, over all accounts."""
+
+
 def plan_of(connection: sa.Connection, kind: type[Any], order: str, criteria: dict[str, Any], offset: int) -> list[str]:
     """The steps in which SQLite does a find."""
     kept = keep(CATALOGUE)[kind]
@@ -459,8 +474,9 @@ def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> 
         for kind, order, criteria in FINDS:
             plan = plan_of(connection, kind, order, criteria, offset)
             assert not [step for step in plan if step.startswith("SCAN")], (kind, criteria, plan)
-            # An object has few events, a payment has few refunds, and an external id has few objects.
-            few = {"object_id", "payment_id"} & set(criteria) or set(criteria) == {"external_id"}
+            # An object has few events, a payment has few refunds, an external id has few objects, and one payment in
+            # ten thousand has the same last digits.
+            few = {"object_id", "payment_id"} & set(criteria) or set(criteria) in ({"external_id"}, CONTACT)
             listed = kind in (Subscription, Exchange, Withdrawal, Settlement) and order.startswith("-")
             if (listed or kind in (Payment, Event, Delivery, Refund)) and not few and not offset:
                 assert len(plan) == 1, f"a page is sorted anew: {plan}"

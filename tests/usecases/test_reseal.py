@@ -46,6 +46,7 @@ AFTER = SealedVault({2: NEW}, 2, PEPPER)
 NOT_SEALED = {
     "ApiKey.secret_digest": "a digest under the pepper",
     "Client.phone_digest": "a digest under the pepper",
+    "Payment.payer_email_digest": "a digest under the pepper",
     "Exchange.phone_digest": "a digest under the pepper",
     "Exchange.active_slot": "a digest under the pepper",
     "Upload.holder": "a digest under the pepper",

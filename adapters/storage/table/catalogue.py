@@ -133,12 +133,23 @@ CATALOGUE: tuple[Table, ...] = (
             # For operators, whose lists cover all accounts.
             ("status", "created_at", "id"),
         ),
-        # Most payments belong to no subscription, and many merchants set no external id.
+        # Most payments belong to no subscription, and many merchants set no external id and no contact of the payer.
         sparse=(
             ("external_id", "account_id", "mode", "created_at", "id"),
             ("subscription_id", "account_id", "mode", "created_at", "id"),
+            ("payer_contact", "account_id", "mode", "created_at", "id"),
+            ("payer_email_digest", "account_id", "mode", "created_at", "id"),
         ),
-        fixed=("account_id", "mode", "shop_id", "external_id", "subscription_id", "created_at"),
+        fixed=(
+            "account_id",
+            "mode",
+            "shop_id",
+            "external_id",
+            "subscription_id",
+            "payer_contact",
+            "payer_email_digest",
+            "created_at",
+        ),
     ),
     # Few, and written by no unit of a successful payment, whereas an index on payments would be in all of them. The
     # mode comes last in the index, so that a count by mode reads no rows.

@@ -1,5 +1,6 @@
 """Contact data of a payer as the merchant gave it, and its masked form."""
 
+import unicodedata
 from ipaddress import ip_address
 from typing import Any
 
@@ -57,6 +58,13 @@ def masked_contact(phone: str) -> str:
 def contact_mask(order: PaymentOrder) -> str | None:
     """Mask the payer's phone; None without a phone."""
     return None if order.client_phone is None else masked_contact(order.client_phone)
+
+
+def email_key(text: str | None) -> str | None:
+    """Return the form of a payer's e-mail address by which payments are found: trimmed, in lower case. None for a text
+    without an at sign; merchants can write any text there."""
+    trimmed = unicodedata.normalize("NFC", (text or "").strip()).lower()
+    return trimmed if "@" in trimmed else None
 
 
 def has_receipt_contact(order: PaymentOrder) -> bool:

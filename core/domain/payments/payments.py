@@ -185,6 +185,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """Encrypted: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
     payer_contact: str | None = None
     """The mask of the payer's phone: `***` and its last 4 digits."""
+    payer_email_digest: bytes | None = None
+    """The vault's digest of the payer's e-mail address, by which people find the payment."""
     payer_name: bytes | None = None
     """Encrypted: the name that the bank reported with the money."""
     receipt: ReceiptTerms | None = None

@@ -19,7 +19,7 @@ from ..accounts.terminals import offered_terminal, terminal_of
 from ..gateways.gateways import first_open
 from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
-from ..sealed import private_place, require_pay_to
+from ..sealed import payer_email_digest, private_place, require_pay_to
 from .opening import draw, open_at_bank, outcome_unknown
 from .receipts import no_receipt, receipt_terms, takes_without
 from .route_refusals import no_route, outside_limits, routeless
@@ -96,6 +96,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
         method_id=None if terminal is None else terminal.id,
         private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
         payer_contact=contact_mask(order),
+        payer_email_digest=payer_email_digest(ports.vault, caller, order.client_email),
         markup=None if case.shop is None else case.shop.markup,
         receipt=terms,
         key_id=key_id,
