@@ -50,6 +50,7 @@ _ENTRIES = (
         variants=(422,),
     ),
     Entry("MISSING_IDEMPOTENCY_KEY", 400, "A creating request needs the header Idempotency-Key"),
+    Entry("CURSOR_INVALID", 400, "The address of a page of a list is damaged: start at the list's top; dashboard only"),
     Entry("INVALID_AMOUNT", 400, "The amount is zero, below zero, or above the largest allowed"),
     Entry("AMOUNT_BELOW_MINIMUM", 400, "A one-off payment is at least 30 RUB"),
     Entry("AMOUNT_TOO_LOW", 400, "An exchange is of at least 1000 RUB"),

@@ -5,7 +5,8 @@ number of matching payments per day, so whole days are skipped unread, and only 
 the nearer end. The rate limit bounds a day to 172 800 payments per key.
 """
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,22 +14,27 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between, Snapshot
+from ....ports.vault import Vault
 from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
+from ...domain.money import Rub
 from ...domain.payments.orders import EXTERNAL_ID_LONGEST
+from ...domain.payments.payer_contact import masked_contact
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
 from ..paging import ListFilter, Page, Position, newest, walk_newest
+from ..sealed import payer_email_digest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
 """Largest offset that is walked rather than skipped by days."""
-_INDEXED = ("external_id", "subscription_id", "shop_id", "status")
+_INDEXED = ("external_id", "payer_email_digest", "payer_contact", "subscription_id", "shop_id", "status")
 """Filters with an index of their own, the most selective first."""
+_TAIL = re.compile(r"[0-9]{4}\Z", re.ASCII)
 _NOT_INDEXED = "payment_method"
 """The only filter of the tallies without an index. The other filters have one index each; no index covers two."""
 
@@ -42,21 +48,43 @@ class PaymentFilter(ListFilter, frozen=True, kw_only=True):
     subscription_id: str | None = None
 
 
-class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentSearch(PaymentFilter, frozen=True, kw_only=True):
+    """A filter of people: also by what they know of a payment. Only searches and exports take it."""
+
+    amount_rub: str | None = None
+    phone_tail: str | None = None
+    """The last four digits of the payer's phone."""
+    email: str | None = None
+    """The payer's e-mail address, as the merchant sent it; upper and lower case are the same."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A validated filter."""
 
     caller: Caller
     kind: dict[str, Any]
     """Filters that tallies count by: shop_id, status, payment_method."""
     named: dict[str, Any]
-    """Filters with an index of their own that match few payments: external_id, subscription_id."""
+    """Filters with an index of their own that match few payments: external_id, subscription_id, and those of a search
+    by the payer's contact."""
     low: datetime | None
     high: datetime | None
+    amount: Rub | None = None
+
+    @property
+    def owner(self) -> dict[str, Any]:
+        return {"account_id": self.caller.account_id, "mode": self.caller.mode}
+
+    def by_index(self, first: Sequence[str] = _INDEXED) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the criteria of one index, which leads to the payments, and the other criteria: no index covers two
+        filters. `first`: names of the filters whose index is preferred, in this order."""
+        rest = {**self.named, **self.kind, **({} if self.amount is None else {"amount": self.amount})}
+        name = next((name for name in first if name in rest), None)
+        return {**self.owner, **({} if name is None else {name: rest.pop(name)})}, rest
 
     def criteria(self, low: datetime | None, high: datetime | None) -> dict[str, Any]:
         """Return the query criteria of the filter, from `low` (inclusive) to `high` (exclusive)."""
-        owner = {"account_id": self.caller.account_id, "mode": self.caller.mode}
-        return {**owner, **self.kind, **self.named, "created_at": Between(low, high)}
+        return {**self.owner, **self.kind, **self.named, "created_at": Between(low, high)}
 
 
 async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, number: int, size: int) -> Page[Payment]:
@@ -65,7 +93,7 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
-    wanted = await _checked(ports, caller, asked)
+    wanted = await checked(ports, caller, asked)
     offset = (number - 1) * size
     look = _by_index if wanted.named else _by_tallies
     async with ports.storage.snapshot() as seen:
@@ -81,21 +109,18 @@ async def walk_payments(
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
-    wanted = await _checked(ports, caller, asked)
-    filters = {**wanted.named, **wanted.kind}
-    # No index covers two filters: one of them leads to the payments, and the others are compared here.
-    indexed = next((name for name in _INDEXED if name in filters), None)
-    criteria = {} if indexed is None else {indexed: filters.pop(indexed)}
+    wanted = await checked(ports, caller, asked)
+    criteria, rest = wanted.by_index()
 
     def fits(payment: Payment) -> bool:
-        return all(getattr(payment, name) == value for name, value in filters.items())
+        return all(getattr(payment, name) == value for name, value in rest.items())
 
-    owner = {"account_id": caller.account_id, "mode": caller.mode}
-    return walk_newest(ports, Payment, Between(wanted.low, wanted.high), after, fits, **owner, **criteria)
+    return walk_newest(ports, Payment, Between(wanted.low, wanted.high), after, fits, **criteria)
 
 
-async def _checked(ports: Ports, caller: Caller, asked: PaymentFilter) -> _Wanted:
-    wanted = _read(caller, asked)
+async def checked(ports: Ports, caller: Caller, asked: PaymentFilter) -> Wanted:
+    """Return the validated filter. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
+    wanted = _read(ports.vault, caller, asked)
     caller.require_shop(wanted.kind.get("shop_id"))
     if "shop_id" in wanted.kind:
         shop = await ports.storage.get(Shop, wanted.kind["shop_id"])
@@ -104,13 +129,13 @@ async def _checked(ports: Ports, caller: Caller, asked: PaymentFilter) -> _Wante
     return wanted
 
 
-async def _by_index(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
+async def _by_index(seen: Snapshot, wanted: Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
     criteria = wanted.criteria(wanted.low, wanted.high)
     page = await newest(seen, Payment, offset // size + 1, size, **criteria)
     return page.total, page.records
 
 
-async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
+async def _by_tallies(seen: Snapshot, wanted: Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
     if wanted.low is None and wanted.high is None:
         # Without a date range the total comes from tallies, and the first pages from an index if there is one.
         ever = Between(*ever_ids(wanted.caller.account_id, wanted.caller.mode))
@@ -126,7 +151,7 @@ async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -
     return sum(days.values()), await _by_days(seen, wanted, days, offset, size)
 
 
-async def _days(seen: Snapshot, wanted: _Wanted) -> dict[str, int]:
+async def _days(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
     """Return the number of matching payments per day. Only days that the range cuts are counted payment by payment."""
     # Sum the tallies by day, then recount the days that the range cuts.
     edges = {day_of(moment) for moment in (wanted.low, wanted.high) if moment is not None}
@@ -142,7 +167,7 @@ async def _days(seen: Snapshot, wanted: _Wanted) -> dict[str, int]:
     return days
 
 
-async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset: int, size: int) -> list[Payment]:
+async def _by_days(seen: Snapshot, wanted: Wanted, days: dict[str, int], offset: int, size: int) -> list[Payment]:
     place = stretch(days, offset, size)
     if place is None:
         return []
@@ -157,7 +182,7 @@ async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset
     return found[::-1]
 
 
-def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
+def _read(vault: Vault, caller: Caller, asked: PaymentFilter) -> Wanted:
     """Validate the filter. Raises: Refusal VALIDATION_ERROR for a value that no payment can have."""
     kind = {
         "shop_id": None if asked.shop_id is None else _shop_id(asked.shop_id),
@@ -168,13 +193,39 @@ def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
     made: Between = named.pop("created_at")
     if asked.subscription_id is not None:
         named["subscription_id"] = _subscription_id(asked.subscription_id)
-    return _Wanted(
+    amount = None
+    if isinstance(asked, PaymentSearch):
+        amount = None if asked.amount_rub is None else _amount(asked.amount_rub)
+        named |= _contact(vault, caller, asked)
+    return Wanted(
         caller=caller,
         kind={name: value for name, value in kind.items() if value is not None},
         named=named,
         low=made.low,
         high=made.high,
+        amount=amount,
     )
+
+
+def _amount(text: str) -> Rub:
+    try:
+        return Rub.parse(text)
+    except ValueError as error:
+        raise shape_error("amount_rub", str(error)) from None
+
+
+def _contact(vault: Vault, caller: Caller, asked: PaymentSearch) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if asked.phone_tail is not None:
+        if not _TAIL.match(asked.phone_tail):
+            raise shape_error("phone_tail", "has four digits")
+        found["payer_contact"] = masked_contact(asked.phone_tail)
+    if asked.email is not None:
+        digest = payer_email_digest(vault, caller, asked.email)
+        if digest is None:
+            raise shape_error("email", "must be an e-mail address")
+        found["payer_email_digest"] = digest
+    return found
 
 
 def _shop_id(text: str) -> str:

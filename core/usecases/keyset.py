@@ -1,0 +1,174 @@
+"""Pages of a list by cursor: a page begins behind a record, so the thousandth page costs as much as the first, and rows
+that are added meanwhile neither repeat nor hide another row.
+
+Criteria that no index has are compared row by row. Such a page reads SCANNED rows at most; it then says how far it
+searched, and the next page continues there.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ...ports.storage import AtLeast, Below, Between, R, Snapshot
+from ..domain.errors import Refusal
+from .paging import Position
+
+T = TypeVar("T")
+
+SCANNED = 20_000
+"""Maximum number of rows that a page reads when no index leads to its records."""
+COUNTED = 10_000
+"""Lists are counted up to this many records. A longer list is only known to be longer."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STEP = timedelta(microseconds=1)
+_BEHIND_ALL = "~"
+"""Sorts after every id."""
+# Seventeen digits of microseconds end in the year 5138, so every number is a moment.
+_CURSOR = re.compile(r"(-?)([0-9]{1,17})\.([A-Za-z0-9_:.-]{0,100}|~)\Z", re.ASCII)
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """Where a page begins: behind this position, or with `newer` before it."""
+
+    position: Position
+    newer: bool = False
+
+
+def write_cursor(cursor: Cursor) -> str:
+    """Return the cursor as text for an address. It contains nothing but the position."""
+    since = (cursor.position.at - _EPOCH) // _STEP
+    return f"{'-' if cursor.newer else ''}{since}.{cursor.position.id}"
+
+
+def read_cursor(text: str) -> Cursor:
+    """Read the result of `write_cursor`. The text comes from an address, so it may be anything.
+
+    Raises: Refusal CURSOR_INVALID.
+    """
+    found = _CURSOR.match(text)
+    if found is None:
+        raise Refusal("CURSOR_INVALID", "The address of this page is damaged: start at the top of the list")
+    return Cursor(Position(_EPOCH + int(found[2]) * _STEP, found[3]), newer=bool(found[1]))
+
+
+class Listing(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
+    """The records of a list."""
+
+    kind: type[R]
+    criteria: dict[str, Any]
+    """Criteria with an index that continues with the moment and the id."""
+    also: dict[str, Any] = {}
+    """Criteria that this index lacks."""
+    made: Between = Between()
+    moment: str = "created_at"
+
+
+class Count(msgspec.Struct, frozen=True):
+    """Number of records of a list: exactly, or at least."""
+
+    number: int
+    is_exact: bool = True
+
+
+class KeysetPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A page of a list, newest first."""
+
+    records: list[T]
+    newer: Position | None = None
+    """Position before which the list may have newer records."""
+    older: Position | None = None
+    """Position behind which the list may have older records."""
+    searched_to: datetime | None = None
+    """How far the search came, if it read SCANNED rows before the page was full."""
+
+
+async def keyset_page(seen: Snapshot, wanted: Listing[R], cursor: Cursor | None, size: int) -> KeysetPage[R]:
+    """Return a page as the snapshot sees it. Unreadable records are left out."""
+    if cursor is not None and cursor.newer:
+        page = await _newer(seen, wanted, cursor.position, size)
+        # The top of the list is a full page, like any other.
+        return page or await keyset_page(seen, wanted, None, size)
+    position = None if cursor is None else cursor.position
+    found, edge = await _beyond(seen, wanted, position, size + 1, newest_first=True)
+    more, found = len(found) > size, found[:size]
+    searched_to = None if edge is None or more else edge
+    older = _position(wanted, found[-1]) if more else None if searched_to is None else Position(searched_to, "")
+    newer = None if position is None else _position(wanted, found[0]) if found else position
+    return KeysetPage(records=found, newer=newer, older=older, searched_to=searched_to)
+
+
+async def _newer(seen: Snapshot, wanted: Listing[R], position: Position, size: int) -> KeysetPage[R] | None:
+    """Return the page before a position; None if the list has no full page there."""
+    found, edge = await _beyond(seen, wanted, position, size + 1, newest_first=False)
+    if len(found) <= size and edge is None:
+        return None
+    more, found = len(found) > size, found[:size][::-1]
+    searched_to = None if edge is None or more else edge
+    newer = _position(wanted, found[0]) if searched_to is None else Position(searched_to, _BEHIND_ALL)
+    older = _position(wanted, found[-1]) if found else position
+    return KeysetPage(records=found, newer=newer, older=older, searched_to=searched_to)
+
+
+def _position(wanted: Listing[R], record: R) -> Position:
+    return Position(getattr(record, wanted.moment), record.id)
+
+
+async def _beyond(
+    seen: Snapshot, wanted: Listing[R], position: Position | None, limit: int, *, newest_first: bool
+) -> tuple[list[R], datetime | None]:
+    """Return the records beyond a position in one direction, and the moment at which the search ended early, if any."""
+    repository, moment, sign = seen[wanted.kind], wanted.moment, "-" if newest_first else ""
+    found: list[R] = []
+    rest = wanted.made
+    if position is not None:
+        if _within(wanted.made, position.at):
+            # Records of the same moment: the other side of the position is what the former page showed.
+            same = {**wanted.criteria, **wanted.also, moment: position.at}
+            beyond = Below(position.id) if newest_first else AtLeast(position.id)
+            found = await repository.find(order=f"{sign}id", limit=limit + 1, readable=True, **same, id=beyond)
+            found = [each for each in found if each.id != position.id][:limit]
+        rest = _rest(wanted.made, position.at, newest_first=newest_first)
+    if len(found) >= limit or (rest.low is not None and rest.high is not None and rest.low >= rest.high):
+        return found, None
+    order, edge = f"{sign}{moment}", None
+    if wanted.also:
+        # A database would compare row after row until the page is full, so find out where SCANNED rows end.
+        ends = await repository.find(
+            order=order, offset=SCANNED, limit=1, readable=True, **{**wanted.criteria, moment: rest}
+        )
+        if ends:
+            edge = getattr(ends[0], moment)
+            rest = Between(edge, rest.high) if newest_first else Between(rest.low, edge + _STEP)
+    asked = {**wanted.criteria, **wanted.also, moment: rest}
+    found += await repository.find(order=order, limit=limit - len(found), readable=True, **asked)
+    return found, edge
+
+
+def _within(made: Between, at: datetime) -> bool:
+    return (made.low is None or made.low <= at) and (made.high is None or at < made.high)
+
+
+def _rest(made: Between, at: datetime, *, newest_first: bool) -> Between:
+    """Return the span of the records that are older or newer than a moment."""
+    if newest_first:
+        return Between(made.low, at if made.high is None else min(at, made.high))
+    after = at + _STEP
+    return Between(after if made.low is None else max(after, made.low), made.high)
+
+
+async def count(seen: Snapshot, wanted: Listing[R], cursor: Cursor | None, page: KeysetPage[R]) -> Count | None:
+    """Return how many records the list has, at least. `page` is the page of this cursor.
+
+    With criteria that no index has, only a list of one page is counted, because counting would read every row. None:
+    not known.
+    """
+    if cursor is None and page.older is None:
+        return Count(len(page.records))
+    if wanted.also:
+        return Count(len(page.records), is_exact=False) if cursor is None and page.records else None
+    asked = {**wanted.criteria, wanted.moment: wanted.made}
+    beyond = await seen[wanted.kind].find(order=f"-{wanted.moment}", offset=COUNTED, limit=1, readable=True, **asked)
+    return Count(COUNTED, is_exact=False) if beyond else Count(await seen[wanted.kind].total(**asked))
