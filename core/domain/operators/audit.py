@@ -32,6 +32,7 @@ from ..people.people import Invitation, Membership, User
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
 from ..settlement.withdrawals import Withdrawal
+from ..subscriptions.subscriptions import Subscription
 from ..webhooks.breaker import Breaker
 from ..webhooks.endpoints import WebhookEndpoint
 from ..webhooks.events import Delivery, EndpointDelivery
@@ -97,6 +98,7 @@ ABSENT = -1
 SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Payment: ("status", "actual_amount", "failure_reason", "refund_pending"),
     Refund: ("status", "pending_reason", "amount", "approved_at", "contradicted_at", "contradiction_seen"),
+    Subscription: ("status", "rebind_required"),
     Withdrawal: ("status", "amount", "network"),
     Suspense: ("amount", "reason", "attempt", "resolved_at"),
     Exchange: ("status", "direction", "amount_rub", "amount_usdt"),

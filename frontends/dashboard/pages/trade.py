@@ -1,14 +1,21 @@
 """Subscriptions and exchanges (docs/dashboard.md "Subscriptions and exchanges")."""
 
+from ....core.domain.accounts.accounts import Scheme
 from ....core.domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ....core.domain.people.roles import PersonRight
-from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from ....core.domain.subscriptions.charge_decisions import ChargeWindow
+from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding, pause_ends_at
 from ....core.usecases.exchanges.exchanges import ExchangeFilter, cancel_exchange, get_exchange, list_exchanges
 from ....core.usecases.payments.list import PaymentFilter, list_payments
 from ....core.usecases.sealed import binding_url
+from ....core.usecases.subscriptions.charges import read_charge_window
 from ....core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
-from ....core.usecases.subscriptions.subscriptions import cancel_subscription, get_subscription
-from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Table, Value
+from ....core.usecases.subscriptions.subscriptions import (
+    cancel_subscription,
+    get_subscription,
+    rebind_subscription,
+)
+from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
 from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -28,6 +35,32 @@ add(
             "No further charge is made. This cannot be undone.",
             "Списаний больше не будет. Отменить это нельзя.",
         ),
+        "subscription.window": ("Next charge", "Следующее списание"),
+        "subscription.can": ("May be charged now", "Списать можно сейчас"),
+        "subscription.cannot": ("Not now because", "Сейчас нельзя"),
+        "subscription.next": ("From", "Можно с"),
+        "subscription.opens": ("Period begins", "Начало периода"),
+        "subscription.closes": ("Period ends", "Конец периода"),
+        "subscription.tries": ("Attempts in this period", "Попыток в этом периоде"),
+        "subscription.tries.of": ("{used} of {most}", "{used} из {most}"),
+        "subscription.tries.until": ("Further attempts until", "Новые попытки до"),
+        "charge.CHARGE_BEFORE_WINDOW": ("this period is paid", "этот период оплачен"),
+        "charge.RECURRING_CHARGE_EXHAUSTED": ("all attempts were used", "попытки закончились"),
+        "charge.CHARGE_PENDING": ("the last attempt is still under way", "последняя попытка ещё идёт"),
+        "charge.CHARGE_PERIOD_OCCUPIED": ("this period has its charge", "в этом периоде списание уже есть"),
+        "charge.CHARGE_MANDATE_INACTIVE": ("the payer has not confirmed", "нет согласия плательщика"),
+        "subscription.rebind": ("Ask the payer to confirm again", "Запросить новое согласие"),
+        "subscription.rebind.intro": (
+            "The payer's consent was lost: nothing can be charged. Make a link and pass it to the payer. It takes no "
+            "money.",
+            "Согласие плательщика потеряно, списать ничего нельзя. Создайте ссылку и передайте её плательщику. Деньги "
+            "по ней не спишутся.",
+        ),
+        "subscription.rebind.again": (
+            "The payer's consent was lost. Pass the binding link below to the payer, or make a new one.",
+            "Согласие плательщика потеряно. Передайте плательщику ссылку привязки ниже или создайте новую.",
+        ),
+        "subscription.expires": ("Expires unless confirmed by", "Истечёт без согласия"),
         "subscription.past_due": ("past due", "просрочена"),
         "sub.pending_binding": ("waits for the payer", "ждёт плательщика"),
         "sub.active": ("active", "активна"),
@@ -115,8 +148,13 @@ async def subscription(ask: Ask) -> Page:
     found = await get_subscription(ask.ports, ask.caller, ask.path("subscription_id"))
     charges = await list_payments(ask.ports, ask.caller, PaymentFilter(subscription_id=found.id), 1, 50)
     link = binding_url(ask.ports.vault, found)
-    waits = found.status is SubscriptionStatus.PENDING_BINDING or found.rebind_required
-    blocks: list[Block] = [
+    waits = awaits_binding(found)
+    window = await read_charge_window(ask.ports, ask.caller, found.id)
+    blocks: list[Block] = []
+    if found.rebind_required:
+        text = ask.t("subscription.rebind.again" if waits else "subscription.rebind.intro")
+        blocks.append(Note(text, "warn"))
+    blocks += [
         Facts(
             None,
             [
@@ -128,9 +166,11 @@ async def subscription(ask: Ask) -> Page:
                 (ask.t("order"), found.external_id),
                 (ask.t("subscription.phone"), found.phone_mask),
                 (ask.t("created"), ask.at(found.created_at)),
+                (ask.t("subscription.expires"), ask.at(pause_ends_at(found))),
                 (ask.t("subscription.link"), Code(link) if link and waits else None),
             ],
         ),
+        *([] if found.is_final else [_window(ask, found, window)]),
         Table(
             title=ask.t("subscription.charges"),
             caption=ask.t("subscription.charges"),
@@ -154,8 +194,15 @@ async def subscription(ask: Ask) -> Page:
             empty=ask.t("nothing"),
         ),
     ]
-    is_over = found.status in (SubscriptionStatus.CANCELLED, SubscriptionStatus.EXPIRED)
-    if ask.has(PersonRight.PAYMENTS) and not is_over:
+    if ask.has(PersonRight.PAYMENTS) and found.rebind_required:
+        blocks.append(
+            Form(
+                action=ask.to(f"/subscriptions/{found.id}/rebind"),
+                fields=[Field(name="key", type="hidden", value=ask.ports.ids.uuid())],
+                submit=ask.t("subscription.rebind"),
+            )
+        )
+    if ask.has(PersonRight.PAYMENTS) and not found.is_final:
         cancel = ask.t("subscription.cancel")
         action = ask.to(f"/subscriptions/{found.id}/cancel")
         intro = ask.t("subscription.cancel.intro")
@@ -168,6 +215,36 @@ async def end_subscription(ask: Ask) -> Redirect:
     subscription_id = ask.path("subscription_id")
     await cancel_subscription(ask.acting("subscription.cancel", subscription_id), ask.caller, subscription_id)
     return Redirect(f"/subscriptions/{subscription_id}", {"done": "cancelled"})
+
+
+def _window(ask: Ask, found: Subscription, window: ChargeWindow) -> Facts:
+    """Return when the next charge may be made, and the attempts so far."""
+    reason = None if window.reason is None else ask.t.of("charge", window.reason)
+    tries = None
+    if window.attempts_max is not None:
+        tries = ask.t("subscription.tries.of", used=window.attempts_used, most=window.attempts_max)
+    elif window.attempts_used or found.scheme is Scheme.CALENDAR:
+        tries = str(window.attempts_used)
+    return Facts(
+        ask.t("subscription.window"),
+        [
+            (ask.t("subscription.can"), Badge(ask.t("yes"), "good") if window.can_charge else Badge(ask.t("no"))),
+            (ask.t("subscription.cannot"), reason),
+            (ask.t("subscription.next"), ask.at(window.next_allowed_at)),
+            (ask.t("subscription.opens"), ask.at(window.opens_at)),
+            (ask.t("subscription.closes"), ask.at(window.closes_at)),
+            (ask.t("subscription.tries"), tries),
+            (ask.t("subscription.tries.until"), ask.at(window.window_ends_at)),
+        ],
+    )
+
+
+async def rebind(ask: Ask) -> Redirect:
+    ask.require_whole_account()
+    subscription_id = ask.path("subscription_id")
+    ports = ask.acting("subscription.rebind", subscription_id)
+    await rebind_subscription(ports, ask.caller, subscription_id, ask.value("key"))
+    return Redirect(f"/subscriptions/{subscription_id}", {"done": "created"})
 
 
 async def exchanges(ask: Ask) -> Page:
@@ -257,6 +334,7 @@ TRADE = (
     get("/subscriptions", subscriptions, PersonRight.READ),
     get(_S, subscription, PersonRight.READ),
     post(f"{_S}/cancel", end_subscription, PersonRight.PAYMENTS, retry=_S),
+    post(f"{_S}/rebind", rebind, PersonRight.PAYMENTS, retry=_S),
     get("/exchanges", exchanges, PersonRight.READ),
     get(_X, exchange, PersonRight.READ),
     post(f"{_X}/cancel", end_exchange, PersonRight.EXCHANGES, retry=_X),
