@@ -3,17 +3,17 @@
 from tests.simulation.mutants.slips import Slip, domain, usecase
 
 EXCHANGES: dict[str, Slip] = {
-    "what came too late counts for an exchange": domain(
+    "a late deposit counts for an exchange": domain(
         "exchanges/funds",
         "    in_time = [each for each in fresh if each.at < exchange.expires_at]\n",
         "    in_time, fresh = fresh, []\n",
     ),
-    "what is not final counts for an exchange": domain(
+    "a deposit that is not final counts for an exchange": domain(
         "exchanges/funds",
         "for each in seen if each.is_final and not each.is_taken_back and each.amount > 0}",
         "for each in seen if not each.is_taken_back and each.amount > 0}",
     ),
-    "what is beyond what was asked is not suspended": domain(
+    "an excess deposit does not go to suspense": domain(
         "exchanges/funds",
         "    suspended = 0 if is_dust else beyond\n",
         "    suspended = 0 if reason == 'excess' else beyond\n",
@@ -23,7 +23,7 @@ EXCHANGES: dict[str, Slip] = {
         "        if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):\n",
         "        if less.status is _S.PENDING and gone.held < asked_units(less):\n",
     ),
-    "what is held is sent at once": domain(
+    "USDT are sent without the hold": domain(
         "exchanges/exchanges",
         "hold_until=now + HOLD if after is _S.RUB_RECEIVED",
         "hold_until=now if after is _S.RUB_RECEIVED",
@@ -44,12 +44,12 @@ EXCHANGES: dict[str, Slip] = {
         '        await _release(unit, exchange, known, failed_release(exchange), "failed")\n',
         "        known.clear()\n",
     ),
-    "an exchange's end is told to nobody": usecase(
+    "an exchange's end has no event": usecase(
         "exchanges/steps",
         "    if after.is_final:\n        await _announce(ports, unit, after, exchange.status)\n",
         "    if after.is_final and exchange.tx_hash:\n        await _announce(ports, unit, after, exchange.status)\n",
     ),
-    "who calls an exchange off does not look whether money came": usecase(
+    "a cancellation does not check whether money came": usecase(
         "exchanges/exchanges",
         "    _require_cancellable(await take_funds(ports, exchange, seen), allowed)\n"
         "    if any(not incoming.is_final for incoming in seen):\n",
@@ -65,15 +65,15 @@ CLIENTS: dict[str, Slip] = {
         '        request = msgspec.structs.replace(request, operation=f"{request.operation}{ports.ids.uuid()[-4:]}")\n'
         "        return await provider.register(request)\n",
     ),
-    "what monitoring takes back counts on": domain(
+    "a verification that monitoring withdrew still counts": domain(
         "kyc/kyc",
         "        if finding.status is not KycStatus.FAILED or heard:\n            return client\n",
         "        if finding.status is not KycStatus.REQUIRED or heard:\n            return client\n",
     ),
-    "what a verifier found is told to nobody": usecase(
+    "a verifier's decision has no event": usecase(
         "kyc/results", "        await announce_client(ports, unit, subject, after)\n", ""
     ),
-    "who is looked at counts as verified": usecase(
+    "a client under review counts as verified": usecase(
         "kyc/results",
         "    CheckStatus.PROCESSING: KycStatus.PROCESSING,\n    CheckStatus.VERIFIED",
         "    CheckStatus.PROCESSING: KycStatus.VERIFIED,\n    CheckStatus.VERIFIED",

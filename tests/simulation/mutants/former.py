@@ -5,7 +5,7 @@ from tests.mutants import Mutant
 from tests.simulation.mutants.slips import Slip, at, domain, slip, usecase
 
 FORMER: dict[str, Slip] = {
-    "what nobody can read ends the process": at(
+    "an unreadable row ends the process": at(
         "frontends/worker/loop.py",
         "            claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)\n"
         "        except Exception as fault:",
@@ -23,7 +23,7 @@ FORMER: dict[str, Slip] = {
             "            alarms.append(self._clock.call_later(3600.0, slow))\n",
         ),
     ),
-    "receivers that hang hold all who are told": slip(
+    "receivers that hang hold all others": slip(
         Mutant(
             "core/domain/webhooks/limiter_pool.py",
             "        self._most_slow = -(-permits * 2 // 5)\n",
@@ -45,12 +45,12 @@ FORMER: dict[str, Slip] = {
         "        if self._clocked is None or not self._clocked.by_own_clock:\n",
         "        if self._clocked is None or self._clocked.by_own_clock:\n",
     ),
-    "a webhook that was passed by unread is sent by nobody": usecase(
+    "a webhook that was unreadable once is never sent": usecase(
         "operators/unreadable",
         "            await resume_delivery(ports, unit, record)\n",
         "            return\n",
     ),
-    "one whose money came too late before anybody looked stays pending": domain(
+    "a payment stays pending if its money came too late before any poll": domain(
         "payments/reports",
         "                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, strays=",
         "                strays=",

@@ -27,23 +27,23 @@ PAYMENTS: dict[str, Slip] = {
         '"paid_at"] = now if decision.arrival is None else min(decision.arrival.at, now)',
         '"paid_at"] = now',
     ),
-    "nobody looks for late money": usecase(
+    "late money is not polled for": usecase(
         "payments/progress",
         "        return next_late_poll(ports, payment, looked)",
         "        return None",
     ),
-    "what is stray is not booked": usecase(
+    "an unapplied transfer is not booked": usecase(
         "payments/moves",
         "        book_suspense(ports, unit, unit[Suspense].add(money), source)\n",
         "        unit[Suspense].add(money)\n",
     ),
-    "what came is booked again when its review ends": usecase(
+    "a transfer is booked again when its review ends": usecase(
         "payments/bookings",
         "        if before.transfer_id is None:\n            _book(ports, unit, after, EntryKind.REVIEW,",
         "        if before.transfer_id is not None:\n            _book(ports, unit, after, EntryKind.RECEIPT,",
     ),
-    "a payment's move is told to nobody": usecase("payments/moves", "    announce_payment,\n    plan", "    plan"),
-    "a move is told before it is true": usecase(
+    "a payment's move has no event": usecase("payments/moves", "    announce_payment,\n    plan", "    plan"),
+    "a move's event is written before the move": usecase(
         "payments/moves",
         "    for write in FOLLOWS:\n        await write(ports, unit, move)",
         "    for write in FOLLOWS:\n        if write is announce_payment:\n"
@@ -51,7 +51,7 @@ PAYMENTS: dict[str, Slip] = {
         "                await apart.commit()\n        else:\n"
         "            await write(ports, unit, move)",
     ),
-    "a move is told in a unit after its own": slip(
+    "a move's event is written in a later unit": slip(
         Mutant(
             "core/usecases/payments/moves.py",
             "    for write in FOLLOWS:\n        await write(ports, unit, move)",
@@ -101,7 +101,7 @@ REFUNDS: dict[str, Slip] = {
         "        payment = give_back(ports, unit, payment, refund, reversed_=True)",
         "        payment.id.strip()",
     ),
-    "refunds may be more than what came": domain(
+    "refunds may exceed the received amount": domain(
         "refunds/refunds",
         "if refund.status in _COUNTED)",
         "if refund.status in _COUNTED and refund.status is _S.COMPLETED)",
@@ -111,21 +111,21 @@ REFUNDS: dict[str, Slip] = {
         "    if refund.status is not RefundStatus.PENDING:\n        raise _not_pending(refund)\n    await CARRY_OUT",
         "    if refund.status is not RefundStatus.PENDING:\n        return refund\n    await CARRY_OUT",
     ),
-    "what a bank sent back is not booked": usecase(
+    "money that a bank sent back is not booked": usecase(
         "refunds/steps", "        paid(ports, unit, refund)\n", "        refund.id.strip()\n"
     ),
     "a refund that failed stays taken out of its payment": usecase(
         "refunds/money", "refund_taken=payment.refund_taken - refund.amount)", "refund_taken=payment.refund_taken)"
     ),
-    "what comes back of a settled payment waits for no settlement": usecase(
+    "money that comes back after settlement waits for no settlement": usecase(
         "refunds/money",
         "        if payment.settlement_id is not None:\n            unit[Correction].add(",
         "        if payment.settlement_id is None:\n            unit[Correction].add(",
     ),
-    "nobody looks whether a refund came back": usecase(
+    "a completed refund is not polled for a reversal": usecase(
         "refunds/progress", "{_S.PROCESSING: Want.SEND, _S.COMPLETED: Want.LOOK}", "{_S.PROCESSING: Want.SEND}"
     ),
-    "what came back before it was seen to go is no way to move": usecase(
+    "a refund cannot come back before we saw it go": usecase(
         "refunds/progress",
         "(_S.PROCESSING, AtBank.REVERSED): (_T.PAID, _T.CAME_BACK)",
         "(_S.PROCESSING, AtBank.REVERSED): (_T.CAME_BACK,)",
@@ -139,7 +139,7 @@ SETTLEMENT: dict[str, Slip] = {
     "a settlement takes what was paid today": usecase(
         "settlement/run", "paid_at=Below(cutoff)", "paid_at=Below(run.batch.started_at)"
     ),
-    "what is paid at midnight is of the day before": usecase(
+    "a payment at midnight belongs to the day before": usecase(
         "settlement/run", "paid_at=Below(cutoff)", "paid_at=Below(cutoff + timedelta(microseconds=1))"
     ),
     "a settlement pays what refunds took": usecase(
@@ -160,23 +160,23 @@ SETTLEMENT: dict[str, Slip] = {
         "        await follow(ports, unit, payment, after, account=account, shop=run.shops[payment.shop_id])\n",
         "",
     ),
-    "a payout that nobody sees counts as failed": usecase(
+    "a payout that no node sees counts as failed": usecase(
         "signed_transfers/engine",
         "if seen.state is TransferState.FAILED:",
         "if seen.state in (TransferState.FAILED, TransferState.UNSEEN):",
     ),
-    "a payout that ended is not taken out of what is reserved": usecase(
+    "a completed payout stays in the reserve": usecase(
         "settlement/withdrawal_progress",
         "        book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, Purse.RESERVED, Purse.PAID_OUT)",
         "        last.id.strip()",
     ),
-    "what is paid out is not reserved": usecase(
+    "a payout reserves nothing": usecase(
         "settlement/withdrawals",
         "        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)\n"
         "        await announce",
         "        await announce",
     ),
-    "what a failed payout took is not given back": usecase(
+    "a failed payout gives nothing back": usecase(
         "settlement/withdrawal_progress", "    if last.status in GIVEN_BACK:", "    if last.status is _S.CANCELLED:"
     ),
     "another signature replaces the first": usecase(
@@ -190,7 +190,7 @@ SETTLEMENT: dict[str, Slip] = {
         "        await broadcast(ports.senders.named(sending.sender), signed)\n"
         "        present = await _store(row, ports, seen, signed)\n",
     ),
-    "what is in a block is final": usecase(
+    "a transfer in any block counts as final": usecase(
         "signed_transfers/engine",
         "    if seen.state is TransferState.FINAL:\n",
         "    if seen.state in (TransferState.FINAL, TransferState.IN_BLOCK):\n",
@@ -198,10 +198,10 @@ SETTLEMENT: dict[str, Slip] = {
 }
 
 LEDGER: dict[str, Slip] = {
-    "of two who take at once both may": usecase(
+    "two units may take the same money at once": usecase(
         "ledger/ledger", "    else:\n        unit[LedgerAccount].save(row)\n    return True", "    return True"
     ),
-    "of two entries of one unit the last alone counts": usecase(
+    "only the last of a unit's entries counts": usecase(
         "ledger/ledger",
         "                row = msgspec.structs.replace(known, balance=known.balance + row.balance)\n",
         "                row = msgspec.structs.replace(known, balance=row.balance)\n",
@@ -216,7 +216,7 @@ LEDGER: dict[str, Slip] = {
         "            unit[JournalEntry].change(entry, place=0 if movement is None else movement.number)\n",
         "            entry.id.strip()\n",
     ),
-    "what brings back what was reserved is no movement of the balance": domain(
+    "a released reserve is not listed as a movement": domain(
         "movements",
         "            reserved += posting.amount\n",
         "            reserved += posting.amount if entry.kind is not EntryKind.PAYOUT_SENT else 0\n",

@@ -8,13 +8,13 @@ SUBSCRIPTIONS: dict[str, Slip] = {
         "if state.attempts is not None and state.attempts.pending:\n        return Blocked(period=state",
         "if state.attempts is not None and False:\n        return Blocked(period=state",
     ),
-    "what was paid late of a period opens it again": domain(
+    "a late success of a period opens it again": domain(
         "subscriptions/charge_moves", '        changes["attempts"] = msgspec.structs.replace(attempts, paid=True)\n', ""
     ),
     "a charge whose answer was lost has failed": usecase(
         "subscriptions/charge_progress", "        return Opening.UNKNOWN\n", "        return FailureReason.UNKNOWN\n"
     ),
-    "that attempts are used up is told again and again": domain(
+    "the event of used-up attempts is sent again and again": domain(
         "subscriptions/charge_moves",
         "attempts=msgspec.structs.replace(attempts, announced=True)))",
         "attempts=msgspec.structs.replace(attempts, announced=False)))",
@@ -24,7 +24,7 @@ SUBSCRIPTIONS: dict[str, Slip] = {
         '    changes |= {"amount": min(subscription.amount, shown), "cap_amount": min(',
         '    _ = {"amount": min(subscription.amount, shown), "cap_amount": min(',
     ),
-    "who cancels leaves the mandate at the bank": domain(
+    "a cancelled subscription leaves its mandate at the bank": domain(
         "subscriptions/moves",
         "        _T.CANCELLED,\n        now,\n        past_due=False,\n        rebind_required=False,\n"
         "        binding_url_pending=False,\n        revoke_pending=_is_known_to_a_bank(subscription),\n",

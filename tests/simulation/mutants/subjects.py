@@ -104,63 +104,65 @@ def _refunds_paid_out(plan: "Plan") -> bool:
 
 _HOLDS: dict[str, Holds] = {
     "one transfer proves several payments": _one_for_two,
-    "what is in a block proves nothing": _soon_proven,
+    "a transaction in a block proves nothing": _soon_proven,
     "a second transfer is nobody's": _by_payer("twice"),
     "a payment is paid when we hear of it": _all(_few_notices, _by_payer("late")),
-    "nobody looks for late money": _all(_few_notices, _by_payer("late")),
+    "late money is not polled for": _all(_few_notices, _by_payer("late")),
     "the key of an unknown outcome is free again": _by_weather("provider_unanswered", "provider_late"),
     "a refund is not held against the balance": _refunds_paid_out,
-    "what is paid at midnight is of the day before": _by_payer("at midnight"),
+    "a payment at midnight belongs to the day before": _by_payer("at midnight"),
     "money that came back from a payer is nobody's": _reversed,
-    "what comes back of a settled payment waits for no settlement": _reversed,
-    "nobody looks whether a refund came back": _all(_reversed, _few_notices),
-    "what came back before it was seen to go is no way to move": _all(_reversed, _few_notices),
+    "money that comes back after settlement waits for no settlement": _reversed,
+    "a completed refund is not polled for a reversal": _all(_reversed, _few_notices),
+    "a refund cannot come back before we saw it go": _all(_reversed, _few_notices),
     "a refund that failed stays taken out of its payment": lambda plan: plan.fails_refunds > 0,
     "a refund that is under way can be cancelled": lambda plan: any(
         each.cancels_after is not None for order in plan.orders for each in order.returns
     ),
     "a payout is broadcast before it is stored": _signed_twice,
-    "what a failed payout took is not given back": lambda plan: plan.weather.dropped >= 0.1,
+    "a failed payout gives nothing back": lambda plan: plan.weather.dropped >= 0.1,
     "another signature replaces the first": _signed_twice,
-    "of two who take at once both may": lambda plan: plan.overdraft != "0",
-    "whoever lost a job ends it": _all(
+    "two units may take the same money at once": lambda plan: plan.overdraft != "0",
+    "a worker ends a job that it lost": _all(
         _by_payer("twice"), lambda plan: max(plan.weather.kick_lost, plan.weather.kick_late) >= 0.1**plan.workers
     ),
-    "who leaves a receiver does not hear who asked meanwhile": lambda plan: plan.machine or _seen_to_wait(plan),
+    "a worker that leaves a receiver misses a request made meanwhile": lambda plan: plan.machine or _seen_to_wait(plan),
     "the timer forgets what is due later": _seen_to_wait,
-    "what is in a block is final": _by_weather("reorganised"),
+    "a transfer in any block counts as final": _by_weather("reorganised"),
     "sums count twice where a unit lost": _by_weather("storage_unanswered", "storage_lost"),
     "a lost commit is done again": _by_weather("storage_unanswered"),
     "a charge whose answer was lost has failed": _by_weather("provider_unanswered", "provider_late"),
-    "what came too late counts for an exchange": _too_late,
+    "a late deposit counts for an exchange": _too_late,
     "each try of a remittance is another operation at the bank": _too_much_at_once,
-    "what is held is sent at once": lambda plan: any(not swap.takes_usdt for swap in plan.swaps),
-    "what is not final counts for an exchange": lambda plan: any(swap.takes_usdt for swap in plan.swaps),
-    "what is beyond what was asked is not suspended": _too_much,
+    "USDT are sent without the hold": lambda plan: any(not swap.takes_usdt for swap in plan.swaps),
+    "a deposit that is not final counts for an exchange": lambda plan: any(swap.takes_usdt for swap in plan.swaps),
+    "an excess deposit does not go to suspense": _too_much,
     "an exchange that failed gives nothing back": lambda plan: plan.fails_remittances > 0 and bool(plan.swaps),
     "RUB that are taken back in the hold are sent for all the same": lambda plan: any(
         each.taken_back_after is not None for swap in plan.swaps for each in swap.sendings
     ),
     "the second part goes before the first has arrived": _in_parts,
-    "who calls an exchange off does not look whether money came": lambda plan: any(
+    "a cancellation does not check whether money came": lambda plan: any(
         swap.takes_usdt and any(each.after < (swap.cancels_after or 0.0) for each in swap.sendings)
         for swap in plan.swaps
     ),
-    "what monitoring takes back counts on": lambda plan: any("revoked" in each.verdicts for each in plan.applicants),
+    "a verification that monitoring withdrew still counts": lambda plan: any(
+        "revoked" in each.verdicts for each in plan.applicants
+    ),
     "a save overwrites what others saved": lambda plan: plan.apis + plan.workers > 2,
-    "of two who use a key at once the later one fails": lambda plan: any(order.doubled for order in plan.orders),
-    "who repeats does not wait for who makes": lambda plan: any(order.doubled for order in plan.orders),
+    "the later of two requests with one key fails": lambda plan: any(order.doubled for order in plan.orders),
+    "a repeat does not wait for the request that creates": lambda plan: any(order.doubled for order in plan.orders),
     "a webhook that failed is not tried again": _by_weather("webhook_lost", "webhook_refused", "webhook_unanswered"),
     "every answer of a receiver is good": _by_weather("webhook_refused"),
     "a failure sets no timer": _seen_to_wait,
     "a breaker that is open stays so": _by_trouble("receiver hangs", "receiver away"),
-    "what nobody can read ends the process": _by_trouble("claim breaks"),
+    "an unreadable row ends the process": _by_trouble("claim breaks"),
     "a bank that hangs holds all who ask it": lambda plan: plan.victim is not None,
-    "receivers that hang hold all who are told": lambda plan: plan.crowd > 0,
+    "receivers that hang hold all others": lambda plan: plan.crowd > 0,
     "one event that cannot be read delays its merchant's others": _by_trouble("event spoilt"),
     "a clock that is set back leaves work in its future": lambda plan: plan.machine,
-    "a webhook that was passed by unread is sent by nobody": _by_trouble("delivery spoilt"),
-    "one whose money came too late before anybody looked stays pending": _leapt_over,
+    "a webhook that was unreadable once is never sent": _by_trouble("delivery spoilt"),
+    "a payment stays pending if its money came too late before any poll": _leapt_over,
     "an event is of when its call began": _leapt_over,
 }
 

@@ -9,7 +9,7 @@ PROOFS: dict[str, Slip] = {
         "        return rejected(proof, RejectionReason.ALREADY_USED, ports.clock.now())\n",
         "",
     ),
-    "what is in a block proves nothing": domain(
+    "a transaction in a block proves nothing": domain(
         "payments/proof_checks",
         "    if look.seen in (Seen.MISSING, Seen.IN_BLOCK):\n",
         "    if look.seen is Seen.MISSING:\n",
@@ -19,7 +19,7 @@ PROOFS: dict[str, Slip] = {
         "        return without_answer(proof, ports.clock.now())\n",
         "        return rejected(proof, RejectionReason.INVALID, ports.clock.now())\n",
     ),
-    "who has proven it is reminded all the same": domain(
+    "a confirmed proof is reminded of all the same": domain(
         "payments/proof_reminders",
         "payment.status in PROVABLE and (proof is None or proof.status is ProofStatus.REJECTED)",
         "payment.status in PROVABLE",
@@ -37,17 +37,15 @@ CLOCKS: dict[str, Slip] = {
         "            clock = moved(clock, real, moment_of(job))\n",
         "            clock = moved(clock, real, clock.target or moment_of(job))\n",
     ),
-    "what is left after an advance is due as before": usecase(
+    "jobs left after an advance are due as before": usecase(
         "sandbox/clock_dues",
         "            unit[Job].save(msgspec.structs.replace(job, due=job.moment - clock.ahead))\n",
         "            unit[Job].save(msgspec.structs.replace(job, due=job.due))\n",
     ),
-    "of two advances at once the later one stands for both": usecase(
+    "the later of two advances at once replaces the first": usecase(
         "sandbox/clock",
         "        if clock.target is not None:\n            raise Refusal(",
         "        if not target:\n            raise Refusal(",
     ),
-    "an advance whose process died is taken up by nobody": usecase(
-        "sandbox/clock", "LEASE = 8.0\n", "LEASE = 86_400.0\n"
-    ),
+    "an advance whose process died is never resumed": usecase("sandbox/clock", "LEASE = 8.0\n", "LEASE = 86_400.0\n"),
 }

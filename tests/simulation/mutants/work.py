@@ -20,21 +20,21 @@ KEYS: dict[str, Slip] = {
     "the key of a charge is not written down": usecase(
         "subscriptions/charges", "    unit[IdempotencyKey].add(key)\n    payment = await new", "    payment = await new"
     ),
-    "of two who use a key at once the later one fails": usecase(
+    "the later of two requests with one key fails": usecase(
         "idempotency", "if conflict.rule not in (KEY_TAKEN, id_rule):", "if conflict.rule == KEY_TAKEN:"
     ),
-    "who repeats does not wait for who makes": usecase(
+    "a repeat does not wait for the request that creates": usecase(
         "idempotency", "if found is None or is_made(found):", "if found is None or found is not None:"
     ),
     "the keys of all merchants are one": domain(
         "accounts/idempotency", 'return ":".join((account_id, mode, key))', 'return ":".join((mode, key))'
     ),
-    "a payment is shown to whoever knows its id": usecase(
+    "a payment is shown to every merchant who knows its id": usecase(
         "payments/payments",
         "    if payment is None or payment.account_id != caller.account_id or payment.mode is not caller.mode:",
         "    if payment is None:",
     ),
-    "a refund is shown to whoever knows its id": usecase(
+    "a refund is shown to every merchant who knows its id": usecase(
         "refunds/refunds",
         "    if refund is None or (refund.account_id, refund.mode) != (caller.account_id, caller.mode):",
         "    if refund is None:",
@@ -58,7 +58,7 @@ JOBS: dict[str, Slip] = {
     "a lost commit is done again": usecase(
         "units", "            except Stale as stale:\n", "            except (Stale, Unavailable) as stale:\n"
     ),
-    "whoever lost a job ends it": usecase(
+    "a worker ends a job that it lost": usecase(
         "schedule",
         "return present is not None and (present.version, present.created_at) == (job.version, job.created_at)",
         "return present is not None",
@@ -68,7 +68,7 @@ JOBS: dict[str, Slip] = {
         '            row[index["attempts"]] += 1\n            row[index["version"]] += 1\n',
         '            row[index["attempts"]] += 1\n',
     ),
-    "a lease is renewed by nobody": at(
+    "a lease is never renewed": at(
         _LOOP,
         "                await self._ports.storage.renew(jobs, WORKER_LEASE)\n",
         "                jobs.sort(key=lambda job: job.id)\n",
@@ -88,7 +88,7 @@ JOBS: dict[str, Slip] = {
             "import reschedule, reschedule_at\n",
         ),
     ),
-    "who looked once comes back no more": usecase(
+    "a job that was tried three times is not due again": usecase(
         "schedule",
         "            set_due(unit, present, await next_due(unit), anew=anew)\n",
         "            set_due(unit, present, None if job.attempts > 2 else await next_due(unit), anew=anew)\n",
@@ -107,7 +107,7 @@ WEBHOOKS: dict[str, Slip] = {
     "a webhook that failed is not tried again": domain(
         "webhooks/delivery", "    if made <= len(FAST_LADDER):\n", "    if made < 1:\n"
     ),
-    "who leaves a receiver does not hear who asked meanwhile": usecase(
+    "a worker that leaves a receiver misses a request made meanwhile": usecase(
         "webhooks/results",
         "        if left:\n            unit[Job].remove(job)\n",
         "        if left and (present := await unit[Job].get(job.id)) is not None:\n"
