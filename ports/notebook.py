@@ -1,5 +1,5 @@
 """A typed notebook of a provider in the storage: simulators keep their state in it, adapters their references; and
-numbers that are given out once (docs/adapters.md "What an adapter remembers")."""
+numbers that are given out once (docs/adapters.md "Notes of an adapter")."""
 
 from collections.abc import Callable
 from datetime import datetime

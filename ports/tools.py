@@ -37,7 +37,7 @@ class Tools(FileTools, frozen=True, kw_only=True):
 
     def notebook(self, name: str, page: type[P]) -> Notebook[P]:
         """Return the notebook of the adapter with this name; each `page` is a struct or dict
-        (docs/adapters.md "What an adapter remembers")."""
+        (docs/adapters.md "Notes of an adapter")."""
         return Notebook(name, page, self.storage, self.clock)
 
     def counter(self, name: str, what: str) -> NumberedOperations:

@@ -128,5 +128,5 @@ def test_a_day_can_be_compared_an_hour_after_its_end() -> None:
 
 
 def test_so_many_differences_of_a_kind_are_written_down_as_operators_are_told() -> None:
-    """docs/reconciliation.md "What is a difference"."""
+    """docs/reconciliation.md "Kinds of differences"."""
     assert MOST == 1000

@@ -1,4 +1,4 @@
-"""Adapters remember pages and count them (docs/adapters.md "What an adapter remembers")."""
+"""Adapters remember pages and count them (docs/adapters.md "Notes of an adapter")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -76,7 +76,7 @@ async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(app: Traced) ->
 async def test_what_cannot_be_true_is_answered_500_and_counted_and_nothing_of_it_stands(
     app: Traced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A slip that counts each new payment twice (docs/operations.md "What cannot be true")."""
+    """A slip that counts each new payment twice (docs/operations.md "Impossible writes")."""
     count = tallies_of
     monkeypatch.setattr(tallies, "tallies_of", lambda payment, by: count(payment, by * 2))
     refused = await app.pay()

@@ -1,5 +1,5 @@
-"""A binding's link as the bank states it, and the first charges that a bank accepts (docs/adapters.md "What an invoice
-says")."""
+"""A binding's link as the bank states it, and the first charges that a bank accepts (docs/adapters.md "Fields of an
+invoice")."""
 
 from collections.abc import AsyncIterator
 from typing import Any

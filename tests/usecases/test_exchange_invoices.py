@@ -1,5 +1,5 @@
-"""Invoices of exchanges: they end with the bank's, and are closed once the exchange is over (docs/adapters.md "What an
-invoice says")."""
+"""Invoices of exchanges: they end with the bank's, and are closed once the exchange is over (docs/adapters.md "Fields
+of an invoice")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

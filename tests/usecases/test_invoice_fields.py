@@ -1,5 +1,5 @@
 """Fields of a bank's invoice beside its link: the target of the link, and the end of the invoice (docs/adapters.md
-"What an invoice says")."""
+"Fields of an invoice")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

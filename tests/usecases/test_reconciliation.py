@@ -197,7 +197,7 @@ async def test_what_the_bank_booked_hours_later_is_missed_at_first_and_found_aft
 async def test_beyond_so_many_of_a_kind_they_are_counted_and_none_is_taken_for_gone(
     day: Day, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/reconciliation.md "What is a difference"."""
+    """docs/reconciliation.md "Kinds of differences"."""
     monkeypatch.setattr("cambist.core.usecases.reconciliation.discrepancies.MOST", 2)
     noon, dearer = day.clock.now(), await day.live.paid(mode="live")
     day.told.invented += [entry(f"x{number}", noon - timedelta(minutes=9)) for number in range(2)]

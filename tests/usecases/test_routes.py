@@ -396,7 +396,7 @@ LIMITS = [
 async def test_a_bank_that_takes_no_such_amount_is_passed_over_unasked(
     first: tuple[int, int | None], second: tuple[int, int | None], amount: str, end: str
 ) -> None:
-    """docs/adapters.md "What a request says"."""
+    """docs/adapters.md "Fields of a request"."""
     banks = []
     for name, (least, most) in ((FIRST, first), (SECOND, second)):
         can = BankCapabilities(simulated=True, min_kopecks=least, max_kopecks=most)

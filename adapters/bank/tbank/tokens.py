@@ -1,5 +1,5 @@
 """T-Bank's `Token`: the digest that signs requests and notifications (docs/providers/tbank.md
-"What was tried, and what was not")."""
+"Tested and untested")."""
 
 import hashlib
 import hmac

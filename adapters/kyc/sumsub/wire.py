@@ -1,5 +1,5 @@
-"""Sumsub's messages, reduced to the fields of a check. No other personal data is read (docs/providers/sumsub.md "What
-its words become")."""
+"""Sumsub's messages, reduced to the fields of a check. No other personal data is read (docs/providers/sumsub.md "Its
+statuses here")."""
 
 import hashlib
 import re

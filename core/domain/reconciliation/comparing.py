@@ -1,5 +1,5 @@
 """Comparison of a bank's list with our records: pure functions, so that every case is one row of a test
-(docs/reconciliation.md "What is a difference").
+(docs/reconciliation.md "Kinds of differences").
 
 Both lists arrive in the order of time, in chunks, and neither is in memory as a whole: a `Sweep` keeps our operations
 only as long as the bank's entry may still follow.

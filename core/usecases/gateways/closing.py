@@ -1,4 +1,4 @@
-"""Closing of an invoice that must not be paid any more (docs/adapters.md "What an invoice says")."""
+"""Closing of an invoice that must not be paid any more (docs/adapters.md "Fields of an invoice")."""
 
 from contextlib import suppress
 from typing import cast

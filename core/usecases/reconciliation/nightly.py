@@ -1,5 +1,5 @@
 """Nightly comparisons: a job that selects what to compare, and a job for each bank, owner and day
-(docs/reconciliation.md "By itself, each night").
+(docs/reconciliation.md "The nightly comparison").
 
 Simulators move no money, so they are compared only on request (`cambist reconcile`).
 """

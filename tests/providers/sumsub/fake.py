@@ -1,5 +1,5 @@
 """Sumsub's interface on this machine, as strict as the real one: every request is authenticated over its very bytes,
-and refused as Sumsub refuses (docs/providers/sumsub.md "What it was tried against")."""
+and refused as Sumsub refuses (docs/providers/sumsub.md "Tested and untested")."""
 
 import hashlib
 import hmac

@@ -1,5 +1,5 @@
 """Clients that others wrote speak to our fake: so it is Sumsub's protocol that it speaks, and not ours alone
-(docs/providers/sumsub.md "What it was tried against").
+(docs/providers/sumsub.md "Tested and untested").
 
 The npm package is looked for where an earlier run put it, and else installed there, without running anything of it.
 Where node or npm are missing the test is left out, but fails when CI is `true`, as in tests/servers.py.

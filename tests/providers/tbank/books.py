@@ -1,5 +1,5 @@
-"""T-Bank's records in the fake: payments, bound accounts, and their changes (docs/providers/tbank.md "What was tried,
-and what was not")."""
+"""T-Bank's records in the fake: payments, bound accounts, and their changes (docs/providers/tbank.md "Tested and
+untested")."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

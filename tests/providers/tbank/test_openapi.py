@@ -1,5 +1,5 @@
 """The adapter's requests and the fake's answers conform to T-Bank's own OpenAPI file. We may not ship that file: name
-it in TBANK_OPENAPI (docs/providers/tbank.md "What was tried, and what was not")."""
+it in TBANK_OPENAPI (docs/providers/tbank.md "Tested and untested")."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 """The adapter's requests and the fake's answers conform to YooKassa's OpenAPI file. We may not ship that file: name it
-in YOOKASSA_OPENAPI (docs/providers/yookassa.md "What was tried, and what was not")."""
+in YOOKASSA_OPENAPI (docs/providers/yookassa.md "Tested and untested")."""
 
 import json
 import os
