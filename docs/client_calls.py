@@ -19,7 +19,7 @@ _WIRE = {"since": "from", "until": "to"}
 
 
 def client_calls(document: Json) -> dict[str, str]:
-    """By operation id. Raises: ValueError where a call would not send what the document's example is."""
+    """Return the client's calls by operation id. Raises: ValueError if a call would not send the document's example."""
     known = dict(_calls())
     found = {}
     for path, operations in document["paths"].items():
@@ -31,7 +31,7 @@ def client_calls(document: Json) -> dict[str, str]:
 
 
 def _calls() -> Iterator[tuple[tuple[str, str], tuple[str, Operation[Any, Any], Callable[..., Any]]]]:
-    """By method and path, what the client calls an operation, and how."""
+    """Yield each operation's method and path with the client's name and function for it."""
     from tests.client.test_interface import whole
 
     with Client("https://pay.example", "svc_x", "x") as client:
@@ -68,7 +68,7 @@ def _written(name: str, operation: Operation[Any, Any], call: Callable[..., Any]
 
 
 def _literal(value: Any, hint: Any) -> tuple[str, Any]:
-    """How a value of the example is written for the client, and what it is there."""
+    """Return a value of the example as the client's source code, and as the client's object."""
     kinds = [each for each in (hint, *get_args(hint)) if isinstance(each, type) and get_origin(each) is None]
     struct = next((each for each in kinds if issubclass(each, msgspec.Struct)), None)
     if struct is not None and isinstance(value, dict):

@@ -56,7 +56,7 @@ that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; t
 
 STATES_HEAD = """# States
 
-What may become of each object. A move that is not here does not happen. A thick frame marks a state that nothing leads
+The statuses of each object, and the moves between them. A move that is not here does not happen. A thick frame marks a state that nothing leads
 out of.
 """
 STATES_COLUMNS = "| From | To | When |"

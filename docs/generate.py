@@ -60,7 +60,7 @@ TABLES: Mapping[str, tuple[str, Moves[Any, Any], str]] = {
     "delivery-proof": ("Delivery proof", PROOF_MOVES, "payments.md#delivery-proofs"),
     "kyc": ("Verification of an end client (inside)", KYC_MOVES, "kyc.md"),
 }
-"""Every table of moves that a merchant meets: what it is of, the table, the page that explains it."""
+"""Every table of moves that a merchant meets: its object, the table, and the page that explains it."""
 
 PAYLOADS: Mapping[str, str] = {
     "PaymentPayload": "Payment",
@@ -73,7 +73,7 @@ PAYLOADS: Mapping[str, str] = {
     "KycPayload": "KYC",
     "GatewayPayload": "Gateway",
 }
-"""Every schema of an event's body, and what it is of."""
+"""Every schema of an event's body, with its title."""
 
 _COMMANDS = """## Commands
 
@@ -161,7 +161,7 @@ def russian_payloads_page() -> str:
 
 
 def _payloads(words: ModuleType, titles: Mapping[str, str], meanings: Mapping[str, str]) -> str:
-    """`meanings`: of fields, by the English words, which stay where there is none."""
+    """Return the page of payloads. `meanings` translates meanings of fields; others stay English."""
     document = openapi_document("https://pay.example")
     parts = [_NOTE, words.PAYLOADS_HEAD]
     for name, title in PAYLOADS.items():
@@ -200,7 +200,7 @@ def cli_page() -> str:
 
 
 def _commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    """Each command with its arguments, and what it does: the first sentences of its help."""
+    """Yield each command with its arguments and the first sentences of its help."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for each in command.list_commands(context):
@@ -245,7 +245,7 @@ def _broken(text: str, width: int = 22) -> str:
 
 
 def source_mark(source: str) -> str:
-    """What a drawing carries of its source."""
+    """Return the element that ties a drawing to its source."""
     return f"<desc>{escape(source)}</desc>"
 
 

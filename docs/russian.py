@@ -1,5 +1,5 @@
-"""Russian words for what docs/generate.py makes of the code: meanings of errors, triggers of moves. What is
-not said here yet stays English on the pages, and a test names it."""
+"""Russian words for what docs/generate.py makes of the code: meanings of errors, triggers of moves. A text
+without an entry stays English on the pages, and a test names it."""
 
 from collections.abc import Mapping
 
@@ -261,7 +261,7 @@ PAYLOADS: Mapping[str, str] = {
     "KYC": "KYC",
     "Gateway": "Шлюз",
 }
-"""What an event's body is of, by its English title."""
+"""Titles of event bodies, by their English titles."""
 
 FIELDS: Mapping[str, str] = {
     "Type of the event": "Тип события",
@@ -321,4 +321,4 @@ FIELDS: Mapping[str, str] = {
     "Id of the gateway": "Шлюз",
     "Reason of the status": "Почему так",
 }
-"""What a field means, by its English words."""
+"""Meanings of fields, by the English meanings."""

@@ -71,7 +71,7 @@ _ENTRIES = (
         variants=(503,),
     ),
     Entry("OVER_REMAINING", 400, "The refund is of more than is left of the payment, or nothing is left of it"),
-    Entry("PARTIAL_BEFORE_SETTLEMENT", 400, "By this terminal a payment is refunded in part only when settled"),
+    Entry("PARTIAL_BEFORE_SETTLEMENT", 400, "This terminal allows partial refunds only after settlement"),
     Entry("Unauthorized", 401, "The key pair is not valid"),
     Entry("SIGN_IN_FAILED", 401, "Address, password or code is wrong; dashboard only"),
     Entry("KEY_ADDRESS_NOT_ALLOWED", 403, "The key may not be used from this address"),

@@ -140,7 +140,7 @@ _SHARED = (
     _gauge("reconciliation_failed", "", "days that could not be compared with a bank's list, and wait for it"),
     _gauge("held", "", "1 while the installation is held, so no live money is sent or settled: `cambist resume`"),
     _gauge("unreadable_rows", "", "rows that cannot be read: see `cambist unreadable list`"),
-    _gauge("ledger_faults", "", "what the look at the ledger found wrong: 0, or run `cambist ledger verify`"),
+    _gauge("ledger_faults", "", "faults that the check of the ledger found: above 0, run `cambist ledger verify`"),
 )
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_OWN, *_SHARED)}

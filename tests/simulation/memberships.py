@@ -230,7 +230,7 @@ class Club:
         self._judge_days(member, {each["period_ref"] for each in charges.values() if each["status"] in _TAKEN})
         exhausted = [each.body["period_ref"] for each in told if each.event == "subscription.charge_exhausted"]
         if len(set(exhausted)) < len(exhausted):
-            world.fault(f"{subscription_id}: that a period is exhausted was told again: {exhausted}")
+            world.fault(f"{subscription_id}: the end of the attempts was sent again: {exhausted}")
         self.known.update(charges)
         self._judge_charges(charges)
 

@@ -182,7 +182,7 @@ class Database(MemoryStorage):
         for job in claimed:
             mark = job.created_at, job.version
             if self._claimed.get(job.id) == mark:
-                self._wrong(f"job {job.id} was claimed twice as the same: whoever had it before cannot tell")
+                self._wrong(f"job {job.id} was claimed twice as the same: its former worker cannot notice")
             self._claimed[job.id] = mark
         return claimed
 

@@ -100,7 +100,7 @@ def _whole_before_settlement(case: RefundCase) -> None:
     # A request for a remainder of zero is not a partial refund: the next rule refuses it.
     is_partial = Rub(0) < case.amount < came_of(case.found)
     if is_bound and is_partial and case.found.status is PaymentStatus.PAID:
-        raise Refusal("PARTIAL_BEFORE_SETTLEMENT", "By this terminal a payment is refunded in part only when settled")
+        raise Refusal("PARTIAL_BEFORE_SETTLEMENT", "This terminal allows partial refunds only after settlement")
 
 
 def _within_remainder(case: RefundCase) -> None:

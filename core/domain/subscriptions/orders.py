@@ -122,7 +122,7 @@ def _method_is_available(case: SubscriptionCase) -> None:
     if terminal is None or terminal.account_id != case.caller.account_id or not terminal.enabled:
         raise Refusal("METHOD_NOT_AVAILABLE", "The account offers no terminal of this method_id")
     if terminal.is_exchange:
-        raise Refusal("METHOD_NOT_AVAILABLE", "By this terminal there are no subscriptions")
+        raise Refusal("METHOD_NOT_AVAILABLE", "This terminal takes no subscriptions")
 
 
 def _above_zero(case: SubscriptionCase) -> None:
