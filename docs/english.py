@@ -56,8 +56,8 @@ that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; t
 
 STATES_HEAD = """# States
 
-The statuses of each object, and the moves between them. A move that is not here does not happen. A thick frame marks a state that nothing leads
-out of.
+The statuses of each object, and the moves between them. A move that is not here does not happen. A thick frame marks a
+state that nothing leads out of.
 """
 STATES_COLUMNS = "| From | To | When |"
 STATES_MORE = "More"
