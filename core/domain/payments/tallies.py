@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..accounts.accounts import Mode
-from ..days import iso
+from ..days import MOSCOW, iso
 from ..money import Rub
 from .payments import Payment, PaymentStatus
 
@@ -34,6 +34,9 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     period: str
     """A calendar day in UTC (`2026-11-21`), or EVER."""
+    moscow_day: str
+    """The same moments by the calendar of Moscow, or EVER. Each UTC day has rows of two Moscow days, so that both
+    calendars can be summed."""
     shop_id: str
     status: PaymentStatus
     payment_method: str
@@ -52,6 +55,8 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
     account_id: str
     mode: Mode
     day: str
+    moscow_day: str
+    """As in Tally."""
     shop_id: str
     payments: int
     amount: Rub
@@ -61,6 +66,16 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
 def day_of(moment: datetime) -> str:
     """Return the calendar day in UTC, as text that sorts by time (docs/settlement.md "Turnover")."""
     return iso(moment)[:10]
+
+
+def moscow_day_of(moment: datetime) -> str:
+    """Return the calendar day in Moscow, in the same form."""
+    return moment.astimezone(MOSCOW).date().isoformat()
+
+
+def moscow_start(day: date) -> datetime:
+    """Return the first moment of a day in Moscow, in UTC."""
+    return datetime.combine(day, time(), MOSCOW).astimezone(UTC)
 
 
 def day_start(day: str) -> datetime:
@@ -79,23 +94,29 @@ def _stripe(payment: Payment) -> int:
     return crc32(payment.id.encode()) % STRIPES
 
 
+def _ahead(day: str, moscow_day: str) -> str:
+    """Return the end of an id: a row of the hours in which Moscow has the next day has an id of its own."""
+    return "" if day == moscow_day else "+"
+
+
 def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
     """Return the increments of the tallies for `count` such payments: one for their day, one for all days."""
     # Joined, because formatting an enumeration member takes ten times as long.
     owner = payment.account_id, payment.mode
     kind = payment.shop_id, payment.status, payment.payment_method, str(_stripe(payment))
-    day = day_of(payment.created_at)
+    day, moscow_day = day_of(payment.created_at), moscow_day_of(payment.created_at)
     of_day = Tally(
-        id=":".join((*owner, day, *kind)),
+        id=":".join((*owner, day, *kind)) + _ahead(day, moscow_day),
         account_id=payment.account_id,
         mode=payment.mode,
         period=day,
+        moscow_day=moscow_day,
         shop_id=payment.shop_id,
         status=payment.status,
         payment_method=payment.payment_method,
         count=count,
     )
-    return of_day, replace(of_day, id=":".join((*owner, EVER, *kind)), period=EVER)
+    return of_day, replace(of_day, id=":".join((*owner, EVER, *kind)), period=EVER, moscow_day=EVER)
 
 
 def turnover_of(payment: Payment, count: int) -> Turnover:
@@ -103,12 +124,14 @@ def turnover_of(payment: Payment, count: int) -> Turnover:
     payment."""
     if payment.paid_at is None or payment.actual_amount is None:
         raise ValueError(f"{payment.id} is not paid")
-    day = day_of(payment.paid_at)
+    day, moscow_day = day_of(payment.paid_at), moscow_day_of(payment.paid_at)
+    place = f"{payment.account_id}:{payment.mode}:{day}:{payment.shop_id}"
     return Turnover(
-        id=f"{payment.account_id}:{payment.mode}:{day}:{payment.shop_id}:{_stripe(payment)}",
+        id=f"{place}:{_stripe(payment)}{_ahead(day, moscow_day)}",
         account_id=payment.account_id,
         mode=payment.mode,
         day=day,
+        moscow_day=moscow_day,
         shop_id=payment.shop_id,
         payments=count,
         amount=Rub(payment.actual_amount.kopecks * count),

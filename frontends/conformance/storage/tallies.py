@@ -23,6 +23,7 @@ def tally(name: str, count: int, *, status: PaymentStatus = PaymentStatus.PENDIN
         account_id="acc_1",
         mode=Mode.TEST,
         period=period,
+        moscow_day=period,
         shop_id="shop_1",
         status=status,
         payment_method="sbp",
@@ -32,7 +33,14 @@ def tally(name: str, count: int, *, status: PaymentStatus = PaymentStatus.PENDIN
 
 def turnover(name: str, payments: int, amount: Rub) -> Turnover:
     return Turnover(
-        id=name, account_id="a", mode=Mode.TEST, day="2026-01-01", shop_id="s", payments=payments, amount=amount
+        id=name,
+        account_id="a",
+        mode=Mode.TEST,
+        day="2026-01-01",
+        moscow_day="2026-01-01",
+        shop_id="s",
+        payments=payments,
+        amount=amount,
     )
 
 

@@ -12,8 +12,8 @@ from ..web import Ask
 
 add(
     {
-        "home.day": ("{first}, UTC day", "{first}, день UTC"),
-        "home.period": ("{first} to {last}, UTC days", "{first} – {last}, дни UTC"),
+        "home.day": ("{first}, Moscow time", "{first}, по Москве"),
+        "home.period": ("{first} to {last}, Moscow time", "{first} – {last}, по Москве"),
         "period.today": ("Today", "Сегодня"),
         "period.yesterday": ("Yesterday", "Вчера"),
         "period.7-days": ("7 days", "7 дней"),

@@ -52,6 +52,28 @@ async def test_today_stands_beside_yesterday(app: TestApp) -> None:
     assert [day.sums.taken for day in week.days[-2:]] == [Rub(7000), Rub(30050)]
 
 
+async def test_days_of_figures_are_moscow_days(app: TestApp) -> None:
+    """21:00 UTC is midnight in Moscow: payments around it belong to different days."""
+    evening = app.clock.now().replace(hour=20, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    await app.work((evening + timedelta(minutes=58) - app.clock.now()).total_seconds())
+    await made(app, "paid", "70.00")
+    await made(app, "failed")
+    before = await seen(app)
+    await app.work((evening + timedelta(minutes=61) - app.clock.now()).total_seconds())
+    assert (await seen(app)).before == before.now
+    await made(app, "paid", "100.00")
+    found = await seen(app)
+    assert (found.now.taken, found.before.taken) == (Rub(10000), Rub(7000))
+    assert (found.now.created, found.before.created) == (1, 2)
+    assert found.first == (evening + timedelta(hours=3, minutes=61)).date().isoformat()
+    assert found.failures.read == 0
+    yesterday = await seen(app, Period.YESTERDAY)
+    assert (yesterday.now, yesterday.failures.read, yesterday.failures.total) == (found.before, 1, 1)
+    await app.work(6 * 3600)
+    later = await seen(app)
+    assert (later.first, later.now.taken) == (found.first, Rub(10000)), "the UTC day changed, the Moscow day did not"
+
+
 async def test_failures_are_counted_by_reason(app: TestApp) -> None:
     for reason in ("declined_by_bank", "insufficient_funds", "declined_by_bank"):
         payment = await made(app, None)
