@@ -15,6 +15,7 @@ from ..adapters.passkeys.webauthn import WebauthnPasskeys
 from ..adapters.passwords.argon2 import Argon2Passwords
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
+from ..adapters.spreadsheets.xlsx import XlsxSpreadsheets
 from ..adapters.storage.encrypted_notes import EncryptedNotes
 from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
@@ -151,6 +152,7 @@ async def open_app(
             alarms=providers.alarms(),
             passwords=Argon2Passwords(),
             passkeys=WebauthnPasskeys(urls.app_url),
+            spreadsheets=XlsxSpreadsheets(),
             mailer=providers.mailer,
             test_data_days=settings.test_data_days,
             four_eyes=FourEyes(

@@ -21,6 +21,7 @@ from .passwords import PasswordHasher
 from .payouts import Senders
 from .queue import Queue
 from .rates import RateSources
+from .spreadsheets import Spreadsheets
 from .storage import Storage
 from .vault import Vault
 
@@ -72,6 +73,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     urls: Urls
     passwords: PasswordHasher
     passkeys: PasskeyVerifier
+    spreadsheets: Spreadsheets
     mailer: Mailer | None = None
     """Sends letters to merchants' people; None: e-mail is not connected, and links are shown to operators instead."""
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)

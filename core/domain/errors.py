@@ -107,6 +107,7 @@ _ENTRIES = (
     Entry("USER_NOT_FOUND", 404, "No person of this id or address; dashboard and operators only"),
     Entry("INVITATION_NOT_FOUND", 404, "The invitation was accepted, revoked or has expired; dashboard only"),
     Entry("NOTE_NOT_FOUND", 404, "The person has no such note on this payment; dashboard only"),
+    Entry("EXPORT_NOT_FOUND", 404, "The person has no file of this id, or it has expired; dashboard only"),
     Entry("RESET_VOID", 404, "The link to set a password was used or has expired; dashboard only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
     Entry(
@@ -119,6 +120,7 @@ _ENTRIES = (
     Entry("UPLOAD_LIMIT", 409, "Too many documents that no check has used yet", Retry.SAME_KEY),
     Entry("INVALID_STATE", 409, "The object is not in a state that allows this"),
     Entry("SECOND_OPERATOR_NEEDED", 409, "The act waits until another operator confirms it; met by operators only"),
+    Entry("EXPORTS_BUSY", 409, "The account or the person has as many exports as it may have; dashboard only"),
     Entry("LAST_OWNER", 409, "The account would have no owner; dashboard only"),
     Entry("INVALID_STATUS", 409, "The payment is not in a status that allows this"),
     Entry("DELIVERY_PROOF_LOCKED", 409, "The transfer is confirmed; its hash cannot be replaced"),
@@ -144,6 +146,7 @@ _ENTRIES = (
         422,
         "Fields that the terminal or a receipt requires are missing: `details.missing_fields`",
     ),
+    Entry("EXPORT_TOO_LARGE", 422, "The filter fits more rows than a file may have; dashboard only"),
     Entry("PAYMENT_UNAVAILABLE", 422, "Acceptance is off for the account"),
     Entry("CLIENT_NOT_REGISTERED", 422, "The exchange client has not passed KYC"),
     Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),

@@ -24,6 +24,8 @@ from .exchanges.progress import watch_exchange
 from .exchanges.return_progress import carry_return
 from .exchanges.return_steps import RETURN_EXCHANGE
 from .exchanges.steps import WATCH_EXCHANGE
+from .exports.exports import WRITE
+from .exports.writing import write_export
 from .gateways.members import READ_MEMBERS, read_members
 from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
@@ -111,5 +113,6 @@ JOB_KINDS = (
     JobKind(OWN_DAILY.kind, open_own_daily),
     JobKind(TIDY_UPLOAD, tidy_upload),
     JobKind(SEND.kind, send_letter),
+    JobKind(WRITE.kind, write_export),
 )
 """All kinds. A new kind is a new row here."""

@@ -1,15 +1,18 @@
-"""Deletion of old events (docs/webhooks.md "Looking, and sending again") and of old rate-limit counts, and of rows that
-processes of an older version left behind."""
+"""Deletion of old events (docs/webhooks.md "Looking, and sending again"), of old rate-limit counts, of people's expired
+exports, and of rows that processes of an older version left behind."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
 import msgspec
 
 from ...ports.bundle import Ports
+from ...ports.faults import Stale
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, Below, OneOf, Unit
+from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
 from ..domain.accounts.limit_hits import LimitHits, hits_from
+from ..domain.exports.exports import Export, ExportChunk, chunk_range
 from ..domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event
 from .gateways.outcomes import drop_known
 from .units import retrying
@@ -26,11 +29,14 @@ _BATCH = 100
 """Rows of a kind per unit of work. Its statements block other writers, so a unit should take only milliseconds."""
 _PORTION = 20
 """Number of batches to delete before other jobs get their turn."""
-_EVERY = timedelta(days=1)
+_CHUNKS = 20
+"""Chunks of an export that are deleted in one unit. They are read first, so their number limits the memory."""
+_EVERY = timedelta(hours=1)
+"""Exports contain a merchant's sales: they go soon after their day."""
 
 
 def first_retention(now: datetime) -> Job:
-    """Return the daily job that deletes old records. A worker writes it at its start (jobs.py)."""
+    """Return the hourly job that deletes old records. A worker writes it at its start (jobs.py)."""
     return Job(id=RETAIN, kind=RETAIN, argument="", due=now, created_at=now)
 
 
@@ -47,9 +53,10 @@ async def retain(ports: Ports, job: Job) -> None:
         after = await _delete_batch(ports, after)
     hits_left = await _delete_hits(ports)
     await _delete_known(ports)
+    exports_left = await _delete_exports(ports)
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
-        due = now + _EVERY if after is None and not hits_left else now
+        due = now + _EVERY if after is None and not hits_left and not exports_left else now
         unit[Job].save(msgspec.structs.replace(job, argument=after or "", due=due, leased_until=None, attempts=0))
         await unit.commit()
 
@@ -68,6 +75,38 @@ async def _delete_hits(ports: Ports) -> bool:
         if not await retrying(ports.storage, work):
             return False
     return True
+
+
+async def _delete_exports(ports: Ports) -> bool:
+    """Delete the next expired exports, and return whether there may be more."""
+    async with ports.storage.unit() as unit:
+        old = Below(ports.clock.real())
+        found = await unit[Export].find(expires_at=old, order="expires_at", limit=_PORTION, readable=True)
+    for each in found:
+        await delete_expired(ports, each)
+    return len(found) == _PORTION
+
+
+async def delete_expired(ports: Ports, export: Export) -> None:
+    """Delete an export with its content. The export goes last, so a crash leaves nothing behind that nobody finds."""
+    await delete_chunks(ports, *chunk_range(export.id))
+    async with ports.storage.unit() as unit:
+        unit[Export].remove(export)
+        with suppress(Stale):  # another worker deleted it, or still wrote to it: then the next run deletes it
+            await unit.commit()
+
+
+async def delete_chunks(ports: Ports, low: str, high: str) -> None:
+    """Delete the chunks with ids from `low` to below `high`, in small units."""
+
+    async def work(unit: Unit) -> int:
+        found = await unit[ExportChunk].find(id=Between(low, high), limit=_CHUNKS, readable=True)
+        for each in found:
+            unit[ExportChunk].remove(each)
+        return len(found)
+
+    while await retrying(ports.storage, work) == _CHUNKS:
+        pass
 
 
 async def _delete_known(ports: Ports) -> None:

@@ -15,6 +15,7 @@ from ..domain.chains import Chain, ChainHead
 from ..domain.errors import Refusal
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
+from ..domain.exports.exports import ExportChunk
 from ..domain.installation import Installation
 from ..domain.kyc.clients import Client
 from ..domain.notices import NoticeAddress
@@ -72,6 +73,10 @@ def letter_place(letter_id: str) -> str:
 
 def payment_notes_place(payment_id: str) -> str:
     return f"payment_notes.body:{payment_id}"
+
+
+def export_chunk_place(chunk_id: str) -> str:
+    return f"export_chunks.body:{chunk_id}"
 
 
 def payer_name_place(payment_id: str) -> str:
@@ -493,6 +498,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Invitation, "email", invitation_email_place),
     SealedField(Letter, "body", letter_place),
     SealedField(PaymentNotes, "body", payment_notes_place),
+    SealedField(ExportChunk, "body", export_chunk_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

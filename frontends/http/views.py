@@ -1,7 +1,5 @@
 """Fields of a payment as merchants see it (docs/payments.md "What you get")."""
 
-import csv
-import io
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
@@ -14,6 +12,7 @@ from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
 from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
+from ...core.usecases.exports.files import csv_text
 from ...core.usecases.exports.rows import PaymentRow, RefundRow, Rows, guarded_rows
 from ...core.usecases.paging import Page, Position
 from ...core.usecases.sealed import open_payer_name
@@ -74,16 +73,12 @@ def csv_answer(name: str, kind: type[Any], batches: AsyncIterator[Iterable[Any]]
 
 
 async def _csv(kind: type[Any], batches: AsyncIterator[Iterable[Any]]) -> AsyncIterator[str]:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(kind.__struct_fields__)
+    heading = csv_text([kind.__struct_fields__])
     async for batch in batches:
-        writer.writerows(msgspec.structs.astuple(view) for view in batch)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-    if rest := text.getvalue():
-        yield rest
+        yield heading + csv_text(msgspec.structs.astuple(view) for view in batch)
+        heading = ""
+    if heading:
+        yield heading
 
 
 async def file_rows(

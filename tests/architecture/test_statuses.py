@@ -29,6 +29,7 @@ WRITERS = {
     "subscriptions/moves.py": {"moved_to", "announced", "untold"},
     "payments/proofs.py": {"moved_to"},
     "kyc/clients.py": {"moved_to", "staged"},
+    "exports/exports.py": {"moved_to"},
     # Observed or counted statuses, without a table of transitions.
     "gateways/gateways.py": {"changed", "announced"},
     "operators/pending_acts.py": {"decided"},

@@ -40,6 +40,7 @@ from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.accounts.terminals import Terminal
 from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
 from cambist.core.domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
+from cambist.core.domain.exports.exports import Export, ExportChunk
 from cambist.core.domain.gateways.gateways import Gateway
 from cambist.core.domain.kyc.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.kyc.kyc import Upload
@@ -318,6 +319,10 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "type": EventType.PAYMENT_STATUS_CHANGED}),
     (Event, "-created_at", {**OWNER, "type": EventType.GATEWAY_STATUS_CHANGED, "object_id": "simulator-test"}),
     (Event, "created_at", {**OWNER, "type": EventType.REFUND_FAILED, "created_at": Between(START, START)}),
+    (Export, "-created_at", {"user_id": "u", **OWNER}),
+    (Export, "id", {"slot": OneOf(("a:0", "a:1"))}),
+    (Export, "expires_at", {"expires_at": Below(START)}),
+    (ExportChunk, "id", {"id": Between("exp_1:", "exp_1;")}),
     (ListCount, "id", {"id": Between("acc_1:events:2026-01-01", "acc_1:events:2026-01-30;")}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
     (PendingAct, "id", {"slot": "approve_refund:ref_1"}),

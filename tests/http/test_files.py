@@ -38,9 +38,14 @@ async def paid(app: TestApp, **order: Any) -> dict[str, Any]:
         ("+7", "'+7"),
         ("-2", "'-2"),
         ("@SUM(A1)", "'@SUM(A1)"),
-        ("\t=1", "'\t=1"),
-        ("\r=1", "'\r=1"),
+        ("\t=1", "'\t'=1"),
+        ("\r=1", "'\r'=1"),
+        (' "=1"', '\' "=1"'),
+        ("a; =1", "a;' =1"),
+        ("a\n-1", "a\n'-1"),
+        ("＝1", "'＝1"),
         ("1=1", "1=1"),
+        ("a,-b; c", "a,-b; c"),
     ],
 )
 def test_guard_adds_an_apostrophe_to_formulas_only(text: str | None, cell: str | None) -> None:

@@ -19,6 +19,7 @@ from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead
 from ....core.domain.exchanges.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
 from ....core.domain.exchanges.funds import ExchangeTransfer
+from ....core.domain.exports.exports import Export, ExportChunk
 from ....core.domain.gateways.gateways import Gateway, GatewayCount
 from ....core.domain.installation import Installation
 from ....core.domain.kyc.clients import Client
@@ -330,6 +331,15 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Letter, "letters", narrow=True),
     # Found by the id of the payment. Pages of text, so the table is not narrow.
     Table(PaymentNotes, "payment_notes"),
+    # A person has a few. A null makes no clash: the rule applies only to open exports.
+    Table(
+        Export,
+        "exports",
+        uniques=(Unique("exports_slot", ("slot",)),),
+        indexes=(("user_id", "account_id", "mode", "created_at", "id"), ("expires_at", "id")),
+    ),
+    # Found by their ids, and by ranges of ids in the primary key.
+    Table(ExportChunk, "export_chunks"),
     # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
     Table(
         PendingAct,

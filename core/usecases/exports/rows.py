@@ -1,6 +1,7 @@
 """Rows of files of payments and refunds: the list's records with what belongs to them (docs/payments.md "As a file",
 docs/refunds.md "Finding refunds")."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 
@@ -19,7 +20,15 @@ from ..paging import Position
 from ..payments.list import PaymentFilter, walk_payments
 from ..refunds.list import RefundFilter, walk_refunds
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(
+    r"""
+    (?: \A (?=[\t\r\n]) )                             # a cell that begins with a control character
+    | (?: \A | (?<=[;\t\r\n]) ) (?= [\s"]* [=+\-@＝＋－＠] )
+    """,
+    re.VERBOSE,
+)
+"""Position of a formula: at the beginning, or behind a character at which a program begins the next cell or row if it
+takes another separator than ours. Excel does so in Russia, where lists are separated by semicolons."""
 
 
 class PaymentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +51,12 @@ class PaymentRow(msgspec.Struct, frozen=True, kw_only=True):
     rate_merchant: str | None
     fee_usdt: str | None
     credit_usdt: str | None
+
+
+class PersonPaymentRow(PaymentRow, frozen=True, kw_only=True):
+    """One payment for a person: with the masked phone that the page of the payment shows, too."""
+
+    payer_phone: str | None
 
 
 class RefundRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +86,9 @@ TEXTS = ("external_id", "payment_external_id", "shop_name", "reason")
 
 
 def guarded(text: str | None) -> str | None:
-    """Return a text that no spreadsheet takes for a formula: with an apostrophe in front if it looks like one."""
-    return f"'{text}" if text is not None and text.startswith(_FORMULA) else text
+    """Return a text of which no spreadsheet takes a part for a formula: with an apostrophe in front of what looks like
+    one."""
+    return None if text is None else _FORMULA.sub("'", text)
 
 
 def guarded_rows(rows: Rows) -> list[PaymentRow | RefundRow]:
@@ -86,19 +102,23 @@ async def payment_rows(
 ) -> AsyncIterator[tuple[Sequence[PaymentRow], Position]]:
     """Return the rows of all payments of the filter, newest first, in batches with the position behind each.
 
-    The filter is checked before the first batch. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
+    The filter is checked before the first batch. For people the rows are PersonPaymentRow. Raises: Refusal
+    VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
-    return _payment_batches(ports, await walk_payments(ports, caller, asked, after))
+    return _payment_batches(ports, caller, await walk_payments(ports, caller, asked, after))
 
 
 async def _payment_batches(
-    ports: Ports, batches: AsyncIterator[tuple[list[Payment], Position]]
+    ports: Ports, caller: Caller, batches: AsyncIterator[tuple[list[Payment], Position]]
 ) -> AsyncIterator[tuple[Sequence[PaymentRow], Position]]:
     names: dict[str, str | None] = {}
     async for payments, position in batches:
         lines = await lines_of(ports, payments)
         await _add_names(ports, names, payments)
-        yield [_payment_row(each, names[each.shop_id], lines.get(each.id)) for each in payments], position
+        rows: Sequence[PaymentRow] = [_payment_row(each, names[each.shop_id], lines.get(each.id)) for each in payments]
+        if caller.is_person:
+            rows = [_for_person(*pair) for pair in zip(rows, payments, strict=True)]
+        yield rows, position
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -148,6 +168,10 @@ def _payment_row(payment: Payment, shop_name: str | None, line: Line | None) -> 
         fee_usdt=None if line is None else str(line.item.fee),
         credit_usdt=None if line is None else str(line.item.credit),
     )
+
+
+def _for_person(row: PaymentRow, payment: Payment) -> PersonPaymentRow:
+    return PersonPaymentRow(**msgspec.structs.asdict(row), payer_phone=payment.payer_contact)
 
 
 async def refund_rows(

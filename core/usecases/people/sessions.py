@@ -180,15 +180,20 @@ async def find_actor(ports: Ports, token: str, *, is_active: bool = True) -> Act
         user=user,
         membership=membership,
         account=account,
-        caller=Caller(
-            account=account,
-            mode=session.mode,
-            key_id=user.id,
-            terms=KeyTerms(rights=api_rights(membership.role, session.mode)),
-            shops=membership.shops,
-            is_person=True,
-        ),
+        caller=caller_of(account, membership, session.mode),
         stepped_up=since is not None and now - since < STEP_UP_LIVES,
+    )
+
+
+def caller_of(account: Account, membership: Membership, mode: Mode) -> Caller:
+    """Return the member as a caller of merchants' use cases: rights and shops are those of the membership."""
+    return Caller(
+        account=account,
+        mode=mode,
+        key_id=membership.user_id,
+        terms=KeyTerms(rights=api_rights(membership.role, mode)),
+        shops=membership.shops,
+        is_person=True,
     )
 
 

@@ -26,6 +26,7 @@ from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
+from ...domain.exports.exports import Export, ExportChunk
 from ...domain.gateways.gateways import Gateway, GatewayCount, own_id
 from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
@@ -204,6 +205,8 @@ STAYS: Mapping[type[Any], str] = {
     UsedChallenge: "guards the sign-in",
     GuessCount: "guards the sign-in",
     Letter: "a letter to a person, which is sent within hours",
+    Export: "a file of a person, which is deleted after a day",
+    ExportChunk: "as its export",
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     Movement: "as the journal: the counter-entry is a movement, too",

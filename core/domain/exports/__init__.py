@@ -1,0 +1,1 @@
+"""Files of payments and refunds that people order at the dashboard."""
