@@ -33,6 +33,7 @@ from .cookies import SESSION
 from .menu import menu_of
 from .pages.account import ACCOUNT
 from .pages.developers import DEVELOPERS
+from .pages.exports import EXPORTS
 from .pages.home import HOME
 from .pages.money import MONEY
 from .pages.payment import PAYMENT
@@ -50,11 +51,11 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE, *STREAM
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *EXPORTS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE, *STREAM
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
-_LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts"))
+_LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts", "exports"))
 """Sections whose pages say that there is something new."""
 _READABLE = {row.path: row for row in ROWS if row.method == "GET"}
 _CORRECTABLE = (400, 401, 409, 422)
@@ -267,15 +268,20 @@ class _Pages:
             logout=ask.to("/logout"),
             is_test=is_test,
             other_mode=other,
-            stream=ask.to("/stream") if self._is_live(ask, page) else "",
+            stream=self._stream(ask, page),
             done=ask.t.of("done", done) if f"done.{done}" in _DONE else "",
             languages=[(code, name, ask.here(lang=code)) for code, name in LANGUAGES.items()],
         )
 
-    def _is_live(self, ask: Ask, page: Page) -> bool:
+    def _stream(self, ask: Ask, page: Page) -> str:
+        """Return the address of the page's live updates; empty if it has none."""
         section = ask.request.scope["path"].removeprefix(f"{self.site.root}/").partition("/")[0]
         person = ask.signed_in
-        return page.status == 200 and section in _LIVE and person is not None and person.caller.shops is None
+        if page.status != 200 or section not in _LIVE or person is None:
+            return ""
+        if section == "exports":
+            return ask.to("/stream", about=section)
+        return ask.to("/stream") if person.caller.shops is None else ""
 
     def failed(self, request: Asked, error: Exception) -> Response[str]:
         """Answer a request that reached no page: an unknown address or method, or a fault before the page."""

@@ -29,6 +29,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, PersonRight | None], ...]], ...]
             ("/refunds", "refunds", PersonRight.READ),
             ("/subscriptions", "subscriptions", PersonRight.READ),
             ("/exchanges", "exchanges", PersonRight.READ),
+            ("/exports", "exports", PersonRight.EXPORT),
         ),
     ),
     (
@@ -70,6 +71,7 @@ add(
         "refunds": ("Refunds", "Возвраты"),
         "subscriptions": ("Subscriptions", "Подписки"),
         "exchanges": ("Exchanges", "Обмены"),
+        "exports": ("Exports", "Выгрузки"),
         "balance": ("Balance", "Баланс"),
         "payouts": ("Payouts", "Выплаты"),
         "keys": ("API keys", "Ключи API"),

@@ -92,7 +92,7 @@ async def test_old_rows_go_in_portions_and_young_ones_stay(ports: Ports, monkeyp
         left.append(len(await everything(ports, LimitHits)))
         dues.append(after.due - NOW)
     assert left == [4, 2]
-    assert dues == [timedelta(0), timedelta(days=1)]
+    assert dues == [timedelta(0), timedelta(hours=1)]
     assert [each.minute for each in await everything(ports, LimitHits)] == [
         datetime.fromtimestamp(minute(back), UTC) for back in (last, 0)
     ]

@@ -119,7 +119,12 @@ async def test_limited_member_sees_one_shop_only(app: TestApp) -> None:
     for path in ("/balance", "/payouts", "/subscriptions", "/exchanges", "/audit", "/developers/events"):
         await member.open(path)
         assert member.answer.status_code == 403, path
-    await member.open("/payments/export")
+    await member.open("/payments")
+    await member.send("/exports", format="csv")
+    await app.work(1)
+    await member.open("/exports")
+    await member.open(next(link for link in member.page.links if link.endswith("/file")))
+    assert "own-order" in member.answer.text
     assert "foreign-order" not in member.answer.text
 
 

@@ -181,13 +181,13 @@ async def test_sign_in_keeps_the_query_of_the_page(app: TestApp, following: str,
 async def test_filter_survives_sign_in_code_and_confirmation(app: TestApp) -> None:
     owner = await in_test_mode(await joined(app, Role.OWNER))
     await app.clock.advance(601)
-    await owner.open("/payments/export?status=paid&lang=en")
+    await owner.open("/exports/exp_1/file?status=paid&lang=en")
     assert owner.path == "/confirm"
-    assert owner.answer.url.params["next"] == "/payments/export?status=paid"
+    assert owner.answer.url.params["next"] == "/exports/exp_1/file?status=paid"
     await owner.send("/confirm", password="a wrong sentence")
-    assert owner.page.forms[-1].values["next"] == ["/payments/export?status=paid"]
+    assert owner.page.forms[-1].values["next"] == ["/exports/exp_1/file?status=paid"]
     await owner.send("/confirm", password=PASSWORD)
-    assert str(owner.answer.url).endswith("/payments/export?status=paid&lang=en")
+    assert str(owner.answer.url).endswith("/exports/exp_1/file?status=paid&lang=en")
     stranger = Browser(app)
     await stranger.open("/payments?status=paid&done=saved")
     assert stranger.page.forms[0].values["next"] == ["/payments?status=paid"]
@@ -290,7 +290,11 @@ async def test_stored_texts_are_shown_as_text(app: TestApp, text: str) -> None:
         await owner.open(path)
         assert "<script>alert" not in owner.answer.text
         assert "<img src=x" not in owner.answer.text
-    await owner.open("/payments/export")
+    await owner.open("/payments")
+    await owner.send("/exports", format="csv")
+    await app.work(1)
+    await owner.open("/exports")
+    await owner.open(next(link for link in owner.page.links if link.endswith("/file")))
     if text.startswith("="):
         assert f",'{text}," in owner.answer.text
 

@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 800}
 PAGES = (
-    *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/balance", "/payouts"),
+    *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/exports", "/balance"),
+    "/payouts",
     *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
     *("/shops", "/people", "/settings", "/audit", "/profile"),
 )

@@ -1,29 +1,21 @@
-"""Payments: the list with its filters, and the export (docs/dashboard.md "Payments"). payment.py has the page of one
-payment."""
+"""Payments: the list with its filters (docs/dashboard.md "Payments"). payment.py has the page of one payment."""
 
-import csv
-import io
-from collections.abc import AsyncIterator
 from typing import Any
 
-from litestar import Response
-from litestar.response import Stream
-
-from ....core.domain.days import iso
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.payments.list import PaymentFilter, list_payments
-from ..blocks import Actions, Badge, Block, Column, Field, Form, Link, Table, Value
+from ..blocks import Badge, Block, Column, Field, Form, Link, Table, Value
 from ..lists import SIZE, date_fields, dates, number_of, pager, shop_filter, shop_names, total_of
 from ..rows import Page, Redirect, get
 from ..texts import add
-from ..web import HEADERS, Ask, audited
+from ..web import Ask
+from .exports import export_form
 
 add(
     {
         "payment": ("Payment", "Платёж"),
         "payments.search": ("Order number or payment id", "Номер заказа или платежа"),
-        "payments.export": ("Download as CSV", "Скачать CSV"),
         "payment.method": ("Method", "Способ"),
         "payment.actual": ("Received", "Получено"),
         "payment.paid_at": ("Paid", "Оплачен"),
@@ -101,17 +93,14 @@ def badge(ask: Ask, status: str, prefix: str = "status") -> Badge:
     return Badge(ask.t.of(prefix, status), TONES.get(status, "plain"))
 
 
-_EXPORT_MOST = 100_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
 async def payments(ask: Ask) -> Page | Redirect:
     search = ask.query.get("q", "").strip()
     if search.startswith("pay_"):
         return Redirect(f"/payments/{search}" if search.replace("_", "").replace("-", "").isalnum() else "/payments")
     names = await shop_names(ask)
     shop, shop_fields = shop_filter(ask, names)
-    found = await list_payments(ask.ports, ask.caller, _filter(ask, shop), number_of(ask), SIZE)
+    wanted = _filter(ask, shop)
+    found = await list_payments(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
     rows = [_row(ask, each, names) for each in found.records]
     statuses = [("", ask.t("all")), *((each.value, ask.t.of("status", each)) for each in PaymentStatus)]
     fields = [
@@ -137,9 +126,7 @@ async def payments(ask: Ask) -> Page | Redirect:
             note=total_of(ask, found),  # type: ignore[arg-type]  # the same
         ),
     ]
-    if ask.has(PersonRight.EXPORT) and rows:
-        given = {name: ask.query.get(name) for name in ("q", "status", "shop_id", "from", "to")}
-        blocks.append(Actions([Link(ask.t("payments.export"), ask.to("/payments/export", **given))]))
+    blocks += export_form(ask, wanted, found.total)
     return Page(ask.t("payments"), blocks)
 
 
@@ -169,57 +156,4 @@ def _row(ask: Ask, payment: Payment, names: Any) -> list[Value]:
     ]
 
 
-async def export(ask: Ask) -> Response[Any]:
-    """Stream the filtered payments as CSV, at most _EXPORT_MOST of them."""
-    names = await shop_names(ask)
-    shop, _ = shop_filter(ask, names)
-    wanted = _filter(ask, shop)
-    await audited(ask, "payments.export")
-    await list_payments(ask.ports, ask.caller, wanted, 1, 1)  # a bad filter is refused before the answer begins
-
-    async def lines() -> AsyncIterator[str]:
-        yield _line(
-            ("id", "external_id", "created_at", "status", "amount_rub", "actual_amount_rub", "shop", "paid_at",
-             "settled_at", "credit_usdt", "failure_reason")
-        )  # fmt: skip
-        for number in range(1, _EXPORT_MOST // 500 + 1):
-            found = await list_payments(ask.ports, ask.caller, wanted, number, 500)
-            yield "".join(_line(_cells(each, names)) for each in found.records)
-            if len(found.records) < 500:
-                return
-
-    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="payments.csv"'}
-    return Stream(lines(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _cells(payment: Payment, names: Any) -> tuple[str, ...]:
-    return (
-        payment.id,
-        safe(payment.external_id),
-        iso(payment.created_at),
-        payment.status.value,
-        str(payment.amount),
-        "" if payment.actual_amount is None else str(payment.actual_amount),
-        safe(names.get(payment.shop_id)),
-        "" if payment.paid_at is None else iso(payment.paid_at),
-        "" if payment.settled_at is None else iso(payment.settled_at),
-        "" if payment.amount_usdt is None else str(payment.amount_usdt),
-        "" if payment.failure_reason is None else payment.failure_reason.value,
-    )
-
-
-def safe(text: str | None) -> str:
-    """Return a text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text and text.startswith(_FORMULA) else text or ""
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    out = io.StringIO()
-    csv.writer(out).writerow(cells)
-    return out.getvalue()
-
-
-PAYMENTS = (
-    get("/payments", payments, PersonRight.READ),
-    get("/payments/export", export, PersonRight.EXPORT),
-)
+PAYMENTS = (get("/payments", payments, PersonRight.READ),)

@@ -11,6 +11,7 @@ from ..lists import SIZE, date_fields, dates, number_of, pager, shop_filter, sho
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
+from .exports import export_form
 from .payments import badge
 
 add(
@@ -91,7 +92,7 @@ async def refunds(ask: Ask) -> Page:
         note=total_of(ask, found),  # type: ignore[arg-type]  # the same
     )
     form = Form(action=ask.to("/refunds"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
-    return Page(ask.t("refunds"), [form, table])
+    return Page(ask.t("refunds"), [form, table, *export_form(ask, wanted, found.total)])
 
 
 def _row(ask: Ask, refund: Refund) -> list[Value]:

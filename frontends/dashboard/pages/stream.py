@@ -7,8 +7,9 @@ from litestar import Response
 from litestar.response import Stream
 
 from ....core.domain.people.roles import PersonRight
+from ....core.usecases.exports.exports import list_exports
 from ....core.usecases.overview.changes import latest_change
-from ....core.usecases.people.sessions import find_actor
+from ....core.usecases.people.sessions import Actor, find_actor
 from ...http.door.streams import Seat, Sight, follow
 from ..cookies import SESSION
 from ..rows import Row
@@ -29,14 +30,16 @@ add(
 async def stream(ask: Ask) -> Response[bytes] | Stream:
     """Stream a value that changes when something happens in the account. It ends with the session, and each read checks
     that the person still belongs to the account. It names no object, so the page itself decides what is shown."""
-    ask.require_whole_account()
+    is_of_exports = ask.query.get("about") == "exports"
+    if not is_of_exports:
+        ask.require_whole_account()
     token, account, mode = ask.cookie(SESSION), ask.actor.account.id, ask.mode
 
     async def read() -> Sight | None:
         actor = await find_actor(ask.ports, token, is_active=False)
         if actor is None or (actor.account.id, actor.mode) != (account, mode):
             return None
-        key = await latest_change(ask.ports, actor.caller)
+        key = await (_own_exports(ask, actor) if is_of_exports else latest_change(ask.ports, actor.caller))
         tag = hashlib.sha256(",".join(key).encode()).hexdigest()[:16]
         return Sight(wire={"news": tag}, key=key, is_final=False, pause=_PAUSE)
 
@@ -50,6 +53,11 @@ async def stream(ask: Ask) -> Response[bytes] | Stream:
     return Stream(
         follow(ask.ports.clock, ask.site.streams, seat, seen, read), media_type="text/event-stream", headers=headers
     )
+
+
+async def _own_exports(ask: Ask, actor: Actor) -> tuple[str, ...]:
+    """Return a value that changes when one of the person's exports is ready or has failed."""
+    return tuple([f"{each.id}:{each.status}" for each in await list_exports(ask.ports, actor)])
 
 
 STREAM = (Row(method="GET", path="/stream", handler=stream, right=PersonRight.READ, is_stream=True),)
