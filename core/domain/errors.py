@@ -103,7 +103,7 @@ _ENTRIES = (
     Entry("ACCOUNT_NOT_FOUND", 404, "No account of this id; met by operators only"),
     Entry("KEY_NOT_FOUND", 404, "No key of this id or name in force; met by operators only"),
     Entry("ACT_NOT_FOUND", 404, "No act of this id waits for a second operator, or waited; met by operators only"),
-    Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; met by operators only"),
+    Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; dashboard and operators only"),
     Entry("USER_NOT_FOUND", 404, "No person of this id or address; dashboard and operators only"),
     Entry("INVITATION_NOT_FOUND", 404, "The invitation was accepted, revoked or has expired; dashboard only"),
     Entry("NOTE_NOT_FOUND", 404, "The person has no such note on this payment; dashboard only"),

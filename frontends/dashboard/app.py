@@ -32,6 +32,7 @@ from .blocks import Block, Link, Note, filled_in, is_form
 from .cookies import SESSION
 from .menu import menu_of
 from .pages.account import ACCOUNT
+from .pages.clients import CLIENTS
 from .pages.developers import DEVELOPERS
 from .pages.exports import EXPORTS
 from .pages.home import HOME
@@ -51,7 +52,8 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *EXPORTS, *TRADE, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE, *STREAM
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE,
+    *STREAM,
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")

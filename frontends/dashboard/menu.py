@@ -30,6 +30,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, PersonRight | None], ...]], ...]
             ("/subscriptions", "subscriptions", PersonRight.READ),
             ("/exchanges", "exchanges", PersonRight.READ),
             ("/exports", "exports", PersonRight.EXPORT),
+            ("/clients", "clients", PersonRight.READ),
         ),
     ),
     (
@@ -72,6 +73,7 @@ add(
         "subscriptions": ("Subscriptions", "Подписки"),
         "exchanges": ("Exchanges", "Обмены"),
         "exports": ("Exports", "Выгрузки"),
+        "clients": ("Clients", "Клиенты"),
         "balance": ("Balance", "Баланс"),
         "payouts": ("Payouts", "Выплаты"),
         "keys": ("API keys", "Ключи API"),

@@ -5,7 +5,7 @@ The client's record also announces its check: it is written with the number of t
 so that every check at the verifier is known to us.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -234,6 +234,30 @@ def require_registered(client: Client | None) -> None:
         raise Refusal("CLIENT_BLOCKED", "The client is blocked")
     if client is None or client.kyc is not KycStatus.VERIFIED:
         raise Refusal("CLIENT_NOT_REGISTERED", "The client has not passed KYC; see POST /kyc/register")
+
+
+class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client may do now, each with the code of the refusal that a request would get."""
+
+    payments: str | None
+    """None: allowed, as far as verification is concerned."""
+    exchanges: str | None
+
+
+def allowed(client: Client, *, gated: bool) -> Allowed:
+    """Return what the client may do. `gated`: the account takes payments of verified clients only."""
+    return Allowed(
+        payments=_refused_by(require_verified, client) if gated else None,
+        exchanges=_refused_by(require_registered, client),
+    )
+
+
+def _refused_by(rule: Callable[[Client], None], client: Client) -> str | None:
+    try:
+        rule(client)
+    except Refusal as refusal:
+        return refusal.code
+    return None
 
 
 def refusal_text(client: Client) -> str:

@@ -12,6 +12,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Snapshot, Unit
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.errors import Refusal, read_choice, shape_error
+from ...domain.ids import canonical_uuid
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.masked import Masked
 from ..accounts.accounts import find_account, storable
@@ -105,6 +106,14 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
                     matches.append(each)
                 total += 1
     return Page(matches, number, size, total)
+
+
+async def get_client(ports: Ports, caller: Caller, client_id: str) -> ShownClient:
+    """Return a client of the caller's account and mode. Raises: Refusal CLIENT_NOT_FOUND (never 403)."""
+    client = await ports.storage.get(Client, client_id) if canonical_uuid(client_id) == client_id else None
+    if client is None or client.account_id != caller.account_id or client.mode is not caller.mode:
+        raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
+    return shown(ports, client)
 
 
 async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Client]:
