@@ -154,6 +154,7 @@ async def open_app(
             passkeys=WebauthnPasskeys(urls.app_url),
             spreadsheets=XlsxSpreadsheets(),
             mailer=providers.mailer,
+            messenger=providers.messenger(),
             test_data_days=settings.test_data_days,
             four_eyes=FourEyes(
                 acts=frozenset(settings.four_eyes),

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ..core.domain.operators.guarded import Guarded
-from .alarm_readers import read_quiet_hours
+from .alarm_readers import read_quiet_hours, read_telegram_token
 from .operator import Names
 from .option_readers import (
     masked_url,
@@ -162,6 +162,18 @@ _ROWS = (
         name="alarm_backup_hours",
         read=read_integer(0, 8760),
         meaning="age of the last backup, in hours, above which an alarm is sent; 0: never",
+    ),
+    Option(
+        name="notifications_telegram_token",
+        read=read_telegram_token,
+        secret=True,
+        shown=None,
+        meaning="token of the bot that sends notifications to merchants' people; none: only by e-mail",
+    ),
+    Option(
+        name="notifications_telegram_url",
+        read=read_address,
+        meaning="address of this bot's API; default https://api.telegram.org",
     ),
     Option(
         name="allow_live_simulators",

@@ -27,6 +27,7 @@ from ..ports.faults import NotConfigured
 from ..ports.files import FileStore
 from ..ports.kyc import KycVerifier, SandboxVerifier
 from ..ports.mailer import Mailer
+from ..ports.messenger import Messenger
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
@@ -240,6 +241,16 @@ class Providers:
             gathering=timedelta(minutes=settings.alarm_digest_minutes),
             backup_age=timedelta(hours=hours) if hours else None,
         )
+
+    def messenger(self) -> Messenger | None:
+        """Return the bot of notifications; None if none is set."""
+        token, url = self._settings.notifications_telegram_token, self._settings.notifications_telegram_url
+        if token is None:
+            return None
+        from ..adapters.alarms.telegram import BASE
+        from ..adapters.alarms.telegram_chats import TelegramChats
+
+        return self._kept(TelegramChats(token, base_url=url or BASE))
 
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any], tools: FileTools | None = None) -> Any:
         """Return the given adapter, or else the one in the setting named like the kind."""

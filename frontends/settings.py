@@ -94,6 +94,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alarm_quiet_hours: QuietHours | None = None
     alarm_digest_minutes: int = 15
     alarm_backup_hours: int = 30
+    notifications_telegram_token: str | None = None
+    notifications_telegram_url: str | None = None
     allow_live_simulators: bool | None = None
     """Whether live mode may use simulators, which move no money and are controlled by payers. None: only if all three
     addresses are this machine's own. If false, live mode has no simulators."""

@@ -15,6 +15,7 @@ from .deposits import DepositWatchers
 from .files import FileStore
 from .kyc import KycVerifier
 from .mailer import Mailer
+from .messenger import Messenger
 from .notifier import Notifier
 from .passkeys import PasskeyVerifier
 from .passwords import PasswordHasher
@@ -76,6 +77,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     spreadsheets: Spreadsheets
     mailer: Mailer | None = None
     """Sends letters to merchants' people; None: e-mail is not connected, and links are shown to operators instead."""
+    messenger: Messenger | None = None
+    """Sends messages to people's Telegram chats; None: no bot is connected."""
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)
     """Verifiers by name that begin no new checks: they only answer for their existing ones."""
     has_verifier: bool = True

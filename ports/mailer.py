@@ -12,6 +12,8 @@ class MailMessage(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     subject: str
     text: str
+    unsubscribe: str | None = None
+    """Address that ends further such letters by one click (RFC 8058); None: the letter is not one of a list."""
 
     def __repr__(self) -> str:
         return f"MailMessage(id={self.id!r}, ***)"

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from email.policy import SMTP as SMTP_POLICY
+from email.policy import EmailPolicy
 from email.utils import format_datetime
+from typing import Any
 
 import aiosmtplib
 from aiosmtplib import SMTP
@@ -26,7 +27,20 @@ LIMIT = 18.0
 _QUIT = 2.0
 _PERMANENT = 500
 
+_LINKS = "List-Unsubscribe"
+
 log = logging.getLogger("cambist.alarms")
+
+
+class _Policy(EmailPolicy):
+    """The policy of SMTP, without folding of addresses of links."""
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        # A long address would be folded into encoded words, in which mail programs find no link.
+        return f"{name}: {value}\r\n".encode() if name == _LINKS else super().fold_binary(name, value)
+
+
+_POLICY = _Policy(linesep="\r\n", raise_on_defect=False)
 
 
 class MailAlarms:
@@ -75,6 +89,9 @@ class MailAlarms:
         """Send a letter to one person. Raises: the same as the port Mailer."""
         letter = self._new(message.id, (message.to,), message.subject)
         letter["Date"] = format_datetime(datetime.now(UTC))
+        if message.unsubscribe is not None:
+            letter[_LINKS] = f"<{message.unsubscribe}>"
+            letter["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         letter.set_content(message.text)
         await self._deliver(letter.as_bytes(), (message.to,))
 
@@ -161,7 +178,7 @@ class MailAlarms:
         return message.as_bytes()
 
     def _new(self, message_id: str, recipients: Sequence[str], subject: str) -> EmailMessage:
-        message = EmailMessage(policy=SMTP_POLICY)
+        message = EmailMessage(policy=_POLICY)
         message["From"] = self._sender
         message["To"] = ", ".join(recipients)
         message["Subject"] = subject

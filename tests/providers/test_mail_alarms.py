@@ -10,12 +10,14 @@ from email.message import EmailMessage
 from email.policy import default
 from typing import Any, cast
 
+import msgspec
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword
 
 from cambist.adapters.alarms.mail import MailAlarms
 from cambist.ports import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.alarms import Alarm, AlarmLine
+from cambist.ports.mailer import MailMessage
 from tests.receivers import tls_pair
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -37,6 +39,7 @@ class Server:
     def __init__(self) -> None:
         self.port = 0
         self.letters: list[tuple[list[str], EmailMessage]] = []
+        self.raw: list[bytes] = []
         self.says: dict[str, str] = {}
         self.hangs_up_after_data = False
         self.encrypted: list[bool] = []
@@ -65,7 +68,8 @@ class Server:
     async def handle_DATA(self, server: SMTP, _session: Any, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
         """The message."""
         if "DATA" not in self.says:
-            message = message_from_bytes(cast("bytes", envelope.content), policy=default)
+            self.raw.append(cast("bytes", envelope.content))
+            message = message_from_bytes(self.raw[-1], policy=default)
             self.letters.append((list(envelope.rcpt_tos), message))
         if self.hangs_up_after_data:
             cast("Any", server.transport).abort()
@@ -152,6 +156,18 @@ async def test_a_merchant_gets_a_letter_of_his_own(mail: Server, sender: Sender)
     await sender().tell_merchant("dev@shop.example", ALARM)
     [(to, letter)] = mail.letters
     assert (to, letter["To"]) == (["dev@shop.example"], "dev@shop.example")
+
+
+async def test_letter_of_a_list_can_be_unsubscribed_by_one_click(mail: Server, sender: Sender) -> None:
+    link = f"https://pay.example/unsubscribe?token={'a' * 200}%3A{'b' * 60}"
+    letter = MailMessage(id="ntf_1", to="o@shop.example", subject="Возврат " * 20, text="Готово", unsubscribe=link)
+    await sender().send(letter)
+    await sender().send(msgspec.structs.replace(letter, unsubscribe=None))
+    (_, listed), (_, single) = mail.letters
+    assert f"List-Unsubscribe: <{link}>\r\n".encode() in mail.raw[0]
+    assert listed["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert listed["Subject"] == "Возврат " * 20
+    assert (single["List-Unsubscribe"], single["List-Unsubscribe-Post"]) == (None, None)
 
 
 async def test_tls_from_the_first_byte(pair: tuple[ssl.SSLContext, ssl.SSLContext], sender: Sender) -> None:
