@@ -47,11 +47,10 @@ class Lent:
 class Face:
     """An HTTP face, and all that it knows of the app it is lent to. Only what is no object is its own."""
 
-    def __init__(self, urls: Urls, has_verifier: bool = True, has_mailer: bool = False) -> None:
-        names = [name for name in Ports.__struct_fields__ if name not in _OWN and (has_mailer or name != "mailer")]
-        self._parts = {name: Lent() for name in names}
+    def __init__(self, urls: Urls, has_verifier: bool = True, absent: frozenset[str] = frozenset()) -> None:
+        self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN and name not in absent}
         self._streams = Lent()
-        parts: Any = self._parts  # each stands for its port
+        parts: Any = self._parts | dict.fromkeys(absent)  # each stands for its port
         streams: Any = self._streams
         self.app = create_app(Ports(**parts, urls=urls, has_verifier=has_verifier, started=_BEGINNING), streams=streams)
 
@@ -62,7 +61,9 @@ class Face:
         object.__setattr__(self._streams, "_now", ports and WindowStreams())
 
 
-_FREE: dict[tuple[Urls, bool, bool], list[Face]] = {}
+_Kind = tuple[Urls, bool, frozenset[str]]
+
+_FREE: dict[_Kind, list[Face]] = {}
 
 
 class LentApp:
@@ -83,8 +84,8 @@ class LentApp:
         await self._face.app(scope, receive, send)
         self._unanswered -= 1
 
-    def change(self, ports: Ports) -> None:
-        """Use other ports from now on."""
+    def serve(self, ports: Ports) -> None:
+        """Serve these ports of the same app from now on."""
         self.give_back()
         self._ports = ports
 
@@ -97,9 +98,10 @@ class LentApp:
                 _FREE.setdefault(_kind(self._ports), []).append(face)
 
 
-def _kind(ports: Ports) -> tuple[Urls, bool, bool]:
-    """The plain values by which faces differ, and whether e-mail is connected: a `Lent` is never None."""
-    return ports.urls, ports.has_verifier, ports.mailer is not None
+def _kind(ports: Ports) -> _Kind:
+    """The plain values by which faces differ, and the optional ports that are absent."""
+    absent = frozenset(name for name in Ports.__struct_fields__ if getattr(ports, name) is None)
+    return ports.urls, ports.has_verifier, absent
 
 
 def _taken(ports: Ports) -> Face:

@@ -24,7 +24,7 @@ from cambist.frontends.settings import Settings
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from tests.app_pool import lent_app
+from tests.app_pool import LentApp, lent_app
 from tests.invariants import check_books
 from tests.payload_checks import check_body, check_webhook
 from tests.quiesce import at_rest
@@ -66,8 +66,10 @@ class TestApp:
         script: Script,
         client: httpx.AsyncClient,
         account: accounts.NewAccount,
+        face: LentApp | None = None,
     ) -> None:
         self.ports = ports
+        self.face = face
         self.clock = clock
         self.postman = postman
         self.script = script
@@ -84,6 +86,12 @@ class TestApp:
             "X-Api-Secret": pair.api_secret,
             **{name.replace("_", "-"): value for name, value in more.items()},
         }
+
+    def connect(self, **ports: Any) -> None:
+        """Replace ports of the running service."""
+        self.ports = msgspec.structs.replace(self.ports, **ports)
+        if self.face is not None:
+            self.face.serve(self.ports)
 
     async def create(
         self, body: Mapping[str, Any] | None = None, *, key: str | None = None, mode: str = "test"
@@ -198,7 +206,7 @@ async def open_test_app(
         with lent_app(app.ports) as face:
             transport = httpx.ASGITransport(face, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-                opened = TestApp(app.ports, clock, postman, script, client, account)
+                opened = TestApp(app.ports, clock, postman, script, client, account, face)
                 yield opened
             await opened.check_payloads()
             if not opened.made_up:

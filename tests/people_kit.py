@@ -3,8 +3,6 @@
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import msgspec
-
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.people.people import User
 from cambist.core.domain.people.roles import Role
@@ -12,6 +10,7 @@ from cambist.core.usecases.people.invitations import accept_invitation, invite
 from cambist.core.usecases.people.sessions import Actor, Device, find_actor, start_session
 from cambist.ports.bundle import Ports
 from cambist.ports.mailer import MailMessage
+from cambist.ports.messenger import ChatText
 from tests.apps import TestApp
 
 PASSWORD = "correct horse battery staple"
@@ -33,10 +32,36 @@ class Mailbox:
 def with_mail(app: TestApp, *faults: Exception) -> Mailbox:
     """Connect e-mail to the service, and return the mailbox of everybody."""
     mailbox = Mailbox(*faults)
-    app.ports = msgspec.structs.replace(app.ports, mailer=mailbox)
-    face = app.http._transport.app  # type: ignore[attr-defined]  # of httpx's ASGITransport
-    face.change(app.ports)
+    app.connect(mailer=mailbox)
     return mailbox
+
+
+class Bot:
+    """A Messenger that keeps what it sends, and answers with what a test lets people write."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self.texts: list[ChatText] = []
+        self.faults = list(faults)
+
+    async def address(self, code: str) -> str:
+        return f"https://t.me/cambist_bot?start={code}"
+
+    async def send(self, chat: str, text: str) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+        self.sent.append((chat, text))
+
+    async def received(self) -> list[ChatText]:
+        texts, self.texts = self.texts, []
+        return texts
+
+
+def with_bot(app: TestApp, *faults: Exception) -> Bot:
+    """Connect a bot to the service."""
+    bot = Bot(*faults)
+    app.connect(messenger=bot)
+    return bot
 
 
 def token_of(link: str) -> str:

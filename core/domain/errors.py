@@ -109,6 +109,7 @@ _ENTRIES = (
     Entry("NOTE_NOT_FOUND", 404, "The person has no such note on this payment; dashboard only"),
     Entry("EXPORT_NOT_FOUND", 404, "The person has no file of this id, or it has expired; dashboard only"),
     Entry("RESET_VOID", 404, "The link to set a password was used or has expired; dashboard only"),
+    Entry("UNSUBSCRIBE_VOID", 404, "The link to unsubscribe was used or is not whole; dashboard only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
     Entry(
         "IDEMPOTENCY_KEY_REUSED",

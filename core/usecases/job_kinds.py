@@ -41,6 +41,10 @@ from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
 from .payments.receipt_sales import SALE, write_sale
 from .people.letters import SEND, send_letter
+from .people.notifications import NOTIFY
+from .people.notifying import begin_daily_sums, send_notifications, spread_event
+from .people.telegram import ASK_BOT, ask_bot
+from .person_events import SPREAD
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
 from .refunds.giving_up import give_up
 from .refunds.receipts import BACK, write_back
@@ -49,6 +53,7 @@ from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle_job
 from .settlement.withdrawal_progress import EXECUTE, execute
+from .standing import DAILY_SUMS
 from .subscriptions.binding_progress import watch_binding
 from .subscriptions.binding_withdrawal import WITHDRAW, withdraw
 from .subscriptions.bindings import WATCH_BINDING
@@ -114,5 +119,9 @@ JOB_KINDS = (
     JobKind(TIDY_UPLOAD, tidy_upload),
     JobKind(SEND.kind, send_letter),
     JobKind(WRITE.kind, write_export),
+    JobKind(SPREAD.kind, spread_event),
+    JobKind(NOTIFY.kind, send_notifications),
+    JobKind(DAILY_SUMS, begin_daily_sums),
+    JobKind(ASK_BOT.kind, ask_bot),
 )
 """All kinds. A new kind is a new row here."""

@@ -23,6 +23,7 @@ from ..domain.operators.pending_acts import PendingAct
 from ..domain.payloads import Payload
 from ..domain.payments.payer_contact import PayerContact, email_key, payer_contact
 from ..domain.payments.payments import Payment
+from ..domain.people.notifications import TelegramChat
 from ..domain.people.payment_notes import PaymentNotes
 from ..domain.people.people import Invitation, Letter, User
 from ..domain.settlement.withdrawals import Withdrawal
@@ -77,6 +78,10 @@ def payment_notes_place(payment_id: str) -> str:
 
 def export_chunk_place(chunk_id: str) -> str:
     return f"export_chunks.body:{chunk_id}"
+
+
+def telegram_chat_place(user_id: str) -> str:
+    return f"telegram_chats.chat:{user_id}"
 
 
 def payer_name_place(payment_id: str) -> str:
@@ -499,6 +504,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Letter, "body", letter_place),
     SealedField(PaymentNotes, "body", payment_notes_place),
     SealedField(ExportChunk, "body", export_chunk_place),
+    SealedField(TelegramChat, "chat", telegram_chat_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

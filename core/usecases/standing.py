@@ -4,12 +4,15 @@ chained or deleted. Nothing else would show their absence, because a missing job
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, time, timedelta
 
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
 from ...ports.jobs import Job
+from ..domain.days import MOSCOW
 from .accounts.request_pruning import PRUNE, first_pruning
 from .ledger.ledger import EXTEND_CHAINS, first_extension
+from .person_events import is_notifying
 from .reconciliation.nightly import NIGHTLY, first_night
 from .retention import RETAIN, first_retention
 from .schedule import FollowUp
@@ -18,6 +21,11 @@ from .webhooks.feed import TIDY, first_tidying
 
 EXPIRE = "sandbox.expire"
 """Deletes old test data (sandbox/expiry.py)."""
+
+DAILY_SUMS = "person.daily"
+"""Starts the daily sums of accounts (people/notifying.py). It exists where people can be reached."""
+_DAILY_AT = time(8)
+"""Time in Moscow: the hourly job has listed all movements of yesterday by then."""
 
 STANDING: dict[str, Callable[[Ports], Job]] = {
     RETAIN: lambda ports: first_retention(ports.clock.now()),
@@ -37,13 +45,26 @@ it is needed."""
 log = logging.getLogger("cambist.jobs")
 
 
+def next_daily_sums(now: datetime) -> datetime:
+    """Return when the next daily sums start."""
+    here = now.astimezone(MOSCOW)
+    at = datetime.combine(here.date(), _DAILY_AT, MOSCOW)
+    return (at if at > here else at + timedelta(days=1)).astimezone(UTC)
+
+
+def _first_daily_sums(ports: Ports) -> Job:
+    now = ports.clock.now()
+    return Job(id=DAILY_SUMS, kind=DAILY_SUMS, argument="", due=next_daily_sums(now), created_at=now)
+
+
 def standing_jobs(ports: Ports) -> Mapping[str, Callable[[Ports], Job]]:
     """Return all recurring jobs of this installation, including one for each alarm channel."""
 
     def telling(channel: str) -> Callable[[Ports], Job]:
         return lambda ports: TELL_ALARMS.first(channel, ports.clock.now(), ports.clock.now())
 
-    return STANDING | {TELL_ALARMS.id_of(channel): telling(channel) for channel in ports.alarms.channels}
+    daily = {DAILY_SUMS: _first_daily_sums} if is_notifying(ports) else {}
+    return STANDING | daily | {TELL_ALARMS.id_of(channel): telling(channel) for channel in ports.alarms.channels}
 
 
 async def start_standing(ports: Ports) -> None:

@@ -55,6 +55,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.payments.tallies import EVER, Tally, Turnover
+from cambist.core.domain.people.notifications import Notification, TelegramChat
 from cambist.core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
@@ -333,6 +334,9 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (FeedEntry, "id", {"id": AtLeast("")}),
     (Gateway, "id", {"id": OneOf(("simulator-test", "a/simulator-test"))}),
     (Account, "id", {"id": AtLeast("acc_!")}),
+    (Notification, "at", {"recipient": "acc_1:usr_1:email"}),
+    (TelegramChat, "id", {"code_digest": "d"}),
+    (TelegramChat, "code_digest", {"code_digest": AtLeast("")}),
     (Refund, "id", {"payment_id": "pay_1"}),
     (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
     (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "payment_id": "pay_1"}),

@@ -230,6 +230,7 @@ def test_every_refusal_is_in_the_catalogue_with_its_status(document: Document) -
         "CURSOR_INVALID",
         *("FORM_REFUSED", "LIVE_MODE_DENIED", "NO_ACCOUNT", "USER_NOT_FOUND", "INVITATION_NOT_FOUND", "RESET_VOID"),
         *("LAST_OWNER", "NOTE_NOT_FOUND", "LINK_LIMIT", "EXPORT_NOT_FOUND", "EXPORTS_BUSY", "EXPORT_TOO_LARGE"),
+        "UNSUBSCRIBE_VOID",
     }
     # Outside /api/v1: an address of its own for each file.
     uploads_only = {"UPLOAD_FORBIDDEN", "UPLOAD_EXISTS"}

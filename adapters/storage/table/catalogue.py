@@ -37,6 +37,12 @@ from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.suspense import Suspense
 from ....core.domain.payments.tallies import Tally, Turnover
 from ....core.domain.people.guesses import GuessCount
+from ....core.domain.people.notifications import (
+    Notification,
+    NotificationPreferences,
+    NotificationQueue,
+    TelegramChat,
+)
 from ....core.domain.people.payment_notes import PaymentNotes
 from ....core.domain.people.people import (
     Invitation,
@@ -340,6 +346,10 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     # Found by their ids, and by ranges of ids in the primary key.
     Table(ExportChunk, "export_chunks"),
+    Table(NotificationPreferences, "notification_preferences", narrow=True),
+    Table(Notification, "notifications", indexes=(("recipient", "at", "id"),), narrow=True),
+    Table(NotificationQueue, "notification_queues", narrow=True),
+    Table(TelegramChat, "telegram_chats", indexes=(("code_digest", "id"),), narrow=True),
     # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
     Table(
         PendingAct,

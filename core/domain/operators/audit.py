@@ -27,6 +27,7 @@ from ..kyc.clients import Client
 from ..notices import NoticeAddress
 from ..payments.payments import Payment
 from ..payments.suspense import Suspense
+from ..people.notifications import NotificationPreferences
 from ..people.payment_notes import PaymentNotes
 from ..people.people import Invitation, Membership, User
 from ..refunds.refunds import Refund
@@ -120,6 +121,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     User: ("disabled_at", "security"),
     PaymentNotes: ("notes", "links"),
     Membership: ("role", "shops", "live"),
+    NotificationPreferences: ("email", "telegram", "test", "quiet_from", "quiet_to"),
     Invitation: ("role", "shops", "live", "accepted_at", "revoked_at"),
     Installation: ("held_since", "held_because", "as_of"),
 }

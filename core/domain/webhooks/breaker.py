@@ -60,6 +60,11 @@ def endpoint_id(account_id: str, mode: Mode, further: str | None = None) -> str:
     return f"{account_id}:{mode}" if further is None else f"{account_id}:{mode}/{further}"
 
 
+def outage_id(breaker: Breaker) -> str:
+    """Return the id of an endpoint's present outage, by which people are notified of it once."""
+    return f"{breaker.id}@{'' if breaker.opened_at is None else breaker.opened_at.timestamp()}"
+
+
 def new_breaker(account_id: str, mode: Mode, further: str | None = None) -> Breaker:
     """Return a closed breaker, for a receiver without any deliveries."""
     return Breaker(id=endpoint_id(account_id, mode, further), account_id=account_id, mode=mode)

@@ -18,6 +18,7 @@ from ....ports.forwarding import ForwardingShelf, ForwardingStorage
 from ....ports.notes import ProviderNote
 from ....ports.storage import Below, R, Record, Shelf, Unit
 from ...domain import ids
+from ...domain.accounts.accounts import Account
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.operators.audit import ABSENT, SAFE, Act, AuditEntry, changes, checked
@@ -173,7 +174,8 @@ class AuditedStorage(ForwardingStorage):
         if seen is not None and after.id == self.act.object_id and stands != seen:
             raise Refusal("INVALID_STATE", "It was changed meanwhile; nothing was done. Look at it again")
         before, becomes = changes(present, after)
-        account_id = after.id if after.id.startswith(ids.ACCOUNT) else getattr(after, "account_id", None)
+        # The id of a membership begins with its account's, too.
+        account_id = after.id if isinstance(after, Account) else getattr(after, "account_id", None)
         act = msgspec.structs.replace(self.act, object_id=self.act.object_id or after.id)
         return _entry(self.ports, act, self._began, account_id, before, becomes)
 

@@ -15,7 +15,9 @@ from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus
 from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
 from ...domain.payments.suspense import Suspense, new_suspense
+from ...domain.people.notifications import NotificationKind
 from ..gateways.outcomes import follow_outcome
+from ..person_events import note_for_people
 from ..sealed import payer_name_place
 from ..units import retrying
 from .bookings import book_move, book_noted, book_suspense
@@ -117,6 +119,11 @@ async def _end_unknown(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
     await follow_outcome(unit, move.before, move.after)
 
 
+async def _note_mismatch(ports: Ports, unit: Unit, move: PaymentMove) -> None:
+    if move.after.status is PaymentStatus.AMOUNT_MISMATCH:
+        note_for_people(ports, unit, NotificationKind.MISMATCH, move.after.id)
+
+
 FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
     _end_unknown,
     book_move,
@@ -125,6 +132,7 @@ FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
     plan_sale,
     follow_charge,
     plan_last_look,
+    _note_mismatch,
 )
 """Effects of a payment's move, in order. Each function writes its part in the unit that saves the payment."""
 
@@ -162,6 +170,7 @@ async def suspend(ports: Ports, unit: Unit, money: Suspense, *, source: Purse = 
     booked = await unit[Suspense].get(money.id)
     if booked is None:
         book_suspense(ports, unit, unit[Suspense].add(money), source)
+        note_for_people(ports, unit, NotificationKind.MISMATCH, money.id)
         return True
     reported = None if money.amount == booked.amount else money.amount
     if reported is not None:

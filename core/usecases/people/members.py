@@ -11,6 +11,7 @@ from ...domain.errors import Refusal
 from ...domain.people.people import MEMBERS_MOST, Membership, Session, User, membership_id
 from ...domain.people.roles import PersonRight, Role, may_manage
 from ..units import retrying
+from .notifications import forget_preferences
 from .resets import new_reset_link
 from .sessions import Actor, by_person, require
 from .users import email_of, find_user, secured, warn_of_change, write_to
@@ -105,6 +106,7 @@ async def remove_member(ports: Ports, actor: Actor, user_id: str) -> None:
             await _keep_an_owner(unit, before)
         await _end_sessions(unit, before)
         unit[Membership].remove(before)
+        await forget_preferences(unit, before)
         user = await unit[User].get(user_id)
         if user is not None:
             write_to(ports, unit, user, "removed", {"account": actor.account.name})

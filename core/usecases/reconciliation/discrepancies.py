@@ -13,6 +13,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Below, OneOf, Unit
 from ...domain import ids
 from ...domain.errors import Refusal
+from ...domain.people.notifications import NotificationKind
 from ...domain.reconciliation.comparing import Counted, Difference
 from ...domain.reconciliation.reconciliation import (
     DIFFERENCE,
@@ -23,6 +24,7 @@ from ...domain.reconciliation.reconciliation import (
     found_again,
     gone,
 )
+from ..person_events import note_for_people
 from ..units import retrying
 
 _BATCH = 200
@@ -73,6 +75,8 @@ class Ledgered:
                 unit[Discrepancy].save(found_again(before[name], each))
             else:
                 unit[Discrepancy].add(each)
+                if each.account_id is not None:
+                    note_for_people(self._ports, unit, NotificationKind.MISMATCH, each.id)
         for name in missed - wanted.keys():
             if name in before and before[name].closed_at is None:
                 unit[Discrepancy].save(gone(before[name], now))

@@ -16,11 +16,13 @@ from ...domain.accounts.shops import Shop
 from ...domain.payloads import RefundPayload
 from ...domain.payments import payments
 from ...domain.payments.payments import Payment
+from ...domain.people.notifications import NotificationKind
 from ...domain.refunds.refunds import TOLD, Refund, RefundStatus, RefundTrigger, is_open, moved_to, refunded_by
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import LEDGER_RULES
 from ..payments.moves import follow
 from ..payments.tallies import save_moved
+from ..person_events import note_for_people
 from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 from .money import give_back, paid
@@ -126,3 +128,5 @@ async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
         shop_name=None if shop is None else shop.name,
     )
     await announce_of(ports, unit, refund, EventType(event), lambda _now: payload)
+    if refund.status is _S.COMPLETED:
+        note_for_people(ports, unit, NotificationKind.REFUND_DONE, refund.id)

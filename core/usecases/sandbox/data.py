@@ -44,6 +44,12 @@ from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
 from ...domain.people.guesses import GuessCount
+from ...domain.people.notifications import (
+    Notification,
+    NotificationPreferences,
+    NotificationQueue,
+    TelegramChat,
+)
 from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, Membership, Passkey, ResetToken, Session, UsedChallenge, User
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
@@ -207,6 +213,10 @@ STAYS: Mapping[type[Any], str] = {
     Letter: "a letter to a person, which is sent within hours",
     Export: "a file of a person, which is deleted after a day",
     ExportChunk: "as its export",
+    NotificationPreferences: "a person's choices for both modes",
+    Notification: "a notification of a person, which is sent within a day",
+    NotificationQueue: "when a person was last notified, of live mode and test mode alike",
+    TelegramChat: "a person's chat, of no account",
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     Movement: "as the journal: the counter-entry is a movement, too",

@@ -15,6 +15,7 @@ from ....ports.vault import Vault
 from ...domain.days import iso
 from ...domain.ledger import EntryKind, Purse
 from ...domain.payloads import WithdrawalPayload
+from ...domain.people.notifications import NotificationKind
 from ...domain.settlement.withdrawals import (
     GIVEN_BACK,
     WITHDRAWAL_MOVES,
@@ -29,6 +30,7 @@ from ...domain.settlement.withdrawals import (
 )
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import book
+from ..person_events import note_for_people
 from ..schedule import FollowUp
 from ..sealed import withdrawal_fits
 from ..signed_transfers.engine import follow
@@ -116,6 +118,7 @@ async def advance(
         book_payout(ports, unit, last, EntryKind.PAYOUT_RELEASED, Purse.RESERVED, Purse.AVAILABLE)
     elif last.status is _S.COMPLETED:
         book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, Purse.RESERVED, Purse.PAID_OUT)
+        note_for_people(ports, unit, NotificationKind.PAYOUT_SENT, last.id)
     return unit[Withdrawal].save(last)
 
 

@@ -14,11 +14,13 @@ from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.errors import Refusal
-from ...domain.webhooks.breaker import Breaker, after_delivery, asked_at, closed, new_breaker
+from ...domain.people.notifications import NotificationKind
+from ...domain.webhooks.breaker import Breaker, after_delivery, asked_at, closed, new_breaker, outage_id
 from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ...domain.webhooks.steps import Aside, Commit
+from ..person_events import note_for_people
 from ..schedule import is_ours
 from ..test_clock import find_test_clock, living_with, test_clock_of
 from ..units import retrying
@@ -79,6 +81,8 @@ async def commit(
         if later:
             await set_timer(ports, unit, endpoint, min(later))
         if planned.sent:
+            if moved.is_open and (known is None or not known.is_open):
+                note_for_people(ports, unit, NotificationKind.ENDPOINT_DEAD, outage_id(moved))
             known = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
         if left:
             unit[Job].remove(job)
