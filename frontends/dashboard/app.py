@@ -37,6 +37,7 @@ from .pages.developers import DEVELOPERS
 from .pages.exports import EXPORTS
 from .pages.home import HOME
 from .pages.money import MONEY
+from .pages.notifications import NOTIFICATIONS
 from .pages.payment import PAYMENT
 from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
@@ -52,8 +53,8 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *ACCOUNT, *PEOPLE,
-    *STREAM,
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *ACCOUNT,
+    *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")
@@ -154,9 +155,10 @@ class _Pages:
         try:
             token = ask.cookie(SESSION)
             actor = await find_actor(self.site.ports, token) if token else None
-            form = await read_form(request) if row.method == "POST" else {}
+            sends_form = row.method == "POST" and not row.is_by_link
+            form = await read_form(request) if sends_form else {}
             ask = Ask(self.site, request, actor, form)
-            if row.method == "POST":
+            if sends_form:
                 ask.page_path = f"{self.site.root}{_page_of(ask, row)}"
                 ask.page_query = {name: ask.secret(name) for name in _KEPT if ask.secret(name)}
                 ask.check_form()

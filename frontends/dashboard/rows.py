@@ -42,6 +42,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     is_public: bool = False
     retry: str = ""
     """Page to which a refused form leads back."""
+    is_by_link: bool = False
+    """Whether the secret in the address alone is the permission: mail programs send such forms, too, without cookies
+    and hidden fields. Their fields are not read."""
     is_stream: bool = False
     """Whether the answer stays open, for the page's script."""
 
@@ -51,6 +54,14 @@ def get(path: str, handler: Handler, right: PersonRight | None = None, *, is_pub
 
 
 def post(
-    path: str, handler: Handler, right: PersonRight | None = None, *, is_public: bool = False, retry: str = ""
+    path: str,
+    handler: Handler,
+    right: PersonRight | None = None,
+    *,
+    is_public: bool = False,
+    retry: str = "",
+    is_by_link: bool = False,
 ) -> Row:
-    return Row(method="POST", path=path, handler=handler, right=right, is_public=is_public, retry=retry)
+    return Row(
+        method="POST", path=path, handler=handler, right=right, is_public=is_public, retry=retry, is_by_link=is_by_link
+    )

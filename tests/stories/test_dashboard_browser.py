@@ -27,7 +27,7 @@ PAGES = (
     *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/exports", "/balance"),
     "/payouts",
     *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
-    *("/shops", "/people", "/settings", "/audit", "/profile"),
+    *("/shops", "/people", "/settings", "/settings/notifications", "/audit", "/profile"),
 )
 
 

@@ -6,7 +6,7 @@ from ....core.usecases.accounts.shops import list_shops
 from ....core.usecases.acts.audit import list_account_audit
 from ....core.usecases.people.members import list_members
 from ....core.usecases.people.own_account import change_settings, change_shop, open_shop, switch_shop
-from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
+from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -165,6 +165,7 @@ async def settings(ask: Ask) -> Page:
             ],
         ),
         Note(ask.t("settings.operator"), "plain"),
+        Actions([Link(ask.t("notifications"), ask.to("/settings/notifications"))]),
     ]
     if ask.has(PersonRight.PAYOUT_DETAILS):
         title = ask.t("settings.wallet")

@@ -292,6 +292,7 @@ async def profile(ask: Ask) -> Page:
     state = ask.t("profile.app.on", count=len(user.recovery)) if user.has_second_factor else ask.t("profile.app.off")
     blocks: list[Block] = [
         Facts(None, [(ask.t("people.mail"), email_of(ask.ports, user)), (ask.t("profile.app"), state)]),
+        Actions([Link(ask.t("notifications"), ask.to("/settings/notifications"))]),
         Form(
             action=ask.to("/profile/password"),
             fields=[
