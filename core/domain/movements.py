@@ -78,6 +78,7 @@ _LETTERS: Mapping[EntryKind, str] = {
     _K.EXCHANGE_FAILED: "f",
     _K.SANDBOX_CLEARED: "z",
 }
+_KINDS: Mapping[str, EntryKind] = {letter: kind for kind, letter in _LETTERS.items()}
 MOVEMENT_KINDS = tuple(_LETTERS)
 """The kinds of entries that can change a balance."""
 _TYPE_LETTERS: Mapping[ObjectType, str] = {kind: kind[0] for kind in ObjectType}
@@ -170,6 +171,16 @@ def sort_of(movement: Movement) -> str:
         | _PENDING * bool(movement.pending.kopecks)
     )
     return f"{_LETTERS[movement.kind]}{_TYPE_LETTERS[movement.object_type]}{bits}"
+
+
+def kind_counts(before: Movement | None, last: Movement | None) -> dict[EntryKind, int]:
+    """Return the number of movements of each kind after `before`, up to and including `last`, in the order of the
+    kinds; kinds without any are left out."""
+    counts = dict.fromkeys(_LETTERS, 0)
+    for sign, edge in ((-1, before), (1, last)):
+        for sort, count in ({} if edge is None else edge.counts).items():
+            counts[_KINDS[sort[0]]] += sign * count
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def movement_id(account_id: str, mode: Mode, number: int) -> str:

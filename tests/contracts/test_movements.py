@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.days import iso
+from cambist.core.domain.days import MOSCOW, iso
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectType, in_order, movement_of, sort_of
-from cambist.core.usecases.ledger import listing, movements
+from cambist.core.usecases.ledger import day_statement, listing, movements
+from cambist.core.usecases.ledger.day_statement import ZERO, Parts, read_day
 from cambist.core.usecases.ledger.ledger import extend_journal, post
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, all_movements, list_movements
@@ -154,6 +155,35 @@ async def test_every_filter_and_page_is_what_a_look_at_all_would_give(ports: Por
         named, at = movement.object_id, iso(movement.at)
         for asked in (MovementFilter(object_id=named, created_from=at), MovementFilter(object_id=named, created_to=at)):
             await agrees(ports, asked, listed, 1, 50)
+
+
+async def test_statement_of_each_day_is_what_its_movements_give(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every storage: balances at the edges, and numbers and sums by kind."""
+    await book(ports, *history(random.Random(4), 200))
+    await list_movements(ports, caller(), MovementFilter(), 1, 1)
+    listed = await movements_of(ports, "acc_1", Mode.LIVE)
+    first, last = (each.at.astimezone(MOSCOW).date() for each in (listed[0], listed[-1]))
+    day = first - timedelta(days=1)
+    before: Parts = ZERO
+    while day <= last + timedelta(days=1):
+        found = await read_day(ports, caller(), day)
+        of_day = [each for each in listed if each.at.astimezone(MOSCOW).date() == day]
+        wanted: dict[EntryKind, tuple[int, Parts]] = {}
+        for each in of_day:
+            count, change = wanted.get(each.kind, (0, ZERO))
+            moved = Parts(available=each.available, reserved=each.reserved, pending=each.pending)
+            wanted[each.kind] = count + 1, change + moved
+        assert {each.kind: (each.count, each.change) for each in found.lines} == wanted, day
+        assert found.opening == before
+        before = sum((change for _, change in wanted.values()), before)
+        assert found.closing == before
+        day += timedelta(days=1)
+    assert (await read_day(ports, caller("acc_1", Mode.TEST), first)).closing == ZERO
+    monkeypatch.setattr(day_statement, "SUMMED", 1)
+    busy = await read_day(ports, caller(), first)
+    assert len(busy.lines) > 1
+    assert {each.change for each in busy.lines} == {None}
+    assert busy.closing == (await read_day(ports, caller(), first + timedelta(days=1))).opening
 
 
 async def test_an_object_of_another_account_has_no_movements_here(ports: Ports) -> None:

@@ -101,6 +101,11 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         edges = await self._at({self.low - 1, self.high - 1})
         return self.sorts.count(edges.get(self.low - 1)), self.sorts.count(edges.get(self.high - 1))
 
+    async def edges(self) -> tuple[Movement | None, Movement | None]:
+        """Return the last movement before the span, and the last one up to its end."""
+        found = await self._at({self.low - 1, self.high - 1})
+        return found.get(self.low - 1), found.get(self.high - 1)
+
     async def of(self, first: int, last: int) -> list[Movement]:
         """Return the movements with the ordinals `first` to `last`, counted from the account's beginning, in order."""
         if first > last:
@@ -225,6 +230,11 @@ async def batches_of(ports: Ports, span: Span, takes: Callable[[Movement], bool]
         async with ports.storage.unit() as unit:
             found = await unit[Movement].find(id=ends, limit=AT_ONCE)
         yield [movement for movement in found if takes(movement)]
+
+
+async def span_of(unit: Unit, caller: Caller, asked: MovementFilter) -> Span:
+    """Return the listed movements of a filter without `object_id`. Raises: Refusal VALIDATION_ERROR."""
+    return await _span(unit, caller, _read(asked))
 
 
 async def _span(unit: Unit, caller: Caller, wanted: _Wanted) -> Span:

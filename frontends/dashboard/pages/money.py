@@ -1,14 +1,36 @@
-"""Balance with its movements, settlements, payouts (docs/dashboard.md "Balance and payouts")."""
+"""Balance with its movements, the statement of a day, settlements, payouts (docs/dashboard.md "Balance and
+payouts")."""
 
+from datetime import date, timedelta
+
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.days import MOSCOW
 from ....core.domain.movements import Movement
 from ....core.domain.people.roles import PersonRight
+from ....core.domain.settlement.explorers import transaction_page
 from ....core.domain.settlement.withdrawals import shown_hash
 from ....core.usecases.ledger.balance import read_balance
+from ....core.usecases.ledger.day_statement import Parts, read_day
 from ....core.usecases.ledger.movements import MovementFilter, list_movements
 from ....core.usecases.paging import MomentFilter
 from ....core.usecases.settlement.statements import get_settlement, list_items, list_settlements
 from ....core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
-from ..blocks import Block, Code, Column, Facts, Form, Link, Money, Note, Stat, Stats, Table, Value
+from ..blocks import (
+    Actions,
+    Block,
+    Code,
+    Column,
+    Facts,
+    Field,
+    Form,
+    Link,
+    Money,
+    Note,
+    Stat,
+    Stats,
+    Table,
+    Value,
+)
 from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
 from ..rows import Page, get
 from ..texts import add
@@ -28,6 +50,38 @@ add(
         "balance.rub": ("RUB", "RUB"),
         "balance.usdt": ("USDT", "USDT"),
         "balance.after": ("Available after", "Доступно после"),
+        "day": ("Statement of a day", "Выписка за день"),
+        "day.of": ("Statement of {day}", "Выписка за {day}"),
+        "day.day": ("Moscow day", "Московский день"),
+        "day.count": ("Number", "Число"),
+        "day.opening": ("Balance at the beginning", "Баланс на начало"),
+        "day.closing": ("Balance at the end", "Баланс на конец"),
+        "day.so_far": ("Balance so far", "Баланс сейчас"),
+        "day.waiting": ("RUB awaiting settlement", "RUB ждут расчёта"),
+        "day.available": ("USDT available", "USDT доступно"),
+        "day.reserved": ("USDT on the way", "USDT в пути"),
+        "day.earlier": ("Day before", "День раньше"),
+        "day.later": ("Day after", "День позже"),
+        "day.list": ("Its movements", "Движения этого дня"),
+        "day.not_summed": (
+            "The day has too many movements to sum each kind here; the balances are exact.",
+            "За этот день движений слишком много, чтобы сложить их по видам; балансы точные.",
+        ),
+        "movement.receipt": ("payment received", "оплата"),
+        "movement.review_accepted": ("another amount accepted", "принята другая сумма"),
+        "movement.settlement": ("settlement", "расчёт"),
+        "movement.refund_taken": ("refund", "возврат"),
+        "movement.refund_returned": ("refund failed, money back", "возврат не прошёл, деньги вернулись"),
+        "movement.refund_reversed": ("refund came back", "возврат вернулся"),
+        "movement.payout_reserved": ("payout prepared", "выплата готовится"),
+        "movement.payout_sent": ("payout sent", "выплата отправлена"),
+        "movement.payout_released": ("payout undone", "выплата отменена"),
+        "movement.exchange_completed": ("exchange", "обмен"),
+        "movement.exchange_failed": ("exchange failed", "обмен не прошёл"),
+        "movement.sandbox_cleared": ("test data deleted", "тестовые данные удалены"),
+        "payout.network": ("Network", "Сеть"),
+        "payout.explorer": ("See it in the network's explorer", "Посмотреть в обозревателе сети"),
+        "payout.done_at": ("Final", "Завершена"),
         "settlements": ("Settlements", "Расчёты"),
         "settlement": ("Settlement", "Расчёт"),
         "settlement.cutoff": ("Payments before", "Платежи до"),
@@ -97,7 +151,65 @@ async def balance(ask: Ask) -> Page:
         note=total_of(ask, movements),  # type: ignore[arg-type]  # the same
     )
     form = Form(action=ask.to("/balance"), method="get", fields=date_fields(ask), submit=ask.t("filter"), is_row=True)
-    return Page(ask.t("balance"), [stats, form, table])
+    links = Actions([Link(ask.t("day"), ask.to("/balance/day"))])
+    return Page(ask.t("balance"), [stats, links, form, table])
+
+
+async def day(ask: Ask) -> Page:
+    """Show the statement of one Moscow day: today, unless the address names another."""
+    ask.require_whole_account()
+    today = ask.ports.clock.now().astimezone(MOSCOW).date()
+    chosen = _day(ask.query.get("day", ""), today)
+    found = await read_day(ask.ports, ask.caller, chosen)
+    rows: list[list[Value]] = [_parts(ask, ask.t("day.opening"), None, found.opening)]
+    rows += [_parts(ask, ask.t.of("movement", each.kind), each.count, each.change) for each in found.lines]
+    rows.append(_parts(ask, ask.t("day.so_far" if chosen == today else "day.closing"), None, found.closing))
+    is_summed = all(each.change is not None for each in found.lines)
+    table = Table(
+        caption=ask.t("day"),
+        columns=[
+            Column(ask.t("balance.kind")),
+            Column(ask.t("day.count"), is_number=True),
+            Column(ask.t("day.waiting"), is_number=True),
+            Column(ask.t("day.available"), is_number=True),
+            Column(ask.t("day.reserved"), is_number=True),
+        ],
+        rows=rows,
+        empty="",
+        note=None if is_summed else ask.t("day.not_summed"),
+    )
+    field = Field(name="day", label=ask.t("day.day"), type="date", value=chosen.isoformat())
+    form = Form(action=ask.to("/balance/day"), method="get", fields=[field], submit=ask.t("filter"), is_row=True)
+    text = chosen.isoformat()
+    links = [Link(ask.t("day.earlier"), _day_link(ask, chosen - timedelta(days=1)))]
+    if chosen < today:
+        links.append(Link(ask.t("day.later"), _day_link(ask, chosen + timedelta(days=1))))
+    links.append(Link(ask.t("day.list"), ask.to("/balance", **{"from": text, "to": text})))
+    title = ask.t("day.of", day=f"{chosen:%d.%m.%Y}")
+    return Page(title, [form, table, Actions(links)], [Link(ask.t("balance"), ask.to("/balance"))])
+
+
+def _day(text: str, today: date) -> date:
+    """Return the day that the address names; today for anything else, and for a later one."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return today
+    return min(max(day, _FIRST), today)
+
+
+def _day_link(ask: Ask, day: date) -> str:
+    return ask.to("/balance/day", day=day.isoformat())
+
+
+def _parts(ask: Ask, title: str, count: int | None, parts: Parts | None) -> list[Value]:
+    number = None if count is None else ask.number(count)
+    if parts is None:
+        return [title, number, None, None, None]
+    return [title, number, ask.rub(parts.pending), ask.usdt(parts.available), ask.usdt(parts.reserved)]
+
+
+_FIRST = date(2000, 1, 1)
 
 
 _PAGES = {"pay_": "/payments", "ref_": "/refunds", "stl_": "/settlements", "wd_": "/payouts", "exch_": "/exchanges"}
@@ -195,14 +307,43 @@ async def payout(ask: Ask) -> Page:
             (ask.t("amount"), ask.usdt(found.amount)),
             (ask.t("status"), badge(ask, found.status, "wd")),
             (ask.t("id"), Code(found.id)),
+            (ask.t("payout.network"), found.network),
             (ask.t("payout.wallet"), Code(found.wallet)),
             (ask.t("payout.tx"), None if tx_hash is None else Code(tx_hash)),
             (ask.t("settlement"), settlement),
             (ask.t("created"), ask.at(found.created_at)),
             (ask.t("payout.sent_at"), ask.at(found.sent_at)),
+            (ask.t("payout.done_at"), ask.at(found.completed_at)),
         ],
     )
-    return Page(f"{ask.t('payout')} {found.id[-12:]}", [facts], [Link(ask.t("payouts"), ask.to("/payouts"))])
+    blocks: list[Block] = [facts]
+    page = transaction_page(found.network, tx_hash) if ask.mode is Mode.LIVE else None
+    if page is not None:
+        blocks.append(Actions([Link(ask.t("payout.explorer"), page)]))
+    movements = await list_movements(ask.ports, ask.caller, MovementFilter(object_id=found.id), 1, SIZE)
+    blocks.append(
+        Table(
+            title=ask.t("balance.movements"),
+            caption=ask.t("balance.movements"),
+            columns=[
+                Column(ask.t("date")),
+                Column(ask.t("balance.kind")),
+                Column(ask.t("day.available"), is_number=True),
+                Column(ask.t("day.reserved"), is_number=True),
+            ],
+            rows=[
+                [
+                    ask.at(each.at),
+                    ask.t.of("movement", each.kind),
+                    ask.usdt(each.available) if each.available.units else None,
+                    ask.usdt(each.reserved) if each.reserved.units else None,
+                ]
+                for each in movements.records
+            ],
+            empty=ask.t("nothing"),
+        )
+    )
+    return Page(f"{ask.t('payout')} {found.id[-12:]}", blocks, [Link(ask.t("payouts"), ask.to("/payouts"))])
 
 
 async def settlement(ask: Ask) -> Page:
@@ -258,6 +399,7 @@ async def settlement(ask: Ask) -> Page:
 
 MONEY = (
     get("/balance", balance, PersonRight.MONEY),
+    get("/balance/day", day, PersonRight.MONEY),
     get("/payouts", payouts, PersonRight.MONEY),
     get("/payouts/{payout_id:str}", payout, PersonRight.MONEY),
     get("/settlements/{settlement_id:str}", settlement, PersonRight.MONEY),
