@@ -108,7 +108,7 @@ _ENTRIES = (
     Entry("INVITATION_NOT_FOUND", 404, "The invitation was accepted, revoked or has expired; dashboard only"),
     Entry("NOTE_NOT_FOUND", 404, "The person has no such note on this payment; dashboard only"),
     Entry("EXPORT_NOT_FOUND", 404, "The person has no file of this id, or it has expired; dashboard only"),
-    Entry("RESET_VOID", 404, "The link to set a password was used or has expired; dashboard only"),
+    Entry("RESET_VOID", 404, "The link of the letter was used or has expired; dashboard only"),
     Entry("UNSUBSCRIBE_VOID", 404, "The link to unsubscribe was used or is not whole; dashboard only"),
     Entry("METHOD_NOT_ALLOWED", 405, "The path does not know this method; see the header Allow"),
     Entry(
@@ -152,7 +152,7 @@ _ENTRIES = (
     Entry("CLIENT_NOT_REGISTERED", 422, "The exchange client has not passed KYC"),
     Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),
     Entry("LINK_LIMIT", 429, "The payment's link was sent too often within an hour; dashboard only"),
-    Entry("TOO_MANY_GUESSES", 429, "Too many wrong passwords or codes; dashboard only"),
+    Entry("TOO_MANY_GUESSES", 429, "Too many wrong passwords or codes, or requests for a new address; dashboard only"),
     Entry("HEADERS_TOO_LARGE", 431, "The head of the request is over 32 KB, or has more than 100 headers"),
     Entry("INTERNAL_ERROR", 500, "Our fault; quote the request id", Retry.SAME_KEY),
     Entry("KYC_PERSIST_FAILED", 500, "The verifier took the client and the record was not saved; do not repeat"),

@@ -321,5 +321,6 @@ _DONE = frozenset(
         "removed",
         "sent",
         "advanced",
+        "mailed",
     )
 )

@@ -19,9 +19,10 @@ BUDGETS: Mapping[str, Budget] = {
     "stranger": Budget(10, timedelta(hours=1)),
     "confirm": Budget(5, timedelta(minutes=15)),
     "code": Budget(5, timedelta(minutes=15)),
+    "email": Budget(5, timedelta(hours=1)),
 }
 """By the kind of attempt: a browser in which the person signed in before, all other browsers together, addresses that
-nobody has, confirmations by a signed-in person, one-time codes."""
+nobody has, confirmations by a signed-in person, one-time codes, and requests for a new e-mail address."""
 
 
 class GuessCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,18 @@ _EN: Texts = {
         "Open this link within 30 minutes, and choose one:\n{link}\n\n"
         "If it was not you, ignore this letter: nothing changes.\n",
     ),
+    "email_link": (
+        "Confirm your new address",
+        "Somebody asked to sign in to the dashboard with this address from now on.\n\n"
+        "Open this link within 30 minutes, in a browser in which you are signed in, and confirm:\n{link}\n\n"
+        "If it was not you, ignore this letter: nothing changes.\n",
+    ),
+    "email_asked": (
+        "Your e-mail address is about to change",
+        "Somebody asked to change the address of your sign-in to {address}.\n\n"
+        "It changes when a link in a letter to that address is confirmed.\n"
+        "If it was not you, change your password and end all sessions now: {link}\n",
+    ),
     "new_device": (
         "New sign-in to the dashboard",
         "Somebody signed in with your account.\n\nWhen: {when}\nBrowser: {device}\nNetwork: {network}\n\n"
@@ -49,6 +61,18 @@ _RU: Texts = {
         "Откройте ссылку в течение 30 минут и задайте пароль:\n{link}\n\n"
         "Если это были не вы, ничего не делайте: пароль останется прежним.\n",
     ),
+    "email_link": (
+        "Подтвердите новый адрес",
+        "Кто-то попросил входить в кабинет с этим адресом.\n\n"
+        "Откройте ссылку в течение 30 минут в браузере, где вы вошли, и подтвердите:\n{link}\n\n"
+        "Если это были не вы, ничего не делайте: адрес останется прежним.\n",
+    ),
+    "email_asked": (
+        "Ваш адрес эл. почты скоро изменится",
+        "Кто-то попросил сменить адрес для входа на {address}.\n\n"
+        "Он сменится, когда подтвердят ссылку из письма на тот адрес.\n"
+        "Если это были не вы, сейчас же смените пароль и завершите все сеансы: {link}\n",
+    ),
     "new_device": (
         "Новый вход в кабинет",
         "Кто-то вошёл под вашим именем.\n\nКогда: {when}\nБраузер: {device}\nСеть: {network}\n\n"
@@ -77,6 +101,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
         "totp_removed": "The authenticator app was removed.",
         "recovery": "A recovery code was used.",
         "reset": "An operator reset your sign-in.",
+        "email": "Your e-mail address was changed.",
         "passkey": "A passkey was added.",
         "passkey_removed": "A passkey was removed.",
     },
@@ -86,6 +111,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
         "totp_removed": "Приложение с кодами отключено.",
         "recovery": "Использован запасной код.",
         "reset": "Оператор сбросил ваш способ входа.",
+        "email": "Адрес эл. почты изменён.",
         "passkey": "Добавлен ключ доступа.",
         "passkey_removed": "Ключ доступа удалён.",
     },

@@ -24,6 +24,7 @@ _EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@[a-z0-9](?:[a-z0-9.-]*[a-z0-9]
 
 INVITATION_LIVES = timedelta(days=7)
 RESET_LIVES = timedelta(minutes=30)
+EMAIL_CHANGE_LIVES = timedelta(minutes=30)
 STEP_UP_LIVES = timedelta(minutes=10)
 """How long a confirmed password or passkey lets a person do what needs one."""
 SEEN_EVERY = timedelta(minutes=1)

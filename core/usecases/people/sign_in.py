@@ -82,7 +82,7 @@ async def check_password(ports: Ports, address: str, password: str, device: str)
     async with ports.storage.unit() as unit:
         user = await user_by_email(ports, unit, email) if email else None
     budget = _budget(ports, email, user, device)
-    await _take(ports, budget)
+    await take_attempt(ports, budget)
     fits = await ports.passwords.verify(_stored(ports, user), given_password(password))
     if user is None or not fits or user.disabled_at is not None:
         raise Refusal("SIGN_IN_FAILED", "Address or password is wrong")
@@ -93,7 +93,7 @@ async def check_password(ports: Ports, address: str, password: str, device: str)
 async def require_password(ports: Ports, user: User, password: str) -> None:
     """Check the password of a person who is known, for a confirmation. Raises: as `check_password`."""
     budget = f"confirm:{user.id}"
-    await _take(ports, budget)
+    await take_attempt(ports, budget)
     if not await ports.passwords.verify(_stored(ports, user), given_password(password)):
         raise Refusal("SIGN_IN_FAILED", "The password is wrong")
     await _give_back(ports, budget)
@@ -103,7 +103,7 @@ async def check_code(ports: Ports, user: User, code: str) -> User:
     """Check a code of the authenticator app, or a recovery code, and spend it. Raises: Refusal SIGN_IN_FAILED;
     TOO_MANY_GUESSES."""
     budget = f"code:{user.id}"
-    await _take(ports, budget)
+    await take_attempt(ports, budget)
 
     async def work(unit: Unit) -> User | None:
         present = await unit[User].get(user.id)
@@ -157,7 +157,7 @@ def _budget(ports: Ports, email: str, user: User | None, device: str) -> str:
     return f"known:{user.id}" if is_known_device(ports, user.id, device) else f"unknown:{user.id}"
 
 
-async def _take(ports: Ports, name: str) -> None:
+async def take_attempt(ports: Ports, name: str) -> None:
     """Take one attempt from a budget, before the attempt, so that many at once cannot exceed it. Raises: Refusal
     TOO_MANY_GUESSES."""
 
@@ -167,7 +167,7 @@ async def _take(ports: Ports, name: str) -> None:
         if found is not None and found.is_spent(budget_of(name), now):
             raise Refusal(
                 "TOO_MANY_GUESSES",
-                "Too many wrong attempts: try again later, or reset your password by e-mail",
+                "Too many attempts: try again later, or reset your password by e-mail",
                 retry_after=max(1, int((found.until - now).total_seconds())),
             )
         after = counted(found, name, now)

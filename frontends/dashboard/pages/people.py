@@ -5,6 +5,7 @@ import io
 from ....core.domain.people.people import Session
 from ....core.domain.people.roles import ROLES, PersonRight, Role, may_manage
 from ....core.usecases.accounts.shops import list_shops
+from ....core.usecases.people.email_change import confirm_email_change, request_email_change, show_email_change
 from ....core.usecases.people.factors import (
     begin_totp,
     change_password,
@@ -65,6 +66,24 @@ add(
         "right.audit": ("audit log", "журнал действий"),
         "right.notes": ("notes on payments", "заметки к платежам"),
         "right.owner": ("make owners", "назначать владельцев"),
+        "profile.email": ("E-mail address", "Адрес эл. почты"),
+        "profile.email.new": ("New address", "Новый адрес"),
+        "profile.email.change": ("Change the address", "Сменить адрес"),
+        "profile.email.intro": (
+            "A link goes to the new address. Until it is confirmed, the present one stays.",
+            "На новый адрес придёт ссылка. Пока её не подтвердят, остаётся прежний.",
+        ),
+        "done.mailed": (
+            "A link is on its way to the new address. It works for 30 minutes.",
+            "Ссылка отправлена на новый адрес. Она действует 30 минут.",
+        ),
+        "profile.email.none": (
+            "This service has no e-mail connected, so addresses cannot be changed.",
+            "Почта к сервису не подключена, поэтому адреса не меняются.",
+        ),
+        "profile.email.confirm": ("Use this address", "Входить с этим адресом"),
+        "profile.email.confirm.title": ("Confirm your new address", "Подтвердите новый адрес"),
+        "profile.email.before": ("Present address", "Нынешний адрес"),
         "profile.password": ("Password", "Пароль"),
         "profile.present": ("Present password", "Нынешний пароль"),
         "profile.new": ("New password", "Новый пароль"),
@@ -293,6 +312,7 @@ async def profile(ask: Ask) -> Page:
     blocks: list[Block] = [
         Facts(None, [(ask.t("people.mail"), email_of(ask.ports, user)), (ask.t("profile.app"), state)]),
         Actions([Link(ask.t("notifications"), ask.to("/settings/notifications"))]),
+        _email_form(ask),
         Form(
             action=ask.to("/profile/password"),
             fields=[
@@ -368,6 +388,53 @@ async def profile(ask: Ask) -> Page:
         Form(action=ask.to("/profile/language"), fields=[language], submit=ask.t("save"), title=ask.t("language"))
     )
     return Page(ask.t("profile"), blocks)
+
+
+def _email_form(ask: Ask) -> Block:
+    if ask.ports.mailer is None:
+        return Note(ask.t("profile.email.none"), "plain")
+    label = ask.t("profile.email.new")
+    address = Field(name="email", label=label, type="email", required=True, autocomplete="email")
+    return Form(
+        action=ask.to("/profile/email"),
+        fields=[address],
+        submit=ask.t("profile.email.change"),
+        title=ask.t("profile.email"),
+        intro=ask.t("profile.email.intro"),
+    )
+
+
+async def new_email(ask: Ask) -> Redirect:
+    await request_email_change(ask.ports, ask.actor, ask.value("email"))
+    return Redirect("/profile", {"done": "mailed"})
+
+
+async def email_link(ask: Ask) -> Page:
+    token = ask.query.get("token") or ask.value("token")
+    change = show_email_change(ask.ports, ask.actor, token)
+    return Page(
+        ask.t("profile.email.confirm.title"),
+        [
+            Facts(
+                None,
+                [
+                    (ask.t("profile.email.before"), email_of(ask.ports, ask.actor.user)),
+                    (ask.t("profile.email.new"), change.address),
+                ],
+            ),
+            Form(
+                action=ask.to("/profile/email/confirm"),
+                fields=[Field(name="token", type="hidden", value=token)],
+                submit=ask.t("profile.email.confirm"),
+            ),
+        ],
+        [Link(ask.t("profile"), ask.to("/profile"))],
+    )
+
+
+async def confirm_email(ask: Ask) -> Redirect:
+    await confirm_email_change(ask.ports, ask.actor, ask.value("token"))
+    return Redirect("/profile", {"done": "saved"})
 
 
 async def _passkeys(ask: Ask) -> list[Block]:
@@ -516,6 +583,9 @@ PEOPLE = (
     post(f"{_P}/remove", remove, retry=_P),
     get("/profile", profile),
     post("/profile/password", new_password, retry="/profile"),
+    post("/profile/email", new_email, retry="/profile"),
+    get("/profile/email", email_link),
+    post("/profile/email/confirm", confirm_email, retry="/profile/email"),
     post("/profile/app", begin_app, retry="/profile"),
     get("/profile/app", app),
     post("/profile/app/confirm", confirm_app, retry="/profile/app"),

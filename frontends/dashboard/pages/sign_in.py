@@ -98,8 +98,8 @@ add(
             "Адрес, пароль или код неверны.",
         ),
         "error.TOO_MANY_GUESSES": (
-            "Too many wrong attempts: try again later, or reset your password.",
-            "Слишком много неверных попыток: повторите позже или задайте новый пароль.",
+            "Too many attempts: try again later, or reset your password.",
+            "Слишком много попыток: повторите позже или задайте новый пароль.",
         ),
         "error.INVITATION_NOT_FOUND": (
             "This invitation is void: ask for a new one.",
