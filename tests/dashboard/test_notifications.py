@@ -50,7 +50,7 @@ async def test_member_chooses_gets_a_letter_and_unsubscribes_by_its_link() -> No
         stranger = Browser(app)  # the mail program of the same person, without a sign-in
         for _ in range(2):
             await stranger.open(path)
-            stranger.sees("You will get no more notifications about Merchant by e-mail.")
+            stranger.sees("Do you want no more notifications about Merchant by e-mail?")
         assert await choices(app)
         await stranger.send("/unsubscribe")
         stranger.sees("You get no more notifications about Merchant by e-mail.")
@@ -177,7 +177,7 @@ class TestTelegram:
         bot = with_bot(app)
         viewer = await in_test_mode(await joined(app, Role.VIEWER))
         await viewer.open(PAGE)
-        viewer.sees("Not connected yet")
+        viewer.sees("Telegram is not connected yet")
         await viewer.send(f"{PAGE}/telegram")
         [link] = [each for each in viewer.page.links if each.startswith("https://t.me/")]
         return viewer, bot, link.partition("start=")[2]

@@ -1,4 +1,4 @@
-"""Texts of notifications by language and kind: subject, which is also the first line, and further lines."""
+"""Texts of notifications by language and kind: a headline, which is the subject of a single one, and a line below."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _EN: Texts = {
         "Endpoint {endpoint}, since {since}. Events wait up to a week; check your receiver.",
     ),
     "daily_sum": (
-        "{day}: {taken} in {payments} payments",
+        "{day}: {taken}, payments: {payments}",
         "Refunds: {refunds}. Payouts: {payouts}, {paid_out}. Available: {available}. Awaiting settlement: {pending}.",
     ),
 }
@@ -88,7 +88,7 @@ _FRAME: Mapping[str, Mapping[str, str]] = {
         "summary": "{account}: уведомлений {count}",
         "more": "и ещё {count}",
         "settings": "Выбрать уведомления: {link}",
-        "stop": "Больше не присылать уведомления о {account}: {link}",
+        "stop": "Больше не присылать уведомления об аккаунте «{account}»: {link}",
     },
 }
 
@@ -102,7 +102,7 @@ def message_of(
     parts = [_lines(language, row) for row in rows]
     if len(rows) == 1:
         subject = f"{account}: {parts[0][0]}"
-        body = "\n".join(parts[0])
+        body = parts[0][1]
     else:
         subject = frame["summary"].format(account=account, count=len(rows))
         counts = Counter(row.kind for row in rows)

@@ -60,7 +60,7 @@ add(
         "telegram.again": ("Connect another chat", "Подключить другой чат"),
         "telegram.remove": ("Disconnect Telegram", "Отключить Telegram"),
         "telegram.linked": ("Connected", "Подключён"),
-        "telegram.none": ("Not connected yet.", "Пока не подключён."),
+        "telegram.none": ("Telegram is not connected yet.", "Telegram пока не подключён."),
         "telegram.code": ("Code", "Код"),
         "telegram.open": ("Open the chat with the bot", "Открыть чат с ботом"),
         "telegram.how": (
@@ -70,13 +70,13 @@ add(
         "telegram.back": ("To the notifications", "К уведомлениям"),
         "unsubscribe.title": ("Unsubscribe", "Отписаться"),
         "unsubscribe.intro": (
-            "You will get no more notifications about {account} {channel}.",
-            "Уведомления о {account} {channel} больше не будут приходить.",
+            "Do you want no more notifications about {account} {channel}?",
+            "Больше не присылать уведомления об аккаунте «{account}» {channel}?",
         ),
         "unsubscribe.submit": ("Unsubscribe", "Отписаться"),
         "unsubscribe.done": (
             "You get no more notifications about {account} {channel}.",
-            "Уведомления о {account} {channel} больше не приходят.",
+            "Уведомления об аккаунте «{account}» {channel} больше не приходят.",
         ),
         "unsubscribe.email": ("by e-mail", "по почте"),
         "unsubscribe.telegram": ("by Telegram", "в Telegram"),
@@ -181,6 +181,11 @@ async def connect(ask: Ask) -> Page:
     return Page(ask.t("telegram.connect"), blocks)
 
 
+async def connecting(_: Ask) -> Redirect:
+    """Lead back whoever loads the page of a code again: a code is shown once."""
+    return Redirect(_PAGE)
+
+
 async def disconnect(ask: Ask) -> Redirect:
     await unlink_chat(ask.ports, ask.actor)
     return Redirect(_PAGE, {"done": "removed"})
@@ -209,6 +214,7 @@ def _left(ask: Ask, found: Unsubscription) -> Page:
 NOTIFICATIONS = (
     get(_PAGE, notifications),
     post(_PAGE, save, retry=_PAGE),
+    get(f"{_PAGE}/telegram", connecting),
     post(f"{_PAGE}/telegram", connect, retry=_PAGE),
     post(f"{_PAGE}/telegram/remove", disconnect, retry=_PAGE),
     get("/unsubscribe", leaving, is_public=True),
