@@ -78,7 +78,7 @@ class WebauthnPasskeys:
                 challenge=_decoded(client["challenge"]),
                 user_handle=_decoded(handle).decode("ascii") if handle else None,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise PasskeyRefused(type(error).__name__) from None
 
     def register(self, reply: str, challenge: bytes) -> NewPasskey:
@@ -94,7 +94,7 @@ class WebauthnPasskeys:
                 expected_origin=self._origin,
                 require_user_verification=True,
             )
-        except (WebAuthnException, ValueError, TypeError, KeyError) as error:
+        except (WebAuthnException, ValueError, TypeError, KeyError, RecursionError) as error:
             raise PasskeyRefused(type(error).__name__) from None
         return NewPasskey(
             credential_id=_encoded(found.credential_id),
@@ -118,7 +118,7 @@ class WebauthnPasskeys:
                 credential_current_sign_count=sign_count,
                 require_user_verification=True,
             )
-        except (WebAuthnException, ValueError, TypeError, KeyError) as error:
+        except (WebAuthnException, ValueError, TypeError, KeyError, RecursionError) as error:
             raise PasskeyRefused(type(error).__name__) from None
         return UsedPasskey(sign_count=found.new_sign_count, is_synced=found.credential_backed_up)
 
@@ -133,7 +133,7 @@ class WebauthnPasskeys:
             raise PasskeyRefused("too long")
         try:
             document = json.loads(reply)
-        except ValueError:
+        except (ValueError, RecursionError):  # the second: thousands of brackets
             raise PasskeyRefused("no JSON") from None
         if not isinstance(document, dict):
             raise PasskeyRefused("no object")

@@ -23,10 +23,11 @@ from cambist.core.usecases.people.passkeys import (
     sign_in_options,
 )
 from cambist.core.usecases.people.sessions import Actor, change_session, find_actor
+from cambist.core.usecases.people.sign_in import check_password
 from cambist.ports.passkeys import NewPasskey, PasskeyRefused, PasskeyReply, UsedPasskey
 from tests.apps import TestApp
 from tests.invariants import everything
-from tests.people_kit import person
+from tests.people_kit import PASSWORD, person
 
 
 class Challenge(msgspec.Struct):
@@ -167,6 +168,17 @@ async def test_passkeys_are_changed_after_a_confirmation_only(app: TestApp) -> N
     await remove_passkey(app.ports, actor, made.id)
     options = sign_in_options(app.ports, "browser")
     await refused(sign_in_by_passkey(app.ports, reply(options, actor.user), "browser"))
+
+
+async def test_passkey_still_signs_in_after_strangers_spent_the_guesses(app: TestApp) -> None:
+    actor = await stepped_up(app)
+    await with_passkey(app, actor)
+    for _ in range(10):
+        await refused(check_password(app.ports, "owner@shop.example", "a wrong password", ""))
+    await refused(check_password(app.ports, "owner@shop.example", PASSWORD, ""), "TOO_MANY_GUESSES")
+    options = sign_in_options(app.ports, "browser")
+    user = await sign_in_by_passkey(app.ports, reply(options, actor.user), "browser")
+    assert user.id == actor.user.id
 
 
 async def test_passkey_of_another_host_opens_nothing(app: TestApp) -> None:

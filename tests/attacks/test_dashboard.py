@@ -1,0 +1,380 @@
+"""Attacks on people, their sign-in and their pages: links, budgets, foreign objects, planted fields
+(docs/dashboard.md "Safety"). tests/dashboard/test_safety.py has those on forms, cookies and redirects."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.adapters.passwords.argon2 import AT_ONCE, WAITING_MOST, Argon2Passwords
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.people.people import Invitation, Membership, ResetToken, User
+from cambist.core.domain.people.roles import Role
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.people.invitations import accept_invitation, invite
+from cambist.core.usecases.people.resets import new_reset_link
+from cambist.core.usecases.people.sign_in import check_password
+from cambist.frontends.dashboard.app import ROWS
+from cambist.ports.faults import Unavailable
+from cambist.ports.passwords import PasswordHasher
+from tests.app_pool import lent_app
+from tests.apps import TestApp
+from tests.dashboard.browser import BASE, Browser, in_test_mode, joined
+from tests.invariants import everything
+from tests.people_kit import PASSWORD, Mailbox, token_of, with_mail
+from tests.tables import table
+
+UNKNOWN = "01a21ea4-2c55-7c99-82bc-e03e87ee0495"
+OWNER = "owner@shop.example"
+
+
+@contextmanager
+def mailed(app: TestApp) -> Iterator[Mailbox]:
+    """The service with e-mail, and the mailbox of everybody."""
+    mailbox = with_mail(app)
+    with lent_app(app.ports) as face:
+        app.http = httpx.AsyncClient(transport=httpx.ASGITransport(face), base_url=BASE)
+        yield mailbox
+
+
+def plain(text: str) -> str:
+    """A page without what differs from one answer to the next."""
+    return re.sub(r'value="[0-9a-f]{40}"|data-options="[^"]*"|req_[0-9A-Za-z-]+', "", text)
+
+
+async def test_open_stream_ends_when_its_person_is_removed(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    admin = await in_test_mode(await joined(app, Role.ADMIN))
+    following = asyncio.create_task(admin.http.get("/stream"))
+    await app.clock.advance(10)
+    assert not following.done()
+    await owner.open("/people")
+    [member] = [link for link in owner.page.links if "/people/usr_" in link][1:]
+    await owner.open(member)
+    await owner.send(f"{member}/remove")
+    await app.created()
+    await app.clock.advance(10)
+    assert following.done()
+    assert "pay_" not in following.result().text
+
+
+async def test_file_of_a_removed_person_is_gone_for_them(app: TestApp) -> None:
+    await app.created()
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    admin = await in_test_mode(await joined(app, Role.ADMIN))
+    await admin.open("/payments")
+    await admin.send("/exports", format="csv")
+    await app.work(1)
+    await admin.open("/exports")
+    link = next(each for each in admin.page.links if each.endswith("/file"))
+    await owner.open("/people")
+    [member] = [each for each in owner.page.links if "/people/usr_" in each][1:]
+    await owner.open(member)
+    await owner.send(f"{member}/remove")
+    assert (await admin.open(link)).path == "/login"
+    assert (await owner.open(link)).answer.status_code == 404
+
+
+async def test_field_of_another_browser_is_refused_without_browser_headers(app: TestApp) -> None:
+    """A program sends neither Origin nor Sec-Fetch-Site: then the hidden field alone decides."""
+    await joined(app, Role.OWNER)
+    attacker, victim = await Browser(app).open("/login"), await Browser(app).open("/login")
+    silent = {"Origin": "", "Sec-Fetch-Site": ""}
+    planted = {**attacker.page.forms[0].values, "email": OWNER, "password": PASSWORD}
+    await victim.post("/login", planted, silent)
+    assert (victim.answer.status_code, victim.http.cookies.get("__Host-cambist")) == (403, None)
+    victim.http.cookies.clear()
+    await victim.post("/login", planted, silent)
+    assert victim.answer.status_code == 403
+
+
+async def test_reset_letter_names_no_host_of_the_request(app: TestApp) -> None:
+    with mailed(app) as mailbox:
+        await joined(app, Role.OWNER)
+        browser = await Browser(app).open("/reset")
+        sent = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Forwarded": "host=evil.example"}
+        await browser.send("/reset", sent, email=OWNER)
+        await run_due(app.ports)
+        assert f"{BASE}/reset?token=" in mailbox.letters[-1].text
+        assert "evil" not in mailbox.letters[-1].text
+
+
+@table(
+    ("address", "letters"),
+    [
+        (OWNER, 1),
+        ("OWNER@SHOP.EXAMPLE", 1),
+        (f" {OWNER} ", 1),
+        (f"{OWNER},evil@evil.example", 0),
+        (f"{OWNER} evil@evil.example", 0),
+        (f"{OWNER}\nBcc: evil@evil.example", 0),
+        (f"{OWNER}\r\nBcc: evil@evil.example", 0),
+        (f"{OWNER};evil@evil.example", 0),
+        (f"<{OWNER}>", 0),
+        ("owner@ſhop.example", 0),
+        ("owner@shop.example\u200b", 0),
+        ("оwner@shop.example", 0),
+        ("owner+x@shop.example", 0),
+        ("%", 0),
+    ],
+)
+async def test_reset_letter_goes_to_the_stored_address_alone(app: TestApp, address: str, letters: int) -> None:
+    with mailed(app) as mailbox:
+        if not await everything(app.ports, User):
+            await joined(app, Role.OWNER)
+        await app.clock.advance(1801)
+        await run_due(app.ports)
+        before = len(mailbox.letters)
+        browser = await Browser(app).open("/reset")
+        await browser.send("/reset", email=address)
+        browser.sees("If somebody has this address")
+        await run_due(app.ports)
+        assert [each.to for each in mailbox.letters[before:]] == [OWNER] * letters
+
+
+async def test_reset_form_with_two_addresses_is_refused(app: TestApp) -> None:
+    with mailed(app) as mailbox:
+        await joined(app, Role.OWNER)
+        await run_due(app.ports)
+        before = len(mailbox.letters)
+        browser = await Browser(app).open("/reset")
+        await browser.post("/reset", {**browser.page.forms[0].values, "email": [OWNER, "evil@evil.example"]})
+        assert browser.answer.status_code == 400
+        await run_due(app.ports)
+        assert mailbox.letters[before:] == []
+
+
+async def test_token_opens_nothing_of_another_purpose(app: TestApp) -> None:
+    owner = await joined(app, Role.OWNER)
+    made = await invite(app.ports, app.account.account_id, "new@shop.example", Role.OWNER)
+    reset = await new_reset_link(app.ports, OWNER, mails=False)
+    assert reset is not None
+    paths = ("/invite", "/reset", "/profile/email", "/unsubscribe")
+    for right, token in (("/invite", token_of(made.link)), ("/reset", token_of(reset))):
+        for path in paths:
+            await owner.open(f"{path}?token={token}")
+            assert (owner.answer.status_code == 200) is (path == right), f"{right} at {path}"
+
+
+async def test_scanner_that_opens_a_link_spends_nothing(app: TestApp) -> None:
+    await joined(app, Role.OWNER)
+    made = await invite(app.ports, app.account.account_id, "new@shop.example", Role.VIEWER)
+    reset = await new_reset_link(app.ports, OWNER, mails=False)
+    assert reset is not None
+    before = [await everything(app.ports, kind) for kind in (User, Membership, Invitation, ResetToken)]
+    for link in (made.link, reset):
+        scanner = Browser(app)
+        for _ in range(3):
+            await scanner.http.head(link.removeprefix(BASE))
+            assert (await scanner.open(link.removeprefix(BASE))).answer.status_code == 200
+    assert [await everything(app.ports, kind) for kind in (User, Membership, Invitation, ResetToken)] == before
+    person = await Browser(app).open(reset.removeprefix(BASE))
+    await person.send("/reset", password="a wholly new sentence")
+    assert person.path == "/login"
+
+
+class Counting:
+    """A PasswordHasher that counts what it checks."""
+
+    def __init__(self, inner: PasswordHasher) -> None:
+        self.inner = inner
+        self.verified: list[bool] = []
+
+    async def hash(self, password: str, /) -> str:
+        return await self.inner.hash(password)
+
+    async def verify(self, stored: str | None, password: str, /) -> bool:
+        self.verified.append(stored is not None)
+        return await self.inner.verify(stored, password)
+
+    def is_outdated(self, stored: str, /) -> bool:
+        return self.inner.is_outdated(stored)
+
+
+async def test_unknown_address_costs_one_hash_like_a_known_one(app: TestApp) -> None:
+    await joined(app, Role.OWNER)
+    hasher = Counting(app.ports.passwords)
+    ports = msgspec.structs.replace(app.ports, passwords=hasher)
+    for address in (OWNER, "nobody@shop.example", "no address"):
+        with pytest.raises(Refusal):
+            await check_password(ports, address, "a wrong password", "")
+    assert hasher.verified == [True, False, False]
+
+
+async def test_pages_do_not_tell_known_addresses_from_unknown_ones(app: TestApp) -> None:
+    await joined(app, Role.OWNER)
+    for path in ("/login", "/reset"):
+        shown = []
+        for address in (OWNER, "nobody@shop.example"):
+            browser = await Browser(app).open(path)
+            await browser.send(path, email=address, **({"password": "a wrong password"} if path == "/login" else {}))
+            shown.append((browser.answer.status_code, plain(browser.answer.text)))
+        assert shown[0] == shown[1], path
+
+
+async def test_three_hundred_sign_ins_at_once_hash_two_at_a_time() -> None:
+    hasher = Argon2Passwords(memory=64, passes=1)
+    running = most = 0
+    fits = hasher._fits
+
+    def counted(stored: str | None, given: bytes) -> bool:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return fits(stored, given)
+        finally:
+            running -= 1
+
+    hasher._fits = counted  # type: ignore[method-assign]  # observed
+    ends = await asyncio.gather(*(hasher.verify(None, "a guess") for _ in range(300)), return_exceptions=True)
+    assert sum(isinstance(end, Unavailable) for end in ends) == 300 - WAITING_MOST
+    assert ends.count(False) == WAITING_MOST
+    assert most <= AT_ONCE
+
+
+async def test_planted_fields_change_neither_role_nor_account_of_an_invitation(app: TestApp) -> None:
+    other = await create_account(app.ports, "Other")
+    made = await invite(app.ports, app.account.account_id, "new@shop.example", Role.VIEWER, live=False)
+    guest = await Browser(app).open(made.link.removeprefix(BASE))
+    planted = {"role": "owner", "account_id": other.account_id, "live": "yes", "email": OWNER, "shops": ""}
+    await guest.post("/invite", {**guest.page.forms[0].values, **planted, "password": PASSWORD})
+    assert guest.path == "/home"
+    [membership] = await everything(app.ports, Membership)
+    assert (membership.account_id, membership.role, membership.live) == (app.account.account_id, "viewer", False)
+    await guest.open("/profile")
+    assert "new@shop.example" in guest.text
+    assert OWNER not in guest.text
+
+
+async def test_admin_raises_nobody_to_owner_by_planted_fields(app: TestApp) -> None:
+    await joined(app, Role.OWNER)
+    admin = await in_test_mode(await joined(app, Role.ADMIN))
+    before = await everything(app.ports, Membership)
+    for membership in before:
+        for values in ({"role": "owner"}, {"role": ["admin", "owner"]}, {"role": "viewer", "role[]": "owner"}):
+            if membership.role is Role.ADMIN and values == {"role": "viewer", "role[]": "owner"}:
+                continue  # stepping down is allowed
+            await admin.open("/people")
+            csrf = admin.page.forms[0].values["csrf"][0]
+            await admin.post(f"/people/{membership.user_id}", {"csrf": csrf, **values})
+            assert admin.answer.status_code in (400, 403)
+    assert await everything(app.ports, Membership) == before
+    await admin.open("/profile")
+    csrf = admin.page.forms[0].values["csrf"][0]
+    await admin.post("/profile/language", {"csrf": csrf, "language": "en", "role": "owner", "email": OWNER})
+    assert [each.role for each in await everything(app.ports, Membership)] == [each.role for each in before]
+
+
+@pytest.fixture
+async def objects(app: TestApp) -> dict[str, str]:
+    """Objects of the account in test mode, by the name of the parameter that takes their ids."""
+    await set_settings(app.ports, app.account.account_id, {"refund_approval": "manual"})
+    payment = (await app.created({"external_id": "secret-order"}))["id"]
+    await app.simulate(payment, outcome="paid")
+    await app.work(2)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await owner.open(f"/payments/{payment}")
+    await owner.send("/refunds", amount_rub="10")
+    refund = owner.path.split("/")[-1]
+    await owner.open("/developers/webhooks")
+    await owner.send("/developers/webhooks", url="https://books.example/hooks", types=[])
+    await owner.open("/developers/webhooks")
+    endpoint = next(each for each in owner.page.links if "/we_" in each).split("/")[-1]
+    await owner.open("/developers/events")
+    event = next(each for each in owner.page.links if "/evt_" in each).split("/")[-1]
+    await owner.open("/exports")
+    await owner.open("/payments")
+    await owner.send("/exports", format="csv")
+    await app.work(1)
+    await owner.open("/exports")
+    export = next(each for each in owner.page.links if each.endswith("/file")).split("/")[-2]
+    return {
+        "payment_id": payment,
+        "refund_id": refund,
+        "endpoint_id": endpoint,
+        "event_id": event,
+        "export_id": export,
+        "shop_id": app.account.default_shop_id,
+        "user_id": (await everything(app.ports, User))[0].id,
+    }
+
+
+async def tried(app: TestApp, thief: Browser, objects: dict[str, str]) -> None:
+    """Check that each address with one of these ids answers as it does for an id of nothing."""
+    for row in ROWS:
+        found = re.findall(r"\{(\w+):str\}", row.path)
+        if len(found) != 1 or found[0] not in objects:
+            continue
+        answers = []
+        for value in (objects[found[0]], objects[found[0]].partition("_")[0] + "_" + UNKNOWN):
+            await app.clock.advance(3)
+            path = re.sub(r"\{[^}]+\}", value, row.path)
+            await thief.open("/profile")
+            csrf = thief.page.forms[0].values["csrf"][0]
+            if row.method == "GET":
+                await thief.open(path)
+            else:
+                await thief.post(path, {"csrf": csrf, "reason": "x", "name": "x", "outcome": "paid", "role": "viewer"})
+            answers.append((thief.answer.status_code, plain(thief.answer.text).replace(value, "")))
+        assert answers[0] == answers[1], row.path
+        assert answers[0][0] in (400, 404), f"{row.method} {row.path}: {answers[0][0]}"
+
+
+async def test_ids_of_another_account_are_ids_of_nothing(app: TestApp, objects: dict[str, str]) -> None:
+    app.account = await create_account(app.ports, "Other")
+    thief = await in_test_mode(await joined(app, Role.OWNER, email="thief@other.example"))
+    await tried(app, thief, objects)
+    for path in ("/payments", "/refunds", "/developers/events", "/exports", "/audit", "/people"):
+        for query in ("", f"?shop_id={objects['shop_id']}", "?q=secret-order", f"?q={objects['payment_id']}"):
+            await thief.open(path + query)
+            for value in (objects["payment_id"], objects["refund_id"], objects["export_id"], OWNER):
+                assert value in query or f"{path}/{value}" not in thief.answer.text, path + query
+
+
+async def test_ids_of_test_mode_are_ids_of_nothing_in_live_mode(app: TestApp, objects: dict[str, str]) -> None:
+    viewer = await joined(app, Role.VIEWER)
+    for name in ("payment_id", "refund_id"):
+        path = f"/{name.removesuffix('_id')}s/{objects[name]}"
+        assert (await viewer.open(path)).answer.status_code == 404, path
+    await viewer.open("/payments?q=secret-order")
+    assert objects["payment_id"] not in viewer.answer.text
+
+
+async def test_own_refund_is_not_approved_by_a_second_session(app: TestApp, objects: dict[str, str]) -> None:
+    second = await Browser(app).open("/login")
+    await second.send("/login", email=OWNER, password=PASSWORD)
+    await in_test_mode(second)
+    await second.open(f"/refunds/{objects['refund_id']}")
+    csrf = second.page.forms[0].values["csrf"][0]
+    await second.post(f"/refunds/{objects['refund_id']}/approve", {"csrf": csrf})
+    assert second.answer.status_code == 409
+
+
+@table(
+    "text",
+    ["<b>x</b>", '"><script>alert(1)</script>', "=cmd|'/C calc'!A0", "{{7*7}}", "Shop \u202egnp.exe", "&lt;x&gt;"],
+)
+async def test_texts_of_people_are_shown_as_text_on_their_pages(app: TestApp, text: str) -> None:
+    await app.clock.advance(60)
+    address = f"o{abs(hash(text))}@shop.example"
+    made = await invite(app.ports, app.account.account_id, address, Role.OWNER, language="en")
+    await accept_invitation(app.ports, token_of(made.link), PASSWORD, "en")
+    owner = Browser(app)
+    owner.http.headers["User-Agent"] = f"{text.encode('ascii', 'ignore').decode()} Firefox/1"
+    await owner.open("/login")
+    await owner.send("/login", email=address, password=PASSWORD)
+    await in_test_mode(owner)
+    await owner.open("/shops")
+    await owner.send("/shops", name=text)
+    for path in ("/shops", "/profile", "/audit", "/payments", "/home"):
+        await owner.open(path)
+        assert "<b>x" not in owner.answer.text
+        assert "<script>alert" not in owner.answer.text
+        assert "49" not in owner.page.headings
+        assert "cmd|" not in owner.answer.text or path in ("/shops", "/audit", "/payments"), path
