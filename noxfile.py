@@ -1,12 +1,48 @@
-"""The project's tasks. `nox -l` lists them; each installs its requirements into its own environment."""
+"""The project's tasks; `nox -l` lists them.
 
+Tasks of `[dev]` run in the environment that nox itself runs in, because a second installation takes minutes. Tasks with
+further requirements install them into an environment of their own, below .nox.
+"""
+
+import functools
+import os
+import sys
 import tomllib
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import nox
 
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
+
+# A session without an environment of its own finds its programs by the path, also if .venv is not activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def dev_session(task: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
+    """Declare a task that needs `[dev]`, in the environment that nox runs in."""
+
+    @functools.wraps(task)
+    def checked(session: nox.Session) -> None:
+        try:
+            metadata.version("pytest-xdist")
+        except metadata.PackageNotFoundError:
+            session.error("nox runs without the project's requirements: pip install -e '.[dev]' beside it")
+        task(session)
+
+    return nox.session(python=False)(checked)
+
+
+@dev_session
+def quick(session: nox.Session) -> None:
+    """Check a change in some minutes: style, contracts, rules, pages. `-- tests/http/test_refunds.py` adds tests."""
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+    folders = ("tests/architecture", "tests/domain", "tests/docs")
+    session.run("pytest", "-q", "-n", "auto", "-r", "fE", *folders, *session.posargs)
 
 
 @nox.session
@@ -16,47 +52,41 @@ def demo(session: nox.Session) -> None:
     session.run("cambist", "demo", *session.posargs)
 
 
-@nox.session
+@dev_session
 def tests(session: nox.Session) -> None:
     """Run all tests, or those named after `--`."""
-    session.install("-e", ".[dev]")
     session.run("pytest", *(session.posargs or ["-n", "auto"]))
 
 
-@nox.session
+@dev_session
 def mutants(session: nox.Session) -> None:
     """Make small wrong changes in timing-critical code; a test must notice each: some minutes (tests/mutants.py)."""
-    session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.mutants", *session.posargs)
 
 
-@nox.session
+@dev_session
 def drills(session: nox.Session) -> None:
     """Kill processes in mid-work, at full length: some ten minutes (docs/operations.md)."""
-    session.install("-e", ".[dev]")
     session.run("pytest", "-n", "0", "-s", "-m", "drill", *session.posargs, env={"CAMBIST_DRILLS": "full"})
 
 
-@nox.session
+@dev_session
 def simulate(session: nox.Session) -> None:
     """Simulate whole installations under faults, by seeds: `-- --hours 1000 --jobs 2`; one: `-- --seed 17`
     (docs/reliability.md)."""
-    session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.simulation", *(session.posargs or ["--hours", "1000", "--jobs", "2"]))
 
 
-@nox.session
+@dev_session
 def simulate_mutants(session: nox.Session) -> None:
     """Plant faults in the code; the simulation must notice each: an hour (tests/simulation/mutants/table.py)."""
-    session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.simulation.mutants", *session.posargs)
 
 
-@nox.session
+@dev_session
 def storages(session: nox.Session) -> None:
     """Compare memory, SQLite, Postgres and a third-party storage by random histories: `-- --histories 10000 --jobs 2`
     (docs/reliability.md)."""
-    session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.histories", *(session.posargs or ["--histories", "10000", "--jobs", "2"]))
 
 
@@ -70,25 +100,23 @@ def mutation(session: nox.Session) -> None:
     session.run("python", "-m", "tests.mutation", *(session.posargs or ["core/domain"]), success_codes=[0, 1])
 
 
-@nox.session
+@dev_session
 def attacks(session: nox.Session) -> None:
     """Run the attack tests at full length: some minutes. `-- -k two_ways` selects some."""
-    session.install("-e", ".[dev]")
     session.run("pytest", "-n", "0", "tests/attacks", *session.posargs, env={"CAMBIST_ATTACKS": "full"})
 
 
-@nox.session
+@dev_session
 def monkey(session: nox.Session) -> None:
     """Type 100 000 random keys at the console: some hours.
 
     The console runs on SQLite and Postgres with 20 000 payments, over a storage that is slow, unavailable or raises
     errors. Each run prints its seed; `-- --seed 7 --keys 2000 --storage sqlite` repeats it.
     """
-    session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.console.monkey", *session.posargs)
 
 
-@nox.session
+@dev_session
 def bench(session: nox.Session) -> None:
     """Measure the hot paths beside their floors and peers, and print a table of the ratios.
 
@@ -96,7 +124,6 @@ def bench(session: nox.Session) -> None:
     go to pytest. CAMBIST_BENCH_PEERS=FOLDER also measures peers, which are installed there the first time. For larger
     sizes see docs/performance.md.
     """
-    session.install("-e", ".[dev]")
     keep = ["--keep", "docs/performance.md"] if "--keep" in session.posargs else []
     results = Path(session.create_tmp(), "results.json")
     results.unlink(missing_ok=True)  # do not show old results if this run ends without any
@@ -117,19 +144,17 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.table", str(results), *keep)
 
 
-@nox.session
+@dev_session
 def lint(session: nox.Session) -> None:
     """Check style and the import contracts between the layers."""
-    session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports")
 
 
-@nox.session
+@dev_session
 def types(session: nox.Session) -> None:
     """Run two type checkers, because each finds errors that the other misses."""
-    session.install("-e", ".[dev]")
     session.run("mypy")
     session.run("pyright")
 
@@ -141,30 +166,27 @@ def docs(session: nox.Session) -> None:
     session.run("sphinx-build", "-n", "-W", "--keep-going", "-b", "html", "docs", "build/docs", *session.posargs)
 
 
-@nox.session
+@dev_session
 def generate(session: nox.Session) -> None:
-    """Generate the pages and examples that are derived from the code. Needs Graphviz."""
-    session.install("-e", ".[dev]")
+    """Generate the pages and examples that are derived from the code. A changed drawing needs Graphviz."""
     session.run("python", "docs/generate.py")
 
 
-@nox.session
+@nox.session(python=False)
 def changelog(session: nox.Session) -> None:
     """Move the fragments of changes/ into CHANGELOG.md at a release: `-- 1.1.0 2027-01-31`."""
     session.run("python", "changes/fold.py", *session.posargs)
 
 
-@nox.session
+@dev_session
 def pictures(session: nox.Session) -> None:
     """Take the picture of the payer window. Needs Chromium."""
-    session.install("-e", ".[dev]")
     session.run("python", "docs/pictures.py")
 
 
-@nox.session
+@dev_session
 def screenshots(session: nox.Session) -> None:
     """Take the pictures of the operators' console. Needs Chromium."""
-    session.install("-e", ".[dev]")
     session.run("python", "docs/screenshots.py")
 
 
