@@ -14,7 +14,6 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between, Snapshot
-from ....ports.vault import Vault
 from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.shops import Shop
@@ -27,7 +26,6 @@ from ...domain.payments.payer_contact import masked_contact
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
 from ..paging import ListFilter, Page, Position, newest, walk_newest
-from ..sealed import payer_email_digest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
@@ -35,6 +33,7 @@ _NEAR = 1000
 _INDEXED = ("external_id", "payer_email_digest", "payer_contact", "subscription_id", "shop_id", "status")
 """Filters with an index of their own, the most selective first."""
 _TAIL = re.compile(r"[0-9]{4}\Z", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{32}\Z", re.ASCII)
 _NOT_INDEXED = "payment_method"
 """The only filter of the tallies without an index. The other filters have one index each; no index covers two."""
 
@@ -54,8 +53,8 @@ class PaymentSearch(PaymentFilter, frozen=True, kw_only=True):
     amount_rub: str | None = None
     phone_tail: str | None = None
     """The last four digits of the payer's phone."""
-    email: str | None = None
-    """The payer's e-mail address, as the merchant sent it; upper and lower case are the same."""
+    email_digest: str | None = None
+    """Digest of the payer's e-mail address, in hex: whoever stores the filter stores no address."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +119,7 @@ async def walk_payments(
 
 async def checked(ports: Ports, caller: Caller, asked: PaymentFilter) -> Wanted:
     """Return the validated filter. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
-    wanted = _read(ports.vault, caller, asked)
+    wanted = _read(caller, asked)
     caller.require_shop(wanted.kind.get("shop_id"))
     if "shop_id" in wanted.kind:
         shop = await ports.storage.get(Shop, wanted.kind["shop_id"])
@@ -182,7 +181,7 @@ async def _by_days(seen: Snapshot, wanted: Wanted, days: dict[str, int], offset:
     return found[::-1]
 
 
-def _read(vault: Vault, caller: Caller, asked: PaymentFilter) -> Wanted:
+def _read(caller: Caller, asked: PaymentFilter) -> Wanted:
     """Validate the filter. Raises: Refusal VALIDATION_ERROR for a value that no payment can have."""
     kind = {
         "shop_id": None if asked.shop_id is None else _shop_id(asked.shop_id),
@@ -196,7 +195,7 @@ def _read(vault: Vault, caller: Caller, asked: PaymentFilter) -> Wanted:
     amount = None
     if isinstance(asked, PaymentSearch):
         amount = None if asked.amount_rub is None else _amount(asked.amount_rub)
-        named |= _contact(vault, caller, asked)
+        named |= _contact(asked)
     return Wanted(
         caller=caller,
         kind={name: value for name, value in kind.items() if value is not None},
@@ -214,17 +213,16 @@ def _amount(text: str) -> Rub:
         raise shape_error("amount_rub", str(error)) from None
 
 
-def _contact(vault: Vault, caller: Caller, asked: PaymentSearch) -> dict[str, Any]:
+def _contact(asked: PaymentSearch) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if asked.phone_tail is not None:
         if not _TAIL.match(asked.phone_tail):
             raise shape_error("phone_tail", "has four digits")
         found["payer_contact"] = masked_contact(asked.phone_tail)
-    if asked.email is not None:
-        digest = payer_email_digest(vault, caller, asked.email)
-        if digest is None:
-            raise shape_error("email", "must be an e-mail address")
-        found["payer_email_digest"] = digest
+    if asked.email_digest is not None:
+        if not _DIGEST.match(asked.email_digest):
+            raise shape_error("email_digest", "is a digest of a search")
+        found["payer_email_digest"] = bytes.fromhex(asked.email_digest)
     return found
 
 

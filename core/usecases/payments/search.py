@@ -14,6 +14,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between, Snapshot
+from ....ports.vault import Vault
 from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.ids import canonical_uuid
@@ -22,6 +23,7 @@ from ...domain.payments.payer_contact import email_key
 from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import Tally, ever_ids
 from ..keyset import Count, Cursor, KeysetPage, Listing, count, keyset_page
+from ..sealed import payer_email_digest
 from .list import PaymentFilter, PaymentSearch, Wanted, checked
 
 
@@ -37,6 +39,8 @@ class Reading(StrEnum):
 class FoundPayments(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a search or of the whole list."""
 
+    asked: PaymentSearch | None
+    """The filter that the search is, for an export of it; None if no payment can match the text."""
     page: KeysetPage[Payment]
     count: Count | None
     """None: not known."""
@@ -46,6 +50,7 @@ class FoundPayments(msgspec.Struct, frozen=True, kw_only=True):
     """What else it could mean."""
 
 
+_UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
 _MONEY = re.compile(r"([0-9]{1,9})(?:[.,]([0-9]{1,2}))?\s*(₽|RUB|руб\.?|р\.?)?\Z", re.IGNORECASE)
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 _TAIL = re.compile(r"(?:\*{3})?([0-9]{4})\Z", re.ASCII)
@@ -61,7 +66,7 @@ def payment_id_of(text: str) -> str | None:
 
 def readings_of(text: str) -> list[Reading]:
     """Return what a text can mean, the likeliest first. Every text can be an order number, up to its length."""
-    found = [Reading.ORDER] if len(text) <= EXTERNAL_ID_LONGEST else []
+    found = [] if len(text) > EXTERNAL_ID_LONGEST or _UNSTORABLE.search(text) else [Reading.ORDER]
     if email_key(text) is not None:
         return [*found, Reading.EMAIL]
     money, phone = _amount(text), _tail(text)
@@ -86,31 +91,19 @@ def _tail(text: str) -> str | None:
     return None if found is None else found[1]
 
 
-def read_as(asked: PaymentFilter, reading: Reading, text: str) -> PaymentSearch:
+def read_as(vault: Vault, caller: Caller, asked: PaymentFilter, reading: Reading, text: str) -> PaymentSearch:
+    """Return the filter with the text as one of its meanings. Call it only with a meaning of `readings_of`."""
     fields = {name: getattr(asked, name) for name in PaymentFilter.__struct_fields__}
     match reading:
         case Reading.ORDER:
             return PaymentSearch(**{**fields, "external_id": text})
         case Reading.EMAIL:
-            return PaymentSearch(**fields, email=text)
+            digest = payer_email_digest(vault, caller, text)
+            return PaymentSearch(**fields, email_digest=None if digest is None else digest.hex())
         case Reading.PHONE:
             return PaymentSearch(**fields, phone_tail=_tail(text))
         case Reading.AMOUNT:
             return PaymentSearch(**fields, amount_rub=_amount(text))
-
-
-async def read_search(
-    ports: Ports, caller: Caller, asked: PaymentFilter, text: str, named: str | None = None
-) -> PaymentSearch:
-    """Return the filter that a search of this text is. `named`: what the text means; otherwise the first meaning with a
-    payment.
-
-    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
-    """
-    found = await search_payments(ports, caller, asked, text, named, None, 1)
-    if found.reading is None:
-        return PaymentSearch(**{name: getattr(asked, name) for name in PaymentFilter.__struct_fields__})
-    return read_as(asked, found.reading, text.strip())
 
 
 async def search_payments(
@@ -128,31 +121,30 @@ async def search_payments(
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
     text = text.strip()
-    possible = readings_of(text) if text else []
-    if not possible:
-        nothing = bool(text)
-        return await _page(ports, await checked(ports, caller, asked), cursor, size, nothing=nothing)
+    if not text:
+        fields = {name: getattr(asked, name) for name in PaymentFilter.__struct_fields__}
+        return await _page(ports, caller, PaymentSearch(**fields), cursor, size)
+    possible = readings_of(text)
     tried: list[FoundPayments] = []
     for reading in [each for each in possible if each == named] or possible:
-        found = await _page(ports, await checked(ports, caller, read_as(asked, reading, text)), cursor, size)
+        wanted = read_as(ports.vault, caller, asked, reading, text)
+        found = await _page(ports, caller, wanted, cursor, size)
         others = [each for each in possible if each is not reading]
         tried.append(msgspec.structs.replace(found, reading=reading, others=others))
         if found.page.records:
             return tried[-1]
     # A search that stopped at its bound may find more further on; otherwise the first meaning is shown.
-    return next((each for each in tried if each.page.searched_to is not None), tried[0])
+    nothing = FoundPayments(asked=None, page=KeysetPage(records=[]), count=Count(0))
+    return next((each for each in tried if each.page.searched_to is not None), tried[0] if tried else nothing)
 
 
-async def _page(
-    ports: Ports, wanted: Wanted, cursor: Cursor | None, size: int, *, nothing: bool = False
-) -> FoundPayments:
-    if nothing:
-        return FoundPayments(page=KeysetPage(records=[]), count=Count(0))
+async def _page(ports: Ports, caller: Caller, asked: PaymentSearch, cursor: Cursor | None, size: int) -> FoundPayments:
+    wanted = await checked(ports, caller, asked)
     async with ports.storage.snapshot() as seen:
         criteria, rest = wanted.by_index(await _best_index(seen, wanted))
         listing = Listing(kind=Payment, criteria=criteria, also=rest, made=Between(wanted.low, wanted.high))
         page = await keyset_page(seen, listing, cursor, size)
-        return FoundPayments(page=page, count=await _count(seen, wanted, listing, cursor, page))
+        return FoundPayments(asked=asked, page=page, count=await _count(seen, wanted, listing, cursor, page))
 
 
 _SELECTIVE = ("external_id", "payer_email_digest", "payer_contact", "subscription_id")
