@@ -106,6 +106,7 @@ _ENTRIES = (
     Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; dashboard and operators only"),
     Entry("USER_NOT_FOUND", 404, "No person of this id or address; dashboard and operators only"),
     Entry("INVITATION_NOT_FOUND", 404, "The invitation was accepted, revoked or has expired; dashboard only"),
+    Entry("VIEW_NOT_FOUND", 404, "The person has no such saved view; dashboard only"),
     Entry("NOTE_NOT_FOUND", 404, "The person has no such note on this payment; dashboard only"),
     Entry("EXPORT_NOT_FOUND", 404, "The person has no file of this id, or it has expired; dashboard only"),
     Entry("RESET_VOID", 404, "The link of the letter was used or has expired; dashboard only"),

@@ -26,6 +26,7 @@ from ..domain.payments.payments import Payment
 from ..domain.people.notifications import TelegramChat
 from ..domain.people.payment_notes import PaymentNotes
 from ..domain.people.people import Invitation, Letter, User
+from ..domain.people.views import SavedViews
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from ..domain.webhooks.endpoints import WebhookEndpoint
@@ -86,6 +87,10 @@ def telegram_chat_place(user_id: str) -> str:
 
 def payer_name_place(payment_id: str) -> str:
     return f"payments.payer_name:{payment_id}"
+
+
+def saved_views_place(membership_id: str) -> str:
+    return f"saved_views.views:{membership_id}"
 
 
 def private_place(payment_id: str) -> str:
@@ -505,6 +510,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(PaymentNotes, "body", payment_notes_place),
     SealedField(ExportChunk, "body", export_chunk_place),
     SealedField(TelegramChat, "chat", telegram_chat_place),
+    SealedField(SavedViews, "views", saved_views_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

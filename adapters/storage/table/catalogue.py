@@ -54,6 +54,7 @@ from ....core.domain.people.people import (
     UsedChallenge,
     User,
 )
+from ....core.domain.people.views import SavedViews
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
 from ....core.domain.settlement.rates import KnownRate
@@ -335,6 +336,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(UsedChallenge, "used_challenges", indexes=(("expires_at", "id"),), narrow=True),
     Table(GuessCount, "guess_counts", narrow=True),
     Table(Letter, "letters", narrow=True),
+    # One for each person in an account, of some kilobytes at most.
+    Table(SavedViews, "saved_views"),
     # Found by the id of the payment. Pages of text, so the table is not narrow.
     Table(PaymentNotes, "payment_notes"),
     # A person has a few. A null makes no clash: the rule applies only to open exports.

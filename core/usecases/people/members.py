@@ -15,6 +15,7 @@ from .notifications import forget_preferences
 from .resets import new_reset_link
 from .sessions import Actor, by_person, require
 from .users import email_of, find_user, secured, warn_of_change, write_to
+from .views import forget_views
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +108,7 @@ async def remove_member(ports: Ports, actor: Actor, user_id: str) -> None:
         await _end_sessions(unit, before)
         unit[Membership].remove(before)
         await forget_preferences(unit, before)
+        await forget_views(unit, before.account_id, user_id)
         user = await unit[User].get(user_id)
         if user is not None:
             write_to(ports, unit, user, "removed", {"account": actor.account.name})

@@ -52,6 +52,7 @@ from ...domain.people.notifications import (
 )
 from ...domain.people.payment_notes import PaymentNotes
 from ...domain.people.people import Invitation, Letter, Membership, Passkey, ResetToken, Session, UsedChallenge, User
+from ...domain.people.views import SavedViews
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import KnownRate
@@ -210,6 +211,7 @@ STAYS: Mapping[type[Any], str] = {
     Passkey: "a person's means to sign in",
     UsedChallenge: "guards the sign-in",
     GuessCount: "guards the sign-in",
+    SavedViews: "a person's filters, in both modes",
     Letter: "a letter to a person, which is sent within hours",
     Export: "a file of a person, which is deleted after a day",
     ExportChunk: "as its export",
