@@ -39,6 +39,7 @@ from .pages.home import HOME
 from .pages.money import MONEY
 from .pages.notifications import NOTIFICATIONS
 from .pages.payment import PAYMENT
+from .pages.payment_views import VIEWS
 from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
 from .pages.refunds import REFUNDS
@@ -53,7 +54,7 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *ACCOUNT,
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *ACCOUNT,
     *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
@@ -212,6 +213,8 @@ class _Pages:
         link = Link(
             ask.t("back"), ask.here(lang=ask.language if ask.has_wish else None) if row.retry else ask.to("/home")
         )
+        if refusal.code == "CURSOR_INVALID":
+            link = Link(ask.t("top"), ask.here(cursor=None))
         page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)
         response = await self._page(ask, page)
         if refusal.retry_after is not None:
@@ -263,7 +266,7 @@ class _Pages:
             blocks=page.blocks,
             crumbs=page.crumbs,
             menu=menu,
-            filtered=bool(ask.query.keys() - {"lang", "page", "done"}),
+            filtered=bool(ask.query.keys() - {"lang", "page", "cursor", "done"}),
             csrf=ask.csrf if actor is not None or page.has_form else "",
             home=ask.to("/home"),
             account="" if actor is None else actor.account.name,

@@ -102,6 +102,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = ""
     inputmode: str = ""
     maxlength: int = 0
+    is_folded: bool = False
+    """Whether boxes to check are shown only when a person opens them."""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,9 +180,10 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Actions(msgspec.Struct, frozen=True):
-    """Links to the next steps."""
+    """Links to the next steps. `label`: what they have in common, for a group that people choose from."""
 
     links: Sequence[Link]
+    label: str = ""
     kind: str = "actions"
 
 

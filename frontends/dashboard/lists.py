@@ -1,16 +1,40 @@
-"""Parts that list pages share: the page number, the pager, shops, and filters by date."""
+"""Parts that list pages share: the place in the list, the pager, counts, shops, and filters by date."""
 
+import re
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
 
-from ...core.domain.days import read_moment
-from ...core.domain.errors import Refusal
 from ...core.usecases.accounts.shops import list_shops
+from ...core.usecases.keyset import SCANNED, Count, Cursor, KeysetPage, read_cursor, write_cursor
+from ...core.usecases.overview.overview import Period
 from ...core.usecases.paging import Page as Found
-from .blocks import Field, Link
-from .web import Ask
+from .blocks import Block, Field, Link, Note
+from .texts import add
+from .web import MOSCOW, Ask
+
+add(
+    {
+        "newest": ("Newest", "Самые новые"),
+        "top": ("To the top of the list", "К началу списка"),
+        "period": ("Period", "Период"),
+        "total.least": ("More than {total}", "Больше {total}"),
+        "search.on": ("Search further", "Искать дальше"),
+        "search.cut": (
+            "{count} rows were searched, as far as {when}. There may be more.",
+            "Просмотрено строк: {count}, до {when}. Дальше может найтись ещё.",
+        ),
+        "error.CURSOR_INVALID": (
+            "The address of this page is damaged. Start at the top of the list.",
+            "Адрес этой страницы повреждён. Начните с начала списка.",
+        ),
+    }
+)
 
 SIZE = 50
 LAST = 20_000
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
+_LAST_DAY = date.max - timedelta(days=1)
 
 
 def number_of(ask: Ask) -> int:
@@ -27,6 +51,39 @@ def pager(ask: Ask, found: Found[object]) -> Sequence[Link]:
     if found.number * found.size < found.total:
         links.append(Link(ask.t("older"), ask.here(page=str(found.number + 1))))
     return links
+
+
+def cursor_of(ask: Ask) -> Cursor | None:
+    """Return where the wanted page of a list begins; None at its top. Raises: Refusal CURSOR_INVALID."""
+    text = ask.query.get("cursor")
+    return None if text is None else read_cursor(text)
+
+
+def cursor_pager(ask: Ask, page: KeysetPage[Any], **more: str | None) -> Sequence[Link]:
+    """Return the links to the pages beside this one. `more`: query values that they add."""
+    links = []
+    if page.newer is not None:
+        newer = write_cursor(Cursor(page.newer, newer=True))
+        links += [
+            Link(ask.t("newest"), ask.here(cursor=None, **more)),
+            Link(ask.t("newer"), ask.here(cursor=newer, **more)),
+        ]
+    if page.older is not None:
+        text = ask.t("older" if page.searched_to is None else "search.on")
+        links.append(Link(text, ask.here(cursor=write_cursor(Cursor(page.older)), **more)))
+    return links
+
+
+def cut_note(ask: Ask, page: KeysetPage[Any]) -> list[Block]:
+    """Return the sentence that a search ended at its bound, if it did."""
+    at = ask.at(page.searched_to)
+    return [] if at is None else [Note(ask.t("search.cut", count=ask.number(SCANNED), when=at.text), "warn")]
+
+
+def count_text(ask: Ask, count: Count | None) -> str | None:
+    if count is None:
+        return None
+    return ask.t("total" if count.is_exact else "total.least", total=ask.number(count.number))
 
 
 async def shop_names(ask: Ask) -> Mapping[str, str]:
@@ -54,19 +111,48 @@ def date_fields(ask: Ask) -> list[Field]:
     ]
 
 
+def period_field(ask: Ask) -> Field:
+    """Return the field of a period that moves with the days, such as the last seven."""
+    options = [("", ask.t("all")), *((each.value, ask.t.of("period", each)) for each in Period)]
+    return Field(name="period", label=ask.t("period"), type="select", value=_period(ask) or "", options=options)
+
+
+def _period(ask: Ask) -> Period | None:
+    """Return the period of the filter. Days that are named win over it."""
+    given = ask.query.get("period", "")
+    return Period(given) if given in [*Period] and dates(ask) == (None, None) else None
+
+
 def dates(ask: Ask) -> tuple[str | None, str | None]:
-    """Return the bounds of the filter: from the first moment of a Moscow day, to the end of another. A text that is no
-    day counts as absent."""
-    return _bound(ask.query.get("from", ""), "00:00:00"), _bound(ask.query.get("to", ""), "23:59:59.999")
+    """Return the bounds of the filter: the first moment of a Moscow day, and the first moment after another. A text
+    that is no day counts as absent."""
+    first, last = _day(ask.query.get("from", "")), _day(ask.query.get("to", ""))
+    return _start(first), _end(last)
 
 
-def _bound(day: str, time: str) -> str | None:
-    text = f"{day}T{time}+03:00"
+def period_dates(ask: Ask) -> tuple[str | None, str | None]:
+    """Return the bounds of the filter as `dates` does, also by its period."""
+    period = _period(ask)
+    if period is None:
+        return dates(ask)
+    first, last = period.days(ask.ports.clock.now().astimezone(MOSCOW).date())
+    return _start(first), _end(last)
+
+
+def _day(text: str) -> date | None:
     try:
-        read_moment("date", text)
-    except Refusal:
+        return date.fromisoformat(text) if _DAY.match(text) else None
+    except ValueError:
         return None
-    return text
+
+
+def _start(day: date | None) -> str | None:
+    # Some hours of the first and the last possible day lie outside of the years that storages accept.
+    return None if day is None or not date.min < day < date.max else f"{day.isoformat()}T00:00:00+03:00"
+
+
+def _end(day: date | None) -> str | None:
+    return None if day is None or day >= _LAST_DAY else _start(day + timedelta(days=1))
 
 
 def total_of(ask: Ask, found: Found[object]) -> str:

@@ -118,6 +118,11 @@ class Ask:
         given = self.form.get(name, ())
         return given[0] if len(given) == 1 else ""
 
+    def each(self, name: str) -> Sequence[str]:
+        """Return all query values of a name, such as those of several checked boxes."""
+        given = parse_qsl(self.request.scope["query_string"].decode("latin-1"))
+        return [value for each, value in given if each == name]
+
     def path(self, name: str) -> str:
         """Return a parameter of the address. A form at an address without it carries it as a field: a refund names its
         payment."""

@@ -25,7 +25,7 @@ PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 800}
 PAGES = (
     *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/exports", "/balance"),
-    "/payouts",
+    *("/payouts", "/payments?q=1490&by=amount", "/payments/views"),
     *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
     *("/shops", "/people", "/settings", "/settings/notifications", "/audit", "/profile"),
 )
@@ -92,13 +92,49 @@ async def test_support_refunds_an_order_on_a_phone(browser: Browser, company: Co
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # width and height
     await page.goto(f"{company.app}/payments")
     await page.get_by_text("Filter", exact=True).first.click()
-    await page.get_by_label("Order number or payment id").fill(payment)
+    await page.get_by_label("Search", exact=True).fill(payment)
     await page.get_by_role("button", name="Filter").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Payment order-1")
     await page.get_by_label("Amount, empty for all that is left").fill("90,50")
     await page.get_by_role("button", name="Apply for a refund").click()
     await expect(page.get_by_role("status")).to_have_text("Created.")
     await expect(page.get_by_text("90.50")).to_be_visible()
+    assert watched.complaints == []
+    await page.context.close()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+async def test_support_searches_and_keeps_the_search(browser: Browser, company: Company, javascript: bool) -> None:
+    await company.pays()
+    page, watched = await joined(browser, company, Role.SUPPORT, java_script_enabled=javascript)
+    await page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # width and height
+    await page.goto(f"{company.app}/payments")
+    await page.get_by_text("Filter", exact=True).first.click()
+    await page.get_by_label("Search", exact=True).fill("4567")
+    await page.locator("summary", has_text="Columns").click()
+    await page.get_by_label("Payer's phone").check()
+    await page.get_by_label("Shop", exact=True).uncheck()
+    await page.get_by_role("button", name="Filter").click()
+    await expect(page.get_by_text("***4567").first).to_be_visible()
+    searched = page.get_by_role("navigation", name="Searched as")
+    await expect(searched.locator("[aria-current]")).to_have_text("Phone")
+    await page.get_by_label("Name", exact=True).fill("Calls of Anna")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("status").first).to_have_text("Saved.")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    await page.goto(f"{company.app}/payments")
+    await page.get_by_role("link", name="Calls of Anna").click()
+    await expect(page.get_by_text("***4567").first).to_be_visible()
+    await searched.get_by_role("link", name="Amount").click()
+    await expect(page.get_by_text("Nothing matches the filter.")).to_be_visible()
+    await page.get_by_role("link", name="Manage views").click()
+    await page.get_by_role("link", name="Rename or delete").click()
+    await page.get_by_label("Name", exact=True).fill("Anna")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("link", name="Anna", exact=True)).to_be_visible()
+    await page.get_by_role("link", name="Rename or delete").click()
+    await page.get_by_role("button", name="Delete this view").click()
+    await expect(page.get_by_text("No views yet.")).to_be_visible()
     assert watched.complaints == []
     await page.context.close()
 

@@ -33,7 +33,7 @@ from ...domain.exports.exports import (
 )
 from ...domain.ids import canonical_uuid, derived, is_prefixed
 from ...domain.people.roles import PersonRight
-from ..payments.list import PaymentFilter, list_payments
+from ..payments.list import PaymentFilter, PaymentSearch, checked, list_payments
 from ..people.sessions import Actor, require
 from ..refunds.list import RefundFilter, list_refunds
 from ..schedule import FollowUp
@@ -98,7 +98,7 @@ async def create_export(ports: Ports, actor: Actor, key: str, asked: Filter, fil
 
 def filter_of(export: Export) -> Filter:
     """Return the filter of the list that the export contains."""
-    return PaymentFilter(**export.filter) if export.kind is ExportKind.PAYMENTS else RefundFilter(**export.filter)
+    return PaymentSearch(**export.filter) if export.kind is ExportKind.PAYMENTS else RefundFilter(**export.filter)
 
 
 def _until_now(ports: Ports, asked: Filter) -> Filter:
@@ -112,6 +112,10 @@ def _until_now(ports: Ports, asked: Filter) -> Filter:
 
 
 async def _count(ports: Ports, caller: Caller, asked: Filter) -> int:
+    """Return the number of rows to expect; 0 for a search by amount, which no index counts."""
+    if isinstance(asked, PaymentSearch) and asked.amount_rub is not None:
+        await checked(ports, caller, asked)
+        return 0
     if isinstance(asked, PaymentFilter):
         return (await list_payments(ports, caller, asked, 1, 1)).total
     return (await list_refunds(ports, caller, asked, lambda: (1, 1))).total

@@ -11,7 +11,7 @@ from ....core.domain.errors import Refusal
 from ....core.domain.exports.exports import ROWS_MOST, Export, ExportFormat, ExportKind, ExportStatus
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.exports.exports import create_export, delete_export, list_exports, open_file
-from ....core.usecases.payments.list import PaymentFilter
+from ....core.usecases.payments.list import PaymentFilter, PaymentSearch
 from ....core.usecases.people.sessions import may, require
 from ....core.usecases.refunds.list import RefundFilter
 from ..blocks import Actions, Badge, Block, Column, Field, Form, Link, Note, Table, Value
@@ -91,6 +91,8 @@ add(
 )  # fmt: skip
 
 _FILTERS = ("shop_id", "status", "external_id", "created_from", "created_to")
+_OF_PAYMENTS = ("payment_method", "amount_rub", "phone_tail", "email_digest")
+"""Filters that refunds do not have."""
 _TONES = {ExportStatus.READY: "good", ExportStatus.FAILED: "bad"}
 _TYPES = {
     ExportFormat.CSV: "text/csv; charset=utf-8",
@@ -104,10 +106,10 @@ def export_form(ask: Ask, wanted: PaymentFilter | RefundFilter, total: int) -> l
     if not ask.has(PersonRight.EXPORT) or not total:
         return []
     if not may(ask.actor, PersonRight.EXPORT):
-        here = ask.here(page=None, lang=None, done=None).removeprefix(ask.site.root)
+        here = ask.here(page=None, cursor=None, lang=None, done=None).removeprefix(ask.site.root)
         return [Actions([Link(ask.t("export.confirm"), ask.to("/confirm", next=here))])]
     kind = ExportKind.PAYMENTS if isinstance(wanted, PaymentFilter) else ExportKind.REFUNDS
-    given = {name: getattr(wanted, name) for name in _FILTERS}
+    given = {name: getattr(wanted, name, None) for name in (*_FILTERS, *_OF_PAYMENTS)}
     formats = [
         (each.value, ask.t.of("export.format", each))
         for each in (ExportFormat.XLSX, ExportFormat.CSV)
@@ -136,7 +138,9 @@ async def ordered(ask: Ask) -> Redirect:
     if kind not in [*ExportKind] or file_format not in [*ExportFormat]:
         raise Refusal("VALIDATION_ERROR", "Press Export on the page of a list")
     given = {name: ask.value(name) or None for name in _FILTERS}
-    asked = PaymentFilter(**given) if kind == ExportKind.PAYMENTS else RefundFilter(**given)
+    asked: PaymentFilter | RefundFilter = RefundFilter(**given)
+    if kind == ExportKind.PAYMENTS:
+        asked = PaymentSearch(**given, **{name: ask.value(name) or None for name in _OF_PAYMENTS})
     await create_export(ask.acting("export.order"), ask.actor, ask.value("key"), asked, ExportFormat(file_format))
     return Redirect("/exports", {"done": "created"})
 
@@ -223,6 +227,10 @@ def _filter_text(ask: Ask, export: Export, names: Mapping[str, str]) -> str:
         names.get(given.get("shop_id", ""), ""),
         ask.t.of(prefix, given["status"]) if "status" in given else "",
         given.get("external_id", ""),
+        ask.t.of("method", given["payment_method"]) if "payment_method" in given else "",
+        f"{given['amount_rub']} ₽" if "amount_rub" in given else "",
+        f"***{given['phone_tail']}" if "phone_tail" in given else "",
+        ask.t("reading.email") if "email_digest" in given else "",
     ]
     for name, key in (("created_from", "export.since"), ("created_to", "export.until")):
         at = ask.at(parse_moment(given.get(name, "")))

@@ -1,21 +1,54 @@
-"""Payments: the list with its filters (docs/dashboard.md "Payments"). payment.py has the page of one payment."""
+"""Payments: the list with its search and filters (docs/dashboard.md "Payments"). payment.py has the page of one
+payment."""
 
-from typing import Any
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
 
-from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....core.domain.accounts.terminals import PAYMENT_METHODS
+from ....core.domain.payments.payments import RECURRING, PaymentStatus
 from ....core.domain.people.roles import PersonRight
-from ....core.usecases.payments.list import PaymentFilter, list_payments
-from ..blocks import Badge, Block, Column, Field, Form, Link, Table, Value
-from ..lists import SIZE, date_fields, dates, number_of, pager, shop_filter, shop_names, total_of
+from ....core.usecases.payments.list import PaymentFilter
+from ....core.usecases.payments.search import FoundPayments, Reading, payment_id_of, search_payments
+from ..blocks import Actions, Badge, Block, Field, Form, Link, Note, Table
+from ..lists import (
+    SIZE,
+    count_text,
+    cursor_of,
+    cursor_pager,
+    cut_note,
+    date_fields,
+    period_dates,
+    period_field,
+    shop_filter,
+    shop_names,
+)
 from ..rows import Page, Redirect, get
 from ..texts import add
 from ..web import Ask
 from .exports import export_form
+from .payment_columns import TONES, cells, chosen_columns, columns_field, heads, written_columns
+from .payment_views import filter_of, save_form, view_links
 
 add(
     {
         "payment": ("Payment", "Платёж"),
-        "payments.search": ("Order number or payment id", "Номер заказа или платежа"),
+        "payments.search": ("Search", "Поиск"),
+        "payments.search.hint": (
+            "Order number, payment id, amount, last 4 digits of the phone, or e-mail.",
+            "Номер заказа или платежа, сумма, 4 последние цифры телефона или почта.",
+        ),
+        "payments.no_shop": (
+            "You do not see the shop of this filter, so it does not count.",
+            "Магазин из этого фильтра вам не виден, поэтому он не учитывается.",
+        ),
+        "method": ("Method", "Способ"),
+        "method.sbp": ("SBP", "СБП"),
+        "method.recurring": ("subscription", "подписка"),
+        "reading": ("Searched as", "Искали как"),
+        "reading.order": ("Order number", "Номер заказа"),
+        "reading.email": ("E-mail", "Почта"),
+        "reading.phone": ("Phone", "Телефон"),
+        "reading.amount": ("Amount", "Сумма"),
         "payment.method": ("Method", "Способ"),
         "payment.actual": ("Received", "Получено"),
         "payment.paid_at": ("Paid", "Оплачен"),
@@ -81,12 +114,6 @@ add(
     }
 )  # fmt: skip
 
-TONES = {
-    "paid": "good", "settled": "good", "completed": "good", "active": "good", "sent": "good", "delivered": "good",
-    "failed": "bad", "rejected": "bad", "amount_mismatch": "warn", "processing": "warn", "expired": "plain",
-    "past_due": "warn", "paused": "warn", "reversed": "warn", "suspended": "warn", "under_review": "warn",
-}  # fmt: skip
-
 
 def badge(ask: Ask, status: str, prefix: str = "status") -> Badge:
     """Return a status as a badge."""
@@ -94,40 +121,72 @@ def badge(ask: Ask, status: str, prefix: str = "status") -> Badge:
 
 
 async def payments(ask: Ask) -> Page | Redirect:
-    search = ask.query.get("q", "").strip()
-    if search.startswith("pay_"):
-        return Redirect(f"/payments/{search}" if search.replace("_", "").replace("-", "").isalnum() else "/payments")
+    if ask.request.method == "POST":
+        # A view that could not be saved: show its list again.
+        ask.query = ask.page_query = dict(parse_qsl(ask.value("query")))
+    text = ask.query.get("q", "").strip()
+    payment_id = payment_id_of(text)
+    if payment_id is not None:
+        return Redirect(f"/payments/{payment_id}")
+    if ask.each("col"):
+        # The form sends each column by itself, and empty fields as well: the address gets short.
+        return Redirect("/payments", {**filter_of(ask.query), "cols": written_columns(ask.each("col"))})
     names = await shop_names(ask)
     shop, shop_fields = shop_filter(ask, names)
-    wanted = _filter(ask, shop)
-    found = await list_payments(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
-    rows = [_row(ask, each, names) for each in found.records]
-    statuses = [("", ask.t("all")), *((each.value, ask.t.of("status", each)) for each in PaymentStatus)]
-    fields = [
-        Field(name="q", label=ask.t("payments.search"), type="search", value=search),
-        Field(name="status", label=ask.t("status"), type="select", value=_status(ask) or "", options=statuses),
-        *shop_fields,
-        *date_fields(ask),
-    ]
-    blocks: list[Block] = [
-        Form(action=ask.to("/payments"), method="get", fields=fields, submit=ask.t("filter"), is_row=True, title=None),
+    found = await search_payments(
+        ask.ports, ask.caller, _filter(ask, shop), text, ask.query.get("by"), cursor_of(ask), SIZE
+    )
+    columns = chosen_columns(ask)
+    blocks: list[Block] = [*await view_links(ask), _form(ask, text, shop_fields, columns)]
+    if ask.query.get("shop_id", "") not in ("", *names):
+        blocks.append(Note(ask.t("payments.no_shop"), "warn"))
+    if found.others:
+        blocks.append(_readings(ask, found))
+    by = None if found.reading is None else found.reading.value
+    blocks += [
+        *cut_note(ask, found.page),
         Table(
             caption=ask.t("payments"),
-            columns=[
-                Column(ask.t("created")),
-                Column(ask.t("order")),
-                Column(ask.t("status")),
-                Column(ask.t("shop")),
-                Column(ask.t("amount"), is_number=True),
-            ],
-            rows=rows,
-            empty=ask.t("not_found" if ask.query else "nothing"),
-            pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
-            note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+            columns=heads(ask, columns),
+            rows=[cells(ask, each, names, columns) for each in found.page.records],
+            empty=ask.t("not_found" if filter_of(ask.query) else "nothing"),
+            pager=cursor_pager(ask, found.page, by=by),
+            note=count_text(ask, found.count),
         ),
+        *await save_form(ask),
     ]
-    blocks += export_form(ask, wanted, found.total)
+    if found.asked is not None and (found.page.records or found.page.older):
+        blocks += export_form(ask, found.asked, 1 if found.count is None else max(1, found.count.number))
     return Page(ask.t("payments"), blocks)
+
+
+def _form(ask: Ask, text: str, shop_fields: Sequence[Field], columns: Sequence[str]) -> Form:
+    statuses = [("", ask.t("all")), *((each.value, ask.t.of("status", each)) for each in PaymentStatus)]
+    methods = [("", ask.t("all")), *((each, ask.t.of("method", each)) for each in _METHODS)]
+    hint = ask.t("payments.search.hint")
+    fields = [
+        Field(name="q", label=ask.t("payments.search"), type="search", value=text, hint=hint, maxlength=256),
+        Field(name="status", label=ask.t("status"), type="select", value=_status(ask) or "", options=statuses),
+        Field(name="payment_method", label=ask.t("method"), type="select", value=_method(ask) or "", options=methods),
+        *shop_fields,
+        period_field(ask),
+        *date_fields(ask),
+        columns_field(ask, columns),
+    ]
+    return Form(action=ask.to("/payments"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
+
+
+def _readings(ask: Ask, found: FoundPayments) -> Actions:
+    """Return the links by which a person says what the searched text is."""
+    possible = [each for each in Reading if each in found.others or each is found.reading]
+    links = [
+        Link(ask.t.of("reading", each), ask.here(by=each.value, cursor=None), current=each is found.reading)
+        for each in possible
+    ]
+    return Actions(links, ask.t("reading"))
+
+
+_METHODS = (*PAYMENT_METHODS, RECURRING)
 
 
 def _status(ask: Ask) -> str | None:
@@ -135,25 +194,16 @@ def _status(ask: Ask) -> str | None:
     return given if given in [*PaymentStatus] else None
 
 
+def _method(ask: Ask) -> str | None:
+    given = ask.query.get("payment_method", "")
+    return given if given in _METHODS else None
+
+
 def _filter(ask: Ask, shop: str | None) -> PaymentFilter:
-    first, last = dates(ask)
+    first, last = period_dates(ask)
     return PaymentFilter(
-        shop_id=shop,
-        status=_status(ask),
-        external_id=ask.query.get("q", "").strip()[:256] or None,
-        created_from=first,
-        created_to=last,
+        shop_id=shop, status=_status(ask), payment_method=_method(ask), created_from=first, created_to=last
     )
-
-
-def _row(ask: Ask, payment: Payment, names: Any) -> list[Value]:
-    return [
-        ask.at(payment.created_at),
-        Link(payment.external_id or payment.id[-12:], ask.to(f"/payments/{payment.id}")),
-        badge(ask, payment.status),
-        names.get(payment.shop_id, ""),
-        ask.rub(payment.amount),
-    ]
 
 
 PAYMENTS = (get("/payments", payments, PersonRight.READ),)
