@@ -73,6 +73,10 @@ class Column(msgspec.Struct, frozen=True):
     is_number: bool = False
 
 
+_MOST_COLUMNS = 7
+"""Columns that fit side by side."""
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A table that becomes a list of cards on a phone."""
 
@@ -84,6 +88,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     pager: Sequence[Link] = ()
     note: str | None = None
     kind: str = "table"
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is so wide that people scroll to its last columns, instead of reading narrow ones."""
+        return len(self.columns) > _MOST_COLUMNS
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +111,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = ""
     inputmode: str = ""
     maxlength: int = 0
+    is_wide: bool = False
+    """Whether it has a line of its own where other fields stand side by side."""
     is_folded: bool = False
     """Whether boxes to check are shown only when a person opens them."""
 

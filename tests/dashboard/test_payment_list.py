@@ -7,11 +7,12 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from cambist.core.domain.people.people import Role
+from cambist.core.domain.people.roles import Role
 from cambist.core.domain.people.views import VIEWS_MOST
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop, rename_shop
 from cambist.frontends.dashboard.pages import payments
+from cambist.frontends.dashboard.pages.payment_columns import COLUMNS
 from tests.apps import TestApp
 from tests.dashboard.browser import Browser, in_test_mode, joined
 
@@ -112,7 +113,7 @@ async def test_form_filters_and_chooses_columns_by_a_short_address(app: TestApp)
 async def test_every_column_is_shown(app: TestApp) -> None:
     await three(app)
     support = await person(app)
-    names = [*payments.columns_field.__globals__["COLUMNS"]]
+    names = [*COLUMNS]
     for language in ("en", "ru"):
         await support.open(f"/payments?lang={language}&cols={'.'.join(names)}")
         assert support.answer.status_code == 200

@@ -227,7 +227,7 @@ def test_every_refusal_is_in_the_catalogue_with_its_status(document: Document) -
     }
     dashboard_only = {
         *("SIGN_IN_FAILED", "TOO_MANY_GUESSES", "PERSON_RIGHT_MISSING", "SECOND_FACTOR_NEEDED", "STEP_UP_NEEDED"),
-        *("CURSOR_INVALID", "VIEW_NOT_FOUND"),
+        *("CURSOR_INVALID", "VIEW_NOT_FOUND", "NOTE_NOT_FOUND", "LINK_LIMIT"),
         *("FORM_REFUSED", "LIVE_MODE_DENIED", "NO_ACCOUNT", "USER_NOT_FOUND", "INVITATION_NOT_FOUND", "RESET_VOID"),
         *("LAST_OWNER", "NOTE_NOT_FOUND", "LINK_LIMIT", "EXPORT_NOT_FOUND", "EXPORTS_BUSY", "EXPORT_TOO_LARGE"),
         "UNSUBSCRIBE_VOID",

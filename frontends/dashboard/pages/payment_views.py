@@ -25,6 +25,7 @@ add(
         ),
         "view.filter": ("Filter", "Фильтр"),
         "view.change": ("Rename or delete", "Переименовать или удалить"),
+        "view.changes": ("Changes", "Изменения"),
         "view.save": ("Save this view", "Сохранить вид"),
         "view.save.intro": (
             "Keep this filter with its columns. Only you see it; a name that you have gets the new filter.",
@@ -78,7 +79,8 @@ async def save_form(ask: Ask) -> list[Block]:
         Field(name="name", label=ask.t("name"), required=True, maxlength=VIEW_NAME_LONGEST),
     ]
     title, intro = ask.t("view.save"), ask.t("view.save.intro")
-    return [Form(action=ask.to("/payments/views"), fields=fields, submit=ask.t("save"), title=title, intro=intro)]
+    action = ask.to("/payments/views")
+    return [Form(action=action, fields=fields, submit=ask.t("save"), title=title, intro=intro, is_row=True)]
 
 
 async def saved(ask: Ask) -> Redirect:
@@ -100,7 +102,7 @@ async def views(ask: Ask) -> Page:
     ]
     table = Table(
         caption=ask.t("views"),
-        columns=[Column(ask.t("name")), Column(ask.t("view.filter")), Column(ask.t("view.change"))],
+        columns=[Column(ask.t("name")), Column(ask.t("view.filter")), Column(ask.t("view.changes"))],
         rows=rows,
         empty=ask.t("views.empty"),
     )

@@ -165,7 +165,9 @@ def _form(ask: Ask, text: str, shop_fields: Sequence[Field], columns: Sequence[s
     methods = [("", ask.t("all")), *((each, ask.t.of("method", each)) for each in _METHODS)]
     hint = ask.t("payments.search.hint")
     fields = [
-        Field(name="q", label=ask.t("payments.search"), type="search", value=text, hint=hint, maxlength=256),
+        Field(
+            name="q", label=ask.t("payments.search"), type="search", value=text, hint=hint, maxlength=256, is_wide=True
+        ),
         Field(name="status", label=ask.t("status"), type="select", value=_status(ask) or "", options=statuses),
         Field(name="payment_method", label=ask.t("method"), type="select", value=_method(ask) or "", options=methods),
         *shop_fields,
