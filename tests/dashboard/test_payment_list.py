@@ -1,5 +1,7 @@
 """Search, filters, columns, pages and saved views of the list of payments (docs/dashboard.md "Payments")."""
 
+import csv
+import io
 import re
 from html import unescape
 from typing import Any
@@ -7,6 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
+from cambist.core.domain.exports.exports import Export
 from cambist.core.domain.people.roles import Role
 from cambist.core.domain.people.views import VIEWS_MOST
 from cambist.core.usecases.accounts.accounts import create_account
@@ -15,6 +18,8 @@ from cambist.frontends.dashboard.pages import payments
 from cambist.frontends.dashboard.pages.payment_columns import COLUMNS
 from tests.apps import TestApp
 from tests.dashboard.browser import Browser, in_test_mode, joined
+from tests.dashboard.test_exports import downloaded, links, ordered
+from tests.invariants import everything
 
 DAMAGED = (
     *("2", "", "'--", "1.%00", "<script>", "-1.x.y z", "%F0%9F%92%A9", "1.%FF", "--1.~"),
@@ -213,8 +218,6 @@ async def test_searches_find_nothing_of_others(app: TestApp) -> None:
     for query in ("q=secret", "q=333.00", f"q={MAIL}", f"shop_id={hidden.id}", "", f"q={MAIL}&by=email"):
         await limited.open(f"/payments?{query}")
         assert "secret" not in orders(limited), query
-    await limited.open(f"/payments/export?q={MAIL}")
-    assert "secret" not in limited.answer.text
     first = app.account
     app.account = await create_account(app.ports, "Other")
     stranger = await in_test_mode(await joined(app, Role.OWNER, email="other@shop.example"))
@@ -226,11 +229,22 @@ async def test_searches_find_nothing_of_others(app: TestApp) -> None:
 async def test_export_has_what_the_search_finds(app: TestApp) -> None:
     await three(app)
     finance = await person(app, Role.FINANCE)
-    for query in ("q=1490&by=amount", "q=1490.00", "q=first", "q=4567"):
-        await finance.open(f"/payments/export?{query}")
-        assert [line.split(",")[1] for line in finance.answer.text.split()[1:]] == ["first"], query
-    await finance.open(f"/payments/export?q={'a' * 300}")
-    assert len(finance.answer.text.split()) == 1
+    for query, expected, shown in (
+        ("q=1490&by=amount", ["first"], "1490.00 ₽"),
+        ("q=first", ["first"], "first"),
+        ("q=4567", ["first"], "***4567"),
+        (f"q={MAIL}", ["second"], "E-mail"),
+        ("payment_method=sbp&period=today", ["1490", "second", "first"], "SBP"),
+    ):
+        await ordered(finance, f"/payments?{query}")
+        finance.sees(shown)
+        await app.work(1)
+        await finance.open("/exports")
+        file = (await downloaded(finance, links(finance)[0])).decode("utf-8-sig")
+        assert [row["external_id"] for row in csv.DictReader(io.StringIO(file, newline=""))] == expected, query
+    assert not any("anna" in repr(each.filter).lower() for each in await everything(app.ports, Export))
+    await finance.open(f"/payments?q={'a' * 300}")
+    assert not any(form.action == "/exports" for form in finance.page.forms)
 
 
 async def test_view_is_saved_opened_renamed_and_deleted(app: TestApp) -> None:
