@@ -16,7 +16,7 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Mode
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Posting, Purse, entry_id
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, Posting, entry_id
 from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
@@ -104,8 +104,8 @@ class _Rows:
             id=entry_id(EntryKind.RECEIPT, payment.id, 1), kind=EntryKind.RECEIPT, object_id=payment.id, revision=1,
             account_id=payment.account_id, mode=payment.mode, at=moment, number=self.chained, place=0, seal=b"x" * 64,
             postings=(
-                Posting(purse=Purse.BANK, amount=-moved),
-                Posting(purse=Purse.PENDING, amount=moved),
+                Posting(balance_type=BalanceType.BANK, amount=-moved),
+                Posting(balance_type=BalanceType.PENDING, amount=moved),
             ),
         )  # fmt: skip
 

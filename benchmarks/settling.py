@@ -17,7 +17,14 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Mode
-from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Purse, journal_entry, ledger_account_id
+from cambist.core.domain.ledger import (
+    BalanceType,
+    EntryKind,
+    JournalEntry,
+    LedgerAccount,
+    journal_entry,
+    ledger_account_id,
+)
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
@@ -89,10 +96,10 @@ async def fill(url: str, ports: Ports, count: int) -> None:
     await rows.write(table_maps[JournalEntry], receipts)
     await rows.write(table_maps[Tally], [table_maps[Tally].codec.encode(tally) for tally in tallies.values()])
     balance = LedgerAccount(
-        id=ledger_account_id(account.id, Mode.TEST, Purse.PENDING),
+        id=ledger_account_id(account.id, Mode.TEST, BalanceType.PENDING),
         owner=account.id,
         mode=Mode.TEST,
-        purse=Purse.PENDING,
+        balance_type=BalanceType.PENDING,
         balance=pending,
     )
     await rows.write(table_maps[LedgerAccount], [table_maps[LedgerAccount].codec.encode(balance)])
@@ -108,7 +115,7 @@ def _receipt(payment: Payment) -> JournalEntry:
         account_id=payment.account_id,
         mode=payment.mode,
         at=payment.created_at,
-        postings={Purse.BANK: -kopecks, Purse.PENDING: kopecks},
+        postings={BalanceType.BANK: -kopecks, BalanceType.PENDING: kopecks},
     )
 
 

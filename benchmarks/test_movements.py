@@ -26,7 +26,14 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.days import iso
-from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Purse, balances_moved, journal_entry
+from cambist.core.domain.ledger import (
+    BalanceType,
+    EntryKind,
+    JournalEntry,
+    LedgerAccount,
+    balances_moved,
+    journal_entry,
+)
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, list_movements
@@ -54,12 +61,21 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 def entry(account_id: str, number: int) -> JournalEntry:
-    kind, prefix, postings = EntryKind.RECEIPT, "pay_", {Purse.BANK: -100_00, Purse.PENDING: 100_00}
+    kind, prefix, postings = EntryKind.RECEIPT, "pay_", {BalanceType.BANK: -100_00, BalanceType.PENDING: 100_00}
     if number % 1000 == 999:
-        kind, prefix, postings = EntryKind.PAYOUT_RESERVED, "wd_", {Purse.AVAILABLE: -100, Purse.RESERVED: 100}
+        kind, prefix, postings = (
+            EntryKind.PAYOUT_RESERVED,
+            "wd_",
+            {BalanceType.AVAILABLE: -100, BalanceType.RESERVED: 100},
+        )
     elif number % 2:
         kind = EntryKind.SETTLEMENT
-        postings = {Purse.PENDING: -100_00, Purse.CONVERTED_RUB: 100_00, Purse.CONVERTED_USDT: -9, Purse.AVAILABLE: 9}
+        postings = {
+            BalanceType.PENDING: -100_00,
+            BalanceType.CONVERTED_RUB: 100_00,
+            BalanceType.CONVERTED_USDT: -9,
+            BalanceType.AVAILABLE: 9,
+        }
     return journal_entry(
         kind,
         f"{prefix}{UUID(int=number)}",

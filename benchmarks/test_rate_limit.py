@@ -1,7 +1,7 @@
 """Rate-limit decision of a request. The floor is two bare counters in dicts and seven headers built by f-strings.
 
 Both count the same requests: fresh key strings, as in real requests, within the limits, in a new window each round.
-`whole_door` is the full cost of a real request: path normalisation, client address and decision. On Redis the floor is
+`whole_edge` is the full cost of a real request: path normalisation, client address and decision. On Redis the floor is
 redis-py's EVALSHA of one script per decision; in both cases 50 tasks decide at once.
 """
 
@@ -128,7 +128,7 @@ def test_decision(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any
 
 
 @in_memory
-def test_whole_door(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+def test_whole_edge(benchmark: BenchmarkFixture, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
     counters = MemoryCounters()
     minutes = count(30_000_000)
     now = 0

@@ -41,7 +41,7 @@ from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES  # noqa:
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
 from cambist.core.domain.webhooks.events import EventType  # noqa: E402
 from cambist.frontends.cli.main import cli  # noqa: E402
-from cambist.frontends.http.door.operation import Operation  # noqa: E402
+from cambist.frontends.http.edge.operation import Operation  # noqa: E402
 from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E402
 from cambist.frontends.http.operations import OPERATIONS  # noqa: E402
 from docs import english, russian  # noqa: E402

@@ -31,12 +31,12 @@ from ..ports.jobs import Job
 from ..ports.notifier import Notifier
 from ..ports.queue import Queue
 from ..ports.storage import Storage
-from ..ports.tools import FileTools, Kick, StorageTools
+from ..ports.tools import FileTools, StorageTools, WakeUp
 from ..ports.vault import Vault, VaultError, VaultMisfit
 from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
 from .maintenance import open_beside
-from .notices import notice_networks
+from .notifications import notification_networks
 from .option_readers import masked_url
 from .own_adapters import Adapters
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
@@ -108,12 +108,14 @@ async def open_app(
     chance = ids or SystemIds()
     counters, queue = _shared(settings, ticking)
 
-    def kick(jobs: Sequence[Job]) -> Awaitable[None]:
-        return queue.kick(jobs)
+    def wake_up(jobs: Sequence[Job]) -> Awaitable[None]:
+        return queue.wake_up(jobs)
 
     async with AsyncExitStack() as closing:
         closing.push_async_callback(closed_soon, "the queue", queue.close)
-        opening = adapters.storage(kick) if adapters.storage else _open_storage(settings, clock, kick, patient=patient)
+        opening = (
+            adapters.storage(wake_up) if adapters.storage else _open_storage(settings, clock, wake_up, patient=patient)
+        )
         kept = await opening
         closing.push_async_callback(kept.close)
         closing.push_async_callback(closed_soon, "the counters", counters.close)
@@ -166,7 +168,7 @@ async def open_app(
         guard = Guard(ticking)
         closing.push_async_callback(guard.close)
         guarded = guarded_ports(guard, ports)
-        hearing = msgspec.structs.replace(guarded, notice_networks=notice_networks(settings, guarded))
+        hearing = msgspec.structs.replace(guarded, notification_networks=notification_networks(settings, guarded))
         seen = traced_ports(telemetry, hearing)
         yield App(
             settings=settings,
@@ -195,27 +197,27 @@ def _shared(settings: Settings, clock: Clock) -> tuple[RateCounters, Queue]:
     return RedisCounters(settings.redis_url, clock), DramatiqQueue(settings.redis_url, clock)
 
 
-async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, patient: bool) -> Storage:
+async def _open_storage(settings: Settings, clock: Clock | None, wake_up: WakeUp, *, patient: bool) -> Storage:
     """Open the storage named in the settings, and import only that one."""
     url = settings.storage_url
     if url == "memory://":
         from ..adapters.storage.memory.memory import MemoryStorage  # a service on a database does not need it
 
-        return MemoryStorage(clock or SystemClock(), kick)
+        return MemoryStorage(clock or SystemClock(), wake_up)
     path = settings.sqlite_path
     if path is not None:
         with needing("sql", "SQLite"):
             from ..adapters.storage.sqlite.sqlite import SqliteStorage
 
-        return await SqliteStorage.open(path, clock or SystemClock(), kick, patient=patient)
+        return await SqliteStorage.open(path, clock or SystemClock(), wake_up, patient=patient)
     if not has_own_schema(url):
-        elsewhere = StorageTools(url=url, clock=clock or SystemClock(), kick=kick)
+        elsewhere = StorageTools(url=url, clock=clock or SystemClock(), wake_up=wake_up)
         return await opened_storage(scheme_of(url), elsewhere)
     with needing("sql", "Postgres"):
         from ..adapters.storage.postgres.postgres import PostgresStorage
 
     try:
-        return await PostgresStorage.open(url, clock, kick)
+        return await PostgresStorage.open(url, clock, wake_up)
     except Unavailable as fault:
         raise Unavailable(f"{fault} ({masked_url(url)}, by CAMBIST_DATABASE_URL)") from fault
 

@@ -32,8 +32,8 @@ def is_private(settings: Settings) -> bool:
     except ValueError:
         listens_here = settings.host == "localhost"
     addresses = (settings.base_url, settings.pay_url, settings.app_url)
-    is_pretended = bool(settings.allow_live_simulators)
-    return listens_here and is_pretended and is_servable(settings.app_url) and all(map(is_near, addresses))
+    is_simulated = bool(settings.allow_live_simulators)
+    return listens_here and is_simulated and is_servable(settings.app_url) and all(map(is_near, addresses))
 
 
 async def first_sign_in(ports: Ports) -> str | None:

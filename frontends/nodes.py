@@ -54,7 +54,7 @@ def deposits_of(own: ProviderSettings, tools: Tools) -> NodesDeposits:
         DEPOSITS,
         nodes_of(Network.TRON, own, tools.clock),
         key,
-        tools.notebook(DEPOSITS, AddressPage),
+        tools.operation_log(DEPOSITS, AddressPage),
         # A counter for each wallet: after a change of wallet, addresses are counted from the first.
         tools.counter(DEPOSITS, f"addresses-{key.fingerprint()}"),
         tools.clock,
@@ -68,7 +68,7 @@ def payouts_of(own: ProviderSettings, tools: Tools) -> TronSender:
         raise NotConfigured("set CAMBIST_TRON_API: the nodes of CAMBIST_TRON_NODES have no path /jsonrpc")
     nodes, signer = nodes_of(Network.TRON, own, tools.clock), KeySigner(own.need("key"))
     apis = [TronApi(place, url, tools.clock) for place, url in enumerate(urls, 1)]
-    whole, sent = tools.notebook(PAYOUTS_READ, Whole), tools.notebook(PAYOUTS_READ, Sent)
+    whole, sent = tools.operation_log(PAYOUTS_READ, Whole), tools.operation_log(PAYOUTS_READ, Sent)
     return TronSender(
         PAYOUTS,
         nodes,
@@ -85,9 +85,9 @@ def evm_payouts_of(network: Network, own: ProviderSettings, tools: Tools) -> Evm
     name, signer = SETTINGS[network], KeySigner(own.need("key"))
     book = Book(
         CHAINS[network].spelling.write(signer.payload),
-        tools.notebook(name, Attempt),
-        tools.notebook(name, str),
-        tools.notebook(name, Known),
+        tools.operation_log(name, Attempt),
+        tools.operation_log(name, str),
+        tools.operation_log(name, Known),
     )
     limit = own.get("gas_price_limit", _GAS_PRICE_LIMITS[network]) * GWEI
     return EvmSender(name, nodes_of(network, own, tools.clock), signer, book, tools.clock, price_limit=limit)

@@ -173,9 +173,9 @@ def read_networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ValueError("must be networks such as 10.0.0.0/8 or single addresses, separated by commas") from None
 
 
-def notice_key(adapter: str) -> str:
+def notification_key(adapter: str) -> str:
     """Return an adapter's name as used in its network setting: `own-bank` is `own_bank`, as in
-    CAMBIST_OWN_BANK_NOTICE_NETWORKS."""
+    CAMBIST_OWN_BANK_NOTIFICATION_NETWORKS."""
     return re.sub(r"[^a-z0-9]", "_", adapter.lower())
 
 

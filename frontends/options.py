@@ -83,7 +83,7 @@ _ROWS = (
         meaning="requests of hosted pages (/p, /s, /kyc) allowed per minute and client address",
     ),
     Option(
-        name="notices_per_minute",
+        name="notifications_per_minute",
         read=read_integer(60, 1_000_000),
         meaning="provider notifications allowed per minute and client address",
     ),

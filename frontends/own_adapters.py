@@ -17,11 +17,11 @@ from ..ports.notifier import Notifier
 from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
 from ..ports.storage import Storage
-from ..ports.tools import Kick
+from ..ports.tools import WakeUp
 from .plugins import PluginError, checked
 
-OpenStorage = Callable[[Kick], Awaitable[Storage]]
-"""Opens a storage that calls `kick` with the jobs of every commit that wrote some. The app closes it."""
+OpenStorage = Callable[[WakeUp], Awaitable[Storage]]
+"""Opens a storage that calls `wake_up` with the jobs of every commit that wrote some. The app closes it."""
 
 
 class Adapters(msgspec.Struct, frozen=True, kw_only=True):

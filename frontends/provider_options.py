@@ -175,7 +175,7 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
         Option(name="token", read=read_credential, secret=True, shown=None, meaning="app token: prd:… or sbx:…"),
         Option(name="secret", read=read_credential, secret=True, shown=None, meaning="secret key of the app token"),
         Option(
-            name="notice_secret",
+            name="notification_secret",
             read=read_credential,
             secret=True,
             shown=None,

@@ -89,7 +89,7 @@ class Providers:
             wired += [simulated_bank(self._tools, bank) for bank in further if bank.mode is mode]
             if mode is Mode.LIVE:
                 wired = [
-                    bank for bank in wired if not bank.capabilities.simulated or self._may_pretend("banks", bank.name)
+                    bank for bank in wired if not bank.capabilities.simulated or self._may_simulate("banks", bank.name)
                 ]
             for bank in wired:
                 if bank.name in banks:
@@ -102,7 +102,7 @@ class Providers:
         bank = built_in(name, mode, script)
         return cast("Bank", self._plugin("bank", name, mode)) if bank is None else simulated_bank(self._tools, bank)
 
-    def _may_pretend(self, setting: str, name: str) -> bool:
+    def _may_simulate(self, setting: str, name: str) -> bool:
         """Return whether this simulator of live mode may be used. If not, a stored object of it finds no provider of
         its name, as if the adapter were gone: nothing moves it, and its payer gets no panel."""
         self.live_simulators.append(f"{setting}: {name}")
@@ -120,7 +120,7 @@ class Providers:
             for name in self._settings.rate_sources:
                 if name != "simulator":
                     live.append(SharedSource(self._real_rates(name), self._clock))
-                elif self._may_pretend("rate_sources", simulated[Mode.LIVE].name):
+                elif self._may_simulate("rate_sources", simulated[Mode.LIVE].name):
                     live.append(simulated[Mode.LIVE])
         return RateSources(sources={Mode.LIVE.value: tuple(live), Mode.TEST.value: (simulated[Mode.TEST],)})
 
@@ -167,7 +167,7 @@ class Providers:
 
     def _unless_refused(self, kind: str, simulator: T, name: str = "simulator") -> T:
         """Return the simulator, or a substitute that raises NotConfigured if live mode may not use simulators."""
-        if self._may_pretend(kind, name):
+        if self._may_simulate(kind, name):
             return simulator
 
         def refuse(operation: str, _: Call) -> Call:
@@ -190,7 +190,7 @@ class Providers:
 
         both: dict[str, DepositWatcher] = {Mode.TEST.value: simulated(Mode.TEST)}
         live: DepositWatcher = self._one("deposits", self._adapters.deposits, lambda: simulated(Mode.LIVE))
-        if not isinstance(live, SimulatedDeposits) or self._may_pretend("deposits", live.name):
+        if not isinstance(live, SimulatedDeposits) or self._may_simulate("deposits", live.name):
             both[Mode.LIVE.value] = live
         return DepositWatchers(
             watchers={watcher.name: watcher for watcher in both.values()},
@@ -208,7 +208,7 @@ class Providers:
         live: UsdtSender = self._one("payouts", self._adapters.payouts, lambda: simulated(Mode.LIVE))
         # A merchant has one payout_wallet for both modes, and it is on one network.
         both: dict[str, UsdtSender] = {Mode.TEST.value: simulated(Mode.TEST, live.capabilities.network)}
-        if not live.capabilities.simulated or self._may_pretend("payouts", live.name):
+        if not live.capabilities.simulated or self._may_simulate("payouts", live.name):
             both[Mode.LIVE.value] = live
         return Senders(
             senders={wallet.name: wallet for wallet in both.values()},

@@ -115,10 +115,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Operator actions that need a second operator (core/domain/operators/guarded.py: `Guarded`)."""
     four_eyes_refund_above: Rub = Rub(0)
     four_eyes_days: int = 3
-    notices_per_minute: int = 3000
+    notifications_per_minute: int = 3000
     """Provider notifications that one address may post in a minute."""
-    notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
-    """By adapter (option_readers.py: `notice_key`): networks of its notifications, instead of the adapter's own."""
+    notification_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
+    """By adapter (option_readers.py: `notification_key`): networks of its notifications, instead of the adapter's
+    own."""
     providers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Settings of shipped adapters, by option name (provider_options.py). May contain credentials."""
     operator_names: str = "given"

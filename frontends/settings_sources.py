@@ -26,8 +26,8 @@ CONFIG_NAME = "cambist.toml"
 OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
 """Variables of `cambist listen`, which belong to a merchant and not to the service."""
 
-_NETWORKS = re.compile(r"([a-z0-9_]{1,64})_notice_networks\Z")
-"""Names of adapters' network settings: `yookassa_notice_networks`, or CAMBIST_YOOKASSA_NOTICE_NETWORKS."""
+_NETWORKS = re.compile(r"([a-z0-9_]{1,64})_notification_networks\Z")
+"""Names of adapters' network settings: `yookassa_notification_networks`, or CAMBIST_YOOKASSA_NOTIFICATION_NETWORKS."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     plain = {name: values[name] for name in values.keys() & OPTIONS.keys() - {"vault_key", "vault_pepper"}}
     networks = {match[1]: values[name] for name in sorted(values) if (match := _NETWORKS.match(name))}
     providers = {name: values[name] for name in PROVIDER_OPTIONS if name in values}
-    settings = Settings(**plain, vault=vault, notice_networks=networks, providers=providers)
+    settings = Settings(**plain, vault=vault, notification_networks=networks, providers=providers)
     return Loaded(
         settings=settings,
         explained=(
@@ -201,10 +201,10 @@ def _explain(option: Option, value: Any, found: _Raw | None) -> Explained:
 
 
 def _explain_networks(adapter: str, settings: Settings, raw: Mapping[str, _Raw]) -> Explained:
-    name = f"{adapter}_notice_networks"
+    name = f"{adapter}_notification_networks"
     return Explained(
         name=name,
-        value=[str(network) for network in settings.notice_networks[adapter]],
+        value=[str(network) for network in settings.notification_networks[adapter]],
         origin=raw[name].origin,
         meaning="networks of this provider's notifications, instead of the adapter's own; 0.0.0.0/0,::/0: anywhere",
     )

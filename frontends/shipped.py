@@ -120,7 +120,7 @@ def _sumsub(own: "ProviderSettings", tools: Tools) -> KycVerifier:
         tools,
         token=own.need("token"),
         secret=own.need("secret"),
-        notice_secret=own.need("notice_secret"),
+        notification_secret=own.need("notification_secret"),
         url=own.get("url"),
         level=own.need("level"),
         **rules,

@@ -18,7 +18,7 @@ def judge_simulators(app: App) -> Finding:
     if app.settings.allow_live_simulators:
         return warning(
             f"live mode works on simulators ({names}): no real money moves",
-            f"name real providers before real payments are taken; {ALLOW}=false lets nothing pretend",
+            f"name real providers before real payments are taken; {ALLOW}=false lets nothing simulate",
         )
     return warning(
         f"live mode lacks providers, because simulators are refused there ({names}): what needs them answers "

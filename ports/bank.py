@@ -47,8 +47,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """The link of a binding may arrive some time after the request."""
     remittances: bool = False
     """It sends money to people: the adapter is also a RemittanceBank (ports/remittances.py)."""
-    sends_notices: bool = False
-    """The provider sends notifications about invoices and mandates (`Notice`). Otherwise the core polls each open
+    sends_notifications: bool = False
+    """The provider sends notifications about invoices and mandates (`Notification`). Otherwise the core polls each open
     operation, every few seconds at first (docs/adapters.md "How often a provider is asked")."""
     looks_per_minute: int = 600
     """Limit of scheduled polls per minute, all processes together. Reads caused by a request or a notification, and all
@@ -168,7 +168,7 @@ class InvoiceState(msgspec.Struct, frozen=True, kw_only=True):
     transfers: tuple[Transfer, ...] = ()
     failure: str | None = None
     check_after: float | None = None
-    """Seconds until the next poll is worthwhile while the invoice is open. None: `sends_notices` decides."""
+    """Seconds until the next poll is worthwhile while the invoice is open. None: `sends_notifications` decides."""
 
 
 class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,7 +206,7 @@ class RefundState(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the next poll is worthwhile, for providers that send no notifications."""
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """A notification from the bank about an operation. It is only a hint: the core reads the state itself."""
 
     operation: str

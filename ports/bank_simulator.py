@@ -5,10 +5,10 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .bank import Bank, InvoiceStatus, Notice, RefundStatus
+from .bank import Bank, InvoiceStatus, Notification, RefundStatus
 
 
-class Pretence(msgspec.Struct, frozen=True, kw_only=True):
+class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     """A simulated action of the payer or bank on an invoice."""
 
     status: InvoiceStatus
@@ -30,7 +30,9 @@ class Pretence(msgspec.Struct, frozen=True, kw_only=True):
 class BankSimulator(Bank, Protocol):
     """A simulated bank without money that tests control."""
 
-    async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
+    async def simulate(
+        self, operation: str, simulation: Simulation, *, reference: str | None = None
+    ) -> Sequence[Notification]:
         """Apply the action, and return the notifications that a real bank would now send. `reference`: the invoice's,
         if known; the bank needs it for an invoice that was created without a request.
 
@@ -38,9 +40,9 @@ class BankSimulator(Bank, Protocol):
         """
         ...
 
-    async def pretend_refund(
+    async def simulate_refund(
         self, operation: str, status: RefundStatus, failure: str | None = None
-    ) -> Sequence[Notice]:
+    ) -> Sequence[Notification]:
         """Put a refund into this state, and return the notifications that a real bank would now send. PROCESSING keeps
         it there.
 

@@ -87,7 +87,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     four_eyes: FourEyes = FourEyes()
     test_data_days: int = 90
     """Older test data is deleted; 0: never."""
-    notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
-    """Allowed source networks of each adapter that is a Notices, by name; empty: any source."""
+    notification_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
+    """Allowed source networks of each adapter that is a Notifications, by name; empty: any source."""
     started: datetime
     """When this process started, by the machine's clock."""

@@ -94,7 +94,7 @@ class TransactionState(StrEnum):
 class ChainSimulator(ChainWatcher, Protocol):
     """A simulated chain without money, whose content tests control."""
 
-    async def pretend(
+    async def simulate(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
     ) -> None:
         """Put the transaction into this state, from any state: a chain does that too when it drops a block."""

@@ -96,7 +96,7 @@ class CountedWallet(DepositWatcher, Protocol):
 class DepositSimulator(DepositWatcher, Protocol):
     """A simulated chain without money."""
 
-    async def pretend_deposit(
+    async def simulate_deposit(
         self,
         address: str,
         units: int,
@@ -117,7 +117,7 @@ class DepositSimulator(DepositWatcher, Protocol):
         """
         ...
 
-    async def pretend_drop(self, address: str, tx_hash: str) -> None:
+    async def simulate_drop(self, address: str, tx_hash: str) -> None:
         """Revert the block that contains this transaction, final or not. Raises: ValueError when the address knows no
         such transaction."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, Generic
 import msgspec
 
 from .jobs import Job
-from .storage import Clocked, Losable, Queueing, R, Shelf, Snapshot, Storage, Unit
+from .storage import Clocked, Losable, Queueing, R, Repository, Snapshot, Storage, Unit
 from .unreadable import Resume, SettingAside
 
 
@@ -81,10 +81,10 @@ class ForwardingStorage:
         return await self._setting_aside.count_noted() if self._setting_aside is not None else 0
 
 
-class ForwardingShelf(msgspec.Struct, Generic[R], eq=False):
-    """A wrapper of a Shelf (storage.py)."""
+class ForwardingRepository(msgspec.Struct, Generic[R], eq=False):
+    """A wrapper of a Repository (storage.py)."""
 
-    inner: Shelf[R]
+    inner: Repository[R]
 
     async def get(self, record_id: str, /) -> R | None:
         return await self.inner.get(record_id)

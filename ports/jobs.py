@@ -22,7 +22,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 0
     """Number of times that workers have claimed it."""
     asked: int = 0
-    """Number of further requests for this job while it existed. A sum (`Shelf.accrue`): a unit that needs the work
+    """Number of further requests for this job while it existed. A sum (`Repository.accrue`): a unit that needs the work
     writes the job or increments this count, and never fails; the unit that removes the job goes stale when the count
     changed meanwhile."""
     world: str | None = None

@@ -88,7 +88,7 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
         return [("operation", self.operation)]
 
 
-class CheckNotice(msgspec.Struct, frozen=True, kw_only=True):
+class CheckNotification(msgspec.Struct, frozen=True, kw_only=True):
     """A notification that a check changed. Only a hint: the core reads the state. It may come late, twice, in any
     order."""
 
@@ -153,7 +153,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class VerifierSimulator(Protocol):
     """Additional methods of a simulated verifier."""
 
-    async def pretend(self, operation: str, verdict: Verdict) -> Sequence[CheckNotice]:
+    async def simulate(self, operation: str, verdict: Verdict) -> Sequence[CheckNotification]:
         """Put the check of this operation into this state, even after a decision, and return the notifications that a
         real verifier would now send. Begins the check if nobody has."""
         ...

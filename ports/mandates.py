@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .bank import Bank, InvoiceKind, Notice, Transfer
+from .bank import Bank, InvoiceKind, Notification, Transfer
 from .receipts import Receipt
 
 
@@ -90,7 +90,7 @@ class MandateState(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
     """With REFUSED: a failure reason of docs/payments.md "What you get"."""
     check_after: float | None = None
-    """Seconds until the next poll is worthwhile while the binding is open. None: `BankCapabilities.sends_notices`
+    """Seconds until the next poll is worthwhile while the binding is open. None: `BankCapabilities.sends_notifications`
     decides."""
 
     def __repr__(self) -> str:
@@ -219,7 +219,7 @@ class MandateEvent(StrEnum):
     """The payer paid the first charge and did not give the mandate."""
 
 
-class MandatePretence(msgspec.Struct, frozen=True, kw_only=True):
+class MandateSimulation(msgspec.Struct, frozen=True, kw_only=True):
     """A simulated action of the payer or bank on a binding or its mandate."""
 
     event: MandateEvent
@@ -233,7 +233,7 @@ class MandatePretence(msgspec.Struct, frozen=True, kw_only=True):
     """The bank sends each notification twice."""
 
 
-class ChargePretence(msgspec.Struct, frozen=True, kw_only=True):
+class ChargeSimulation(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a charge in processing. PROCESSING keeps it there until the next call."""
 
     status: ChargeStatus
@@ -257,7 +257,7 @@ NEXT_UNAVAILABLE = "unavailable"
 class MandateSimulator(MandateBank, Protocol):
     """A simulated bank without money, whose mandates tests control."""
 
-    async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
+    async def simulate_mandate(self, operation: str, simulation: MandateSimulation) -> Sequence[Notification]:
         """Apply the action to the binding of this operation, and return the notifications that a real bank would now
         send: one for the money and one for the mandate, if both result.
 
@@ -265,7 +265,7 @@ class MandateSimulator(MandateBank, Protocol):
         """
         ...
 
-    async def pretend_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
+    async def simulate_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
         """Set the bank's answer to the next charge by the mandate of this binding operation: NEXT_PAID, NEXT_PENDING,
         NEXT_UNAVAILABLE, or a failure reason. Only the last call counts, for one charge.
 
@@ -274,7 +274,7 @@ class MandateSimulator(MandateBank, Protocol):
         """
         ...
 
-    async def pretend_charge(self, operation: str, pretence: ChargePretence) -> Sequence[Notice]:
+    async def simulate_charge(self, operation: str, simulation: ChargeSimulation) -> Sequence[Notification]:
         """Put a charge in processing into this state, and return the notifications that a real bank would now send. A
         finished charge does not change. Raises: Refused when there is no such charge."""
         ...

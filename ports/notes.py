@@ -14,7 +14,7 @@ def note_place(note_id: str) -> str:
 
 
 class ProviderNote(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of an adapter's notebook, stored with all other records.
+    """One page of an adapter's operation log, stored with all other records.
 
     Real adapters keep provider references here between two calls of one operation; simulators keep the whole state of
     the simulated provider, so that it survives a restart. `id` begins with the adapter's name.

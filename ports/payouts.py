@@ -164,7 +164,7 @@ class ReplacingSender(UsdtSender, Protocol):
 class SenderSimulator(UsdtSender, Protocol):
     """A simulated wallet without money, on a chain that tests control."""
 
-    async def pretend(self, tx_hash: str, state: TransferState) -> None:
+    async def simulate(self, tx_hash: str, state: TransferState) -> None:
         """Put the transfer into this state, from any state: a chain does that too when it drops a block. The state
         lasts until the next call, except that UNSEEN ends as usual, by a broadcast or by `expires_at`."""
         ...

@@ -10,7 +10,7 @@ from .jobs import Job
 class Queue(Protocol):
     """Wakes workers. A request never depends on it: without the queue, work starts a second later and none is lost."""
 
-    async def kick(self, jobs: Sequence[Job]) -> None:
+    async def wake_up(self, jobs: Sequence[Job]) -> None:
         """Tell workers that `jobs` were written or moved. Never raises."""
         ...
 

@@ -36,7 +36,7 @@ class RateSource(Protocol):
         ...
 
 
-class RatePretence(msgspec.Struct, frozen=True, kw_only=True):
+class RateSimulation(msgspec.Struct, frozen=True, kw_only=True):
     """Answer of a simulated source from now on."""
 
     rate: Decimal
@@ -51,7 +51,7 @@ class RatePretence(msgspec.Struct, frozen=True, kw_only=True):
 class RateSimulator(RateSource, Protocol):
     """A simulated source whose answers tests control."""
 
-    async def pretend(self, pretence: RatePretence) -> None:
+    async def simulate(self, simulation: RateSimulation) -> None:
         """Answer with these values from now on, in every process."""
         ...
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
-from .bank import Bank, Notice
+from .bank import Bank, Notification
 from .faults import NotSupported
 
 
@@ -49,7 +49,7 @@ class RemittanceState(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class RemittanceBank(Bank, Protocol):
-    """A bank that also sends RUB to people. Its `Notice` may name a remittance's operation."""
+    """A bank that also sends RUB to people. Its `Notification` may name a remittance's operation."""
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
         """Send the money. Idempotent by `request.operation`: a repeat returns the present state and never moves money
@@ -73,9 +73,9 @@ class RemittanceBank(Bank, Protocol):
 class RemittanceSimulator(RemittanceBank, Protocol):
     """A simulated bank without money, whose remittances tests control."""
 
-    async def pretend_remittance(
+    async def simulate_remittance(
         self, operation: str, status: RemittanceStatus, failure: str | None = None
-    ) -> Sequence[Notice]:
+    ) -> Sequence[Notification]:
         """Put a remittance into this state, and return the notifications that a real bank would now send. PROCESSING
         keeps it there; a finished remittance does not change.
 

@@ -27,7 +27,7 @@ class Record(Protocol):
 
 
 R = TypeVar("R", bound=Record)
-"""The record of a repository; `Unit[Payment]` gives a `Shelf[Payment]`."""
+"""The record of a repository; `Unit[Payment]` gives a `Repository[Payment]`."""
 
 
 class AtMost(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Between(msgspec.Struct, frozen=True):
     high: Any = None
 
 
-class Shelf(Protocol[R]):
+class Repository(Protocol[R]):
     """All records of one kind. Criteria are `field=value` (None matches null) or one of the criterion structs.
 
     Reads do not see the unit's own uncommitted changes.
@@ -151,7 +151,7 @@ class Shelf(Protocol[R]):
 class Unit(Protocol):
     """One unit of work: reads immediately, writes at commit. Leaving the block without `commit()` writes nothing."""
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
+    def __getitem__(self, kind: type[R], /) -> Repository[R]: ...
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """Apply all writes, in the order they were made, or none.
@@ -173,7 +173,7 @@ class Unit(Protocol):
 class Snapshot(Protocol):
     """Reads of several statements that must agree with one another. Its repositories refuse writes."""
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
+    def __getitem__(self, kind: type[R], /) -> Repository[R]: ...
 
 
 class Storage(Protocol):
@@ -188,7 +188,8 @@ class Storage(Protocol):
         ...
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """Return the present record, or None: a read outside of any unit, with the result of a unit's `Shelf.get`."""
+        """Return the present record, or None: a read outside of any unit, with the result of a unit's
+        `Repository.get`."""
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
@@ -238,7 +239,7 @@ class Storage(Protocol):
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
         """Yield all records that meet the criteria, in id order, in batches, with constant memory. Not one consistent
-        view. `readable`: skip records that cannot be read, as `Shelf.find` does."""
+        view. `readable`: skip records that cannot be read, as `Repository.find` does."""
         ...
 
     async def check(self) -> None:

@@ -7,10 +7,10 @@ import msgspec
 from .clock import Clock, Ids
 from .files import FileStore
 from .jobs import Job
-from .notebook import Notebook, NumberedOperations, P
+from .operation_log import NumberedOperations, OperationLog, P
 from .storage import Storage
 
-Kick = Callable[[Sequence[Job]], Awaitable[None]]
+WakeUp = Callable[[Sequence[Job]], Awaitable[None]]
 """Wakes the workers: called with the jobs of every commit that wrote some."""
 
 
@@ -19,7 +19,7 @@ class FileTools(msgspec.Struct, frozen=True, kw_only=True):
     they read their own environment variables, whose names should not begin with CAMBIST_."""
 
     storage: Storage
-    """Only for ProviderNote records (ports/notes.py), which `notebook` manages."""
+    """Only for ProviderNote records (ports/notes.py), which `operation_log` manages."""
     clock: Clock
     """Also used to sleep."""
     ids: Ids
@@ -35,10 +35,10 @@ class Tools(FileTools, frozen=True, kw_only=True):
     files: FileStore
     """Merchants' uploads, read by key: the documents of a check (ports/kyc.py)."""
 
-    def notebook(self, name: str, page: type[P]) -> Notebook[P]:
-        """Return the notebook of the adapter with this name; each `page` is a struct or dict
+    def operation_log(self, name: str, page: type[P]) -> OperationLog[P]:
+        """Return the operation log of the adapter with this name; each `page` is a struct or dict
         (docs/adapters.md "Notes of an adapter")."""
-        return Notebook(name, page, self.storage, self.clock)
+        return OperationLog(name, page, self.storage, self.clock)
 
     def counter(self, name: str, what: str) -> NumberedOperations:
         """Return a numbering for operations of the adapter with this name; `what` names the counted things. Create it
@@ -54,7 +54,7 @@ class StorageTools(msgspec.Struct, frozen=True, kw_only=True):
     """Value of the setting `database_url`; its scheme is the entry point's name."""
     clock: Clock
     """For a storage without its own clock: it judges due times and leases (`Storage.now`)."""
-    kick: Kick
+    wake_up: WakeUp
     """Call it after each commit that added, saved or accrued jobs, with these jobs; if it fails, the commit still
     stands."""
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.ports.bundle import Ports, Urls
 
 _OWN = ("urls", "has_verifier", "started")

@@ -21,7 +21,7 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.sealed import open_event_body
 from cambist.frontends.compose import Adapters, FurtherBank, open_app
 from cambist.frontends.settings import Settings
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.app_pool import LentApp, lent_app
@@ -127,10 +127,10 @@ class TestApp:
         assert found is not None
         return found
 
-    async def told(self, payment: str | Payment, pretence: Pretence) -> None:
+    async def told(self, payment: str | Payment, simulation: Simulation) -> None:
         """The payment's simulated bank does so, and the service hears of it."""
         record = payment if isinstance(payment, Payment) else await self.payment(payment)
-        await simulate_payment(self.ports, record, pretence)
+        await simulate_payment(self.ports, record, simulation)
 
     async def work(self, seconds: float = 0) -> None:
         """Let the time pass and do every job that falls due on the way, at its time."""

@@ -20,7 +20,7 @@ from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operations.engine import bring, hear
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
@@ -28,7 +28,7 @@ from cambist.core.usecases.subscriptions.charge_progress import CHARGES
 from cambist.core.usecases.subscriptions.charges import ChargeAnswer, create_charge
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.ports.bundle import Ports
-from cambist.ports.mandates import ChargePretence, ChargeStatus, MandateEvent, MandatePretence
+from cambist.ports.mandates import ChargeSimulation, ChargeStatus, MandateEvent, MandateSimulation
 from tests.apps import TestApp, open_test_app
 from tests.invariants import everything, noted
 
@@ -49,7 +49,7 @@ async def ask_again(ports: Ports, payment: Payment) -> Payment:
 
 
 async def look(ports: Ports, payment: Payment) -> Payment:
-    """As after a notice."""
+    """As after a notification."""
     subject = (await hear(CHARGES, ports, payment.id)).subject
     return payment if subject is None else subject.payment
 
@@ -104,9 +104,9 @@ class ChargeApp:
         subscription_id = made.resource.id
         await open_binding(self.ports, subscription_id)
         operation = await self.binding(subscription_id)
-        pretence = MandatePretence(event=MandateEvent.CONFIRM)
-        for notice in await self.bank(mode.value).pretend_mandate(operation, pretence):
-            await on_notice(self.ports, notice)
+        simulation = MandateSimulation(event=MandateEvent.CONFIRM)
+        for notification in await self.bank(mode.value).simulate_mandate(operation, simulation):
+            await on_notification(self.ports, notification)
         assert (await self.subscription(subscription_id)).can_be_charged
         self.told_before[subscription_id] = len(await self.app.events(subscription_id))
         if fields:
@@ -182,13 +182,13 @@ class ChargeApp:
     async def next(self, subscription_id: str, result: str | None = None, *, executed: bool = True) -> None:
         """Set the bank's answer to the next charge. `executed` matters only for results that the sandbox cannot
         produce."""
-        await self.bank().pretend_next_charge(await self.binding(subscription_id), result or "paid", executed=executed)
+        await self.bank().simulate_next_charge(await self.binding(subscription_id), result or "paid", executed=executed)
 
     async def end(self, payment_id: str, status: ChargeStatus, failure: str | None = None, **more: Any) -> None:
         """The bank ends a charge so, and says so."""
-        pretence = ChargePretence(status=status, failure=failure, **more)
-        for notice in await self.bank().pretend_charge(payment_id, pretence):
-            await on_notice(self.ports, notice)
+        simulation = ChargeSimulation(status=status, failure=failure, **more)
+        for notification in await self.bank().simulate_charge(payment_id, simulation):
+            await on_notification(self.ports, notification)
 
     async def subscription(self, subscription_id: str) -> Subscription:
         async with self.ports.storage.unit() as unit:

@@ -1,5 +1,5 @@
 """A made-up operation at a made-up provider, for tests of the engine: an errand that a carrier runs. The record of an
-errand is stored as a page of a notebook that belongs to no other subject."""
+errand is stored as a page of an operation log that belongs to no other subject."""
 
 import asyncio
 from collections import Counter

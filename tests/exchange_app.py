@@ -15,7 +15,7 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
-from cambist.core.domain.ledger import SERVICE, Purse
+from cambist.core.domain.ledger import SERVICE, BalanceType
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges import return_progress
@@ -24,10 +24,10 @@ from cambist.core.usecases.exchanges.progress import progress
 from cambist.core.usecases.exchanges.rub_return import RUB_RETURNS
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.clients import set_blocked
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operations import engine
 from cambist.ports.bank import InvoiceStatus, RefundState
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.remittances import RemittanceStatus
 from tests.apps import TestApp, open_test_app
@@ -140,7 +140,7 @@ class ExchangeApp:
         """Send USDT from the client, before the service polls the chain, and return the transaction's hash."""
         address = (await self.exchange(exchange_id)).crypto_deposit_address
         assert address is not None
-        return await self.watcher.pretend_deposit(address, Usdt.parse(amount).units, **more)
+        return await self.watcher.simulate_deposit(address, Usdt.parse(amount).units, **more)
 
     async def look(self, exchange_id: str) -> str:
         """Bring the exchange as far as it goes now; its status."""
@@ -150,8 +150,8 @@ class ExchangeApp:
 
     async def at_bank(self, operation: str, status: RemittanceStatus, failure: str | None = None) -> None:
         """The bank does so with a payout, and says so."""
-        for notice in await self.bank().pretend_remittance(operation, status, failure):
-            await on_notice(self.ports, notice)
+        for notification in await self.bank().simulate_remittance(operation, status, failure):
+            await on_notification(self.ports, notification)
 
     async def bought(self, amount: str = "10000.00", phone: str = PHONE) -> Exchange:
         """A new exchange of RUB to USDT, as an operator makes it."""
@@ -166,9 +166,9 @@ class ExchangeApp:
 
     async def pay(self, exchange_id: str, kopecks: int | None = None, **more: Any) -> None:
         """The client pays the invoice, and the bank says so."""
-        pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, **more)
-        for notice in await self.bank().pretend(invoice_operation(exchange_id), pretence):
-            await on_notice(self.ports, notice)
+        simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks, **more)
+        for notification in await self.bank().simulate(invoice_operation(exchange_id), simulation):
+            await on_notification(self.ports, notification)
 
     @property
     def sender(self) -> SimulatedSender:
@@ -197,11 +197,11 @@ class ExchangeApp:
     async def transfers(self) -> Sequence[ExchangeTransfer]:
         return await everything(self.ports, ExchangeTransfer)
 
-    async def purses(self, *wanted: Purse) -> list[int]:
+    async def balance_types(self, *wanted: BalanceType) -> list[int]:
         """Running balances of the merchant or the service in test mode."""
         found = await balances(self.ports)
         owners = (self.app.account.account_id, SERVICE)
-        return [sum(found[owner, Mode.TEST, purse] for owner in owners) for purse in wanted]
+        return [sum(found[owner, Mode.TEST, balance_type] for owner in owners) for balance_type in wanted]
 
     async def said(self, exchange_id: str) -> list[str]:
         """The statuses that events told of, in order."""

@@ -10,13 +10,19 @@ from cambist.core.domain.exchanges.money import shares
 from cambist.core.domain.exchanges.payouts import paid_out
 from cambist.core.domain.exchanges.returns import ReturnStatus
 from cambist.core.domain.exchanges.reversals import LOST
-from cambist.core.domain.ledger import SERVICE, Currency, Purse
+from cambist.core.domain.ledger import SERVICE, BalanceType, Currency
 
 S = ExchangeStatus
-Sums = Counter[tuple[str, Mode, Purse]]
+Sums = Counter[tuple[str, Mode, BalanceType]]
 
-CLIENT_PURSES = (Purse.EXCHANGING_USDT, Purse.EXCHANGING_RUB, Purse.SUSPENSE_USDT)
-SERVICE_PURSES = (Purse.REMITTING, Purse.SENDING, Purse.STOCK_RUB, Purse.STOCK_USDT, Purse.LOSSES_RUB)
+CLIENT_BALANCE_TYPES = (BalanceType.EXCHANGING_USDT, BalanceType.EXCHANGING_RUB, BalanceType.SUSPENSE_USDT)
+SERVICE_BALANCE_TYPES = (
+    BalanceType.REMITTING,
+    BalanceType.SENDING,
+    BalanceType.STOCK_RUB,
+    BalanceType.STOCK_USDT,
+    BalanceType.LOSSES_RUB,
+)
 
 
 def add_exchanges(sums: Sums, exchanges: Sequence[Exchange], transfers: Sequence[ExchangeTransfer]) -> None:
@@ -24,14 +30,14 @@ def add_exchanges(sums: Sums, exchanges: Sequence[Exchange], transfers: Sequence
     for exchange in exchanges:
         _add(sums, exchange)
     for transfer in transfers:
-        purse = Purse.SUSPENSE_USDT if transfer.currency is Currency.USDT else Purse.SUSPENSE
+        balance_type = BalanceType.SUSPENSE_USDT if transfer.currency is Currency.USDT else BalanceType.SUSPENSE
         if transfer.resolved_at is None:
-            sums[transfer.account_id, transfer.mode, purse] += transfer.suspended
+            sums[transfer.account_id, transfer.mode, balance_type] += transfer.suspended
         back = transfer.sent_back
         if transfer.taken_back and back is not None and back.status is ReturnStatus.RETURNED:
-            sums[SERVICE, transfer.mode, Purse.LOSSES_RUB] -= back.amount
+            sums[SERVICE, transfer.mode, BalanceType.LOSSES_RUB] -= back.amount
     for exchange in exchanges:
-        sums[SERVICE, exchange.mode, Purse.LOSSES_RUB] -= _lost(exchange, transfers)
+        sums[SERVICE, exchange.mode, BalanceType.LOSSES_RUB] -= _lost(exchange, transfers)
 
 
 def _lost(exchange: Exchange, transfers: Sequence[ExchangeTransfer]) -> int:
@@ -44,26 +50,26 @@ def _lost(exchange: Exchange, transfers: Sequence[ExchangeTransfer]) -> int:
 
 def _add(sums: Sums, exchange: Exchange) -> None:
     mode, status = exchange.mode, exchange.status
-    held = Purse.EXCHANGING_USDT if exchange.takes_usdt else Purse.EXCHANGING_RUB
+    held = BalanceType.EXCHANGING_USDT if exchange.takes_usdt else BalanceType.EXCHANGING_RUB
     sums[exchange.account_id, mode, held] += held_units(exchange)
     if not exchange.takes_usdt:
         if status is S.USDT_SENDING:
-            sums[SERVICE, mode, Purse.SENDING] += exchange.amount_usdt.units
-            sums[SERVICE, mode, Purse.STOCK_USDT] -= exchange.amount_usdt.units
+            sums[SERVICE, mode, BalanceType.SENDING] += exchange.amount_usdt.units
+            sums[SERVICE, mode, BalanceType.STOCK_USDT] -= exchange.amount_usdt.units
         if status is S.COMPLETED:
-            sums[SERVICE, mode, Purse.STOCK_RUB] += exchange.amount_rub.kopecks
-            sums[SERVICE, mode, Purse.STOCK_USDT] -= shares(exchange).total.units
-            sums[exchange.account_id, mode, Purse.AVAILABLE] += shares(exchange).merchant.units
+            sums[SERVICE, mode, BalanceType.STOCK_RUB] += exchange.amount_rub.kopecks
+            sums[SERVICE, mode, BalanceType.STOCK_USDT] -= shares(exchange).total.units
+            sums[exchange.account_id, mode, BalanceType.AVAILABLE] += shares(exchange).merchant.units
         return
     paid = paid_out(exchange.parts)
-    sums[SERVICE, mode, Purse.STOCK_RUB] -= paid.kopecks
+    sums[SERVICE, mode, BalanceType.STOCK_RUB] -= paid.kopecks
     if status is S.RUB_SENDING:
-        sums[SERVICE, mode, Purse.REMITTING] += exchange.amount_rub.kopecks - paid.kopecks
-        sums[SERVICE, mode, Purse.STOCK_RUB] -= exchange.amount_rub.kopecks - paid.kopecks
+        sums[SERVICE, mode, BalanceType.REMITTING] += exchange.amount_rub.kopecks - paid.kopecks
+        sums[SERVICE, mode, BalanceType.STOCK_RUB] -= exchange.amount_rub.kopecks - paid.kopecks
     if status in (S.COMPLETED, S.FAILED):
         split = shares(exchange, paid)
-        sums[SERVICE, mode, Purse.STOCK_USDT] += split.stock.units
-        sums[exchange.account_id, mode, Purse.AVAILABLE] += split.merchant.units
+        sums[SERVICE, mode, BalanceType.STOCK_USDT] += split.stock.units
+        sums[exchange.account_id, mode, BalanceType.AVAILABLE] += split.merchant.units
 
 
 def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeTransfer]) -> None:

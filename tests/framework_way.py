@@ -10,13 +10,13 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Guard, HTTPScope
 
-from cambist.core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
+from cambist.core.usecases.accounts.admission import NOTIFICATIONS_PER_MINUTE, PAGES_PER_MINUTE
 from cambist.core.usecases.accounts.written_bytes import ByteCounter
-from cambist.frontends.http.door.access import enter
-from cambist.frontends.http.door.edge import Edge
-from cambist.frontends.http.door.headers import headers_of
-from cambist.frontends.http.door.operation import ApiRequest, AppContext, Operation
-from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.edge.access import enter
+from cambist.frontends.http.edge.edge import Edge
+from cambist.frontends.http.edge.headers import headers_of
+from cambist.frontends.http.edge.operation import ApiRequest, AppContext, Operation
+from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.frontends.http.framework import framework
 from cambist.frontends.http.health import Doctor
 from cambist.frontends.http.operations import OPERATIONS
@@ -44,7 +44,7 @@ def framework_of(ports: Ports) -> Litestar:
         streams=WindowStreams(),
         watch=RequestWatch(ports.clock),
         pages_per_minute=PAGES_PER_MINUTE,
-        notices_per_minute=NOTICES_PER_MINUTE,
+        notifications_per_minute=NOTIFICATIONS_PER_MINUTE,
         has_front=True,
     )
 

@@ -9,7 +9,7 @@ from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
-from cambist.core.domain.ledger import SERVICE, LedgerAccount, Purse
+from cambist.core.domain.ledger import SERVICE, BalanceType, LedgerAccount
 from cambist.core.domain.payments.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
@@ -19,13 +19,20 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.ports.bundle import Ports
 from cambist.ports.notes import ProviderNote
-from tests.exchange_invariants import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
+from tests.exchange_invariants import CLIENT_BALANCE_TYPES, SERVICE_BALANCE_TYPES, add_exchanges, check_exchanges
 from tests.movement_checks import check_movements, check_payouts
 
 R = TypeVar("R")
 Owner = tuple[str, Mode]
 Records = dict[type[Any], list[Any]]
-_SIMPLE = (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
+_SIMPLE = (
+    BalanceType.PENDING,
+    BalanceType.REVIEW,
+    BalanceType.SUSPENSE,
+    BalanceType.RESERVED,
+    BalanceType.PAID_OUT,
+    BalanceType.REFUNDED_USDT,
+)
 _KINDS = (
     *(Account, LedgerAccount, Payment, Suspense, Refund, Withdrawal, Exchange, ExchangeTransfer),
     *(Settlement, SettlementBatch, SettlementItem, Correction, UnknownOutcome),
@@ -44,7 +51,7 @@ async def noted(ports: Ports) -> list[ProviderNote]:
     return [note async for batch in storage.scan(ProviderNote) for note in batch]
 
 
-async def balances(ports: Ports) -> Counter[tuple[str, Mode, Purse]]:
+async def balances(ports: Ports) -> Counter[tuple[str, Mode, BalanceType]]:
     """The running balances, stripes added up."""
     return _balances(await everything(ports, LedgerAccount))
 
@@ -65,54 +72,58 @@ async def check_books(ports: Ports) -> None:
     owners = {account.id for account in records[Account]}
     for owner in owners:
         for mode in Mode:
-            for purse in (*_SIMPLE, *CLIENT_PURSES):
-                assert found[owner, mode, purse] == expected[owner, mode, purse], (owner, mode, purse)
-            earned = expected[owner, mode, Purse.AVAILABLE]
-            held = found[owner, mode, Purse.RESERVED] + found[owner, mode, Purse.PAID_OUT]
-            assert found[owner, mode, Purse.AVAILABLE] + held == earned, (owner, mode)
+            for balance_type in (*_SIMPLE, *CLIENT_BALANCE_TYPES):
+                assert found[owner, mode, balance_type] == expected[owner, mode, balance_type], (
+                    owner,
+                    mode,
+                    balance_type,
+                )
+            earned = expected[owner, mode, BalanceType.AVAILABLE]
+            held = found[owner, mode, BalanceType.RESERVED] + found[owner, mode, BalanceType.PAID_OUT]
+            assert found[owner, mode, BalanceType.AVAILABLE] + held == earned, (owner, mode)
     for mode in Mode:
-        for purse in (Purse.REFUNDING, Purse.FEES, *SERVICE_PURSES):
-            assert found[SERVICE, mode, purse] == expected[SERVICE, mode, purse], (mode, purse)
-        assert found[SERVICE, mode, Purse.ROUNDING] >= 0
+        for balance_type in (BalanceType.REFUNDING, BalanceType.FEES, *SERVICE_BALANCE_TYPES):
+            assert found[SERVICE, mode, balance_type] == expected[SERVICE, mode, balance_type], (mode, balance_type)
+        assert found[SERVICE, mode, BalanceType.ROUNDING] >= 0
 
 
-def _balances(rows: list[LedgerAccount]) -> Counter[tuple[str, Mode, Purse]]:
-    found: Counter[tuple[str, Mode, Purse]] = Counter()
+def _balances(rows: list[LedgerAccount]) -> Counter[tuple[str, Mode, BalanceType]]:
+    found: Counter[tuple[str, Mode, BalanceType]] = Counter()
     for row in rows:
-        found[row.owner, row.mode, row.purse] += row.balance
+        found[row.owner, row.mode, row.balance_type] += row.balance
     return found
 
 
-def _expected(records: Records) -> Counter[tuple[str, Mode, Purse]]:
+def _expected(records: Records) -> Counter[tuple[str, Mode, BalanceType]]:
     """Compute the expected balances from the objects. AVAILABLE stands for everything earned, reserved and paid-out
     money included."""
-    sums: Counter[tuple[str, Mode, Purse]] = Counter()
+    sums: Counter[tuple[str, Mode, BalanceType]] = Counter()
     for payment in records[Payment]:
         owner: Owner = payment.account_id, payment.mode
         if payment.status is PaymentStatus.PAID:
-            sums[*owner, Purse.PENDING] += payment.actual_amount.kopecks - payment.refund_taken.kopecks
+            sums[*owner, BalanceType.PENDING] += payment.actual_amount.kopecks - payment.refund_taken.kopecks
         if payment.status is PaymentStatus.AMOUNT_MISMATCH and payment.transfer_id is not None:
-            sums[*owner, Purse.REVIEW] += payment.actual_amount.kopecks
+            sums[*owner, BalanceType.REVIEW] += payment.actual_amount.kopecks
     for correction in records[Correction]:
         if correction.settlement_id is None:
-            sums[correction.account_id, correction.mode, Purse.PENDING] += correction.amount.kopecks
+            sums[correction.account_id, correction.mode, BalanceType.PENDING] += correction.amount.kopecks
     for suspense in records[Suspense]:
         if suspense.resolved_at is None:
-            sums[suspense.account_id, suspense.mode, Purse.SUSPENSE] += suspense.amount.kopecks
+            sums[suspense.account_id, suspense.mode, BalanceType.SUSPENSE] += suspense.amount.kopecks
     for settlement in records[Settlement]:
-        sums[settlement.account_id, settlement.mode, Purse.AVAILABLE] += settlement.credit.units
-        sums[SERVICE, settlement.mode, Purse.FEES] += settlement.fee.units
+        sums[settlement.account_id, settlement.mode, BalanceType.AVAILABLE] += settlement.credit.units
+        sums[SERVICE, settlement.mode, BalanceType.FEES] += settlement.fee.units
     for refund in records[Refund]:
         if holds_money(refund) and refund.taken_usdt is not None:
-            sums[refund.account_id, refund.mode, Purse.AVAILABLE] -= refund.taken_usdt.units
-            sums[refund.account_id, refund.mode, Purse.REFUNDED_USDT] += refund.taken_usdt.units
+            sums[refund.account_id, refund.mode, BalanceType.AVAILABLE] -= refund.taken_usdt.units
+            sums[refund.account_id, refund.mode, BalanceType.REFUNDED_USDT] += refund.taken_usdt.units
         if refund.status == "processing":
-            sums[SERVICE, refund.mode, Purse.REFUNDING] += refund.amount.kopecks
+            sums[SERVICE, refund.mode, BalanceType.REFUNDING] += refund.amount.kopecks
     for withdrawal in records[Withdrawal]:
         if withdrawal.status in _OPEN:
-            sums[withdrawal.account_id, withdrawal.mode, Purse.RESERVED] += withdrawal.amount.units
+            sums[withdrawal.account_id, withdrawal.mode, BalanceType.RESERVED] += withdrawal.amount.units
         if withdrawal.status is WithdrawalStatus.COMPLETED:
-            sums[withdrawal.account_id, withdrawal.mode, Purse.PAID_OUT] += withdrawal.amount.units
+            sums[withdrawal.account_id, withdrawal.mode, BalanceType.PAID_OUT] += withdrawal.amount.units
     add_exchanges(sums, records[Exchange], records[ExchangeTransfer])
     return sums
 

@@ -14,7 +14,7 @@ from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
-from cambist.core.usecases.kyc.results import CHECKS, on_notice
+from cambist.core.usecases.kyc.results import CHECKS, on_notification
 from cambist.core.usecases.operations.engine import conclude
 from cambist.frontends.own_adapters import Adapters
 from cambist.ports.bundle import Ports
@@ -111,11 +111,11 @@ class KycApp:
             return await unit[Upload].get(key)
 
     async def decide(self, status: CheckStatus, phone: str = PHONE, *, told: bool = True, **more: Any) -> None:
-        """Let the verifier decide the client's present check, and hear its notices when `told`."""
+        """Let the verifier decide the client's present check, and hear its notifications when `told`."""
         operation = operation_of(await self.client(phone))
-        notices = await self.verifier.pretend(operation, Verdict(status=status, **more))
-        for notice in notices if told else ():
-            await on_notice(self.ports, notice)
+        notifications = await self.verifier.simulate(operation, Verdict(status=status, **more))
+        for notification in notifications if told else ():
+            await on_notification(self.ports, notification)
 
     async def events(self, phone: str = PHONE) -> list[tuple[str, str]]:
         """Status and previous status of the client's events, in order."""

@@ -4,11 +4,11 @@ their sum is the balance, and a listed movement never changes."""
 from collections import defaultdict
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.ledger import BALANCE_PURSES, JournalEntry, Purse, moves_balance
+from cambist.core.domain.ledger import BALANCE_TYPES, BalanceType, JournalEntry, moves_balance
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.movements import Movement, movement_id, movement_ids, sort_of
 from cambist.core.domain.settlement.withdrawals import Withdrawal
-from cambist.core.usecases.ledger.ledger import purses
+from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.settlement.payout_items import PayoutItem, all_payout_items, list_payout_items
 from cambist.ports.bundle import Ports
@@ -46,9 +46,9 @@ async def check_movements(ports: Ports) -> None:
             assert len(by_place) == len(listed) == sum(entry.place != 0 for entry in entries[owner, mode])
             _check_list(owner, mode, listed, by_place)
             async with ports.storage.unit() as unit:
-                balance = await purses(unit, owner, mode)
+                balance = await balance_types(unit, owner, mode)
             assert _after(listed[-1] if listed else None) == {
-                purse: balance.get(purse, 0) for purse in BALANCE_PURSES
+                balance_type: balance.get(balance_type, 0) for balance_type in BALANCE_TYPES
             }, (owner, mode)
 
 
@@ -71,27 +71,27 @@ async def check_payouts(ports: Ports) -> None:
 
 
 def _check_list(owner: str, mode: Mode, listed: list[Movement], by_place: dict[int, JournalEntry]) -> None:
-    sums = dict.fromkeys(BALANCE_PURSES, 0)
+    sums = dict.fromkeys(BALANCE_TYPES, 0)
     counts: defaultdict[str, int] = defaultdict(int)
     for number, movement in enumerate(listed, 1):
         entry = by_place[number]
         assert (movement.id, movement.number) == (movement_id(owner, mode, number), number)
         assert movement.entry_id == entry.id
         for posting in entry.postings:
-            if posting.purse in sums:
-                sums[posting.purse] += posting.amount
+            if posting.balance_type in sums:
+                sums[posting.balance_type] += posting.amount
         assert _after(movement) == sums, movement.id
         counts[sort_of(movement)] += 1
         assert movement.counts == counts, movement.id
 
 
-def _after(movement: Movement | None) -> dict[Purse, int]:
+def _after(movement: Movement | None) -> dict[BalanceType, int]:
     available = reserved = Usdt(0)
     pending = Rub(0)
     if movement is not None:
         available, reserved, pending = movement.available_after, movement.reserved_after, movement.pending_after
     return {
-        Purse.AVAILABLE: available.units,
-        Purse.RESERVED: reserved.units,
-        Purse.PENDING: pending.kopecks,
+        BalanceType.AVAILABLE: available.units,
+        BalanceType.RESERVED: reserved.units,
+        BalanceType.PENDING: pending.kopecks,
     }

@@ -27,7 +27,7 @@ from cambist.core.usecases.sealed import open_event_body
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
 from tests.apps import TestApp, open_test_app
@@ -297,7 +297,7 @@ async def _paid(app: TestApp, payment_id: str) -> None:
     async with app.ports.storage.unit() as unit:
         payment = await unit[Payment].get(payment_id)
     assert payment is not None
-    await simulate_payment(app.ports, payment, Pretence(status=InvoiceStatus.PAID))
+    await simulate_payment(app.ports, payment, Simulation(status=InvoiceStatus.PAID))
 
 
 async def _kyc(tour: Tour) -> None:

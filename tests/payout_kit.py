@@ -12,13 +12,13 @@ import msgspec
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import SenderScript
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, journal_entry
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem, line_id
 from cambist.core.domain.settlement.withdrawals import Withdrawal
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.ledger.ledger import post, purses
+from cambist.core.usecases.ledger.ledger import balance_types, post
 from cambist.core.usecases.settlement.withdrawal_progress import EXECUTE
 from cambist.core.usecases.settlement.withdrawals import pay_out
 from cambist.ports.bundle import Ports
@@ -190,7 +190,7 @@ class Payouts:
             account_id=owner,
             mode=statement.mode,
             at=now,
-            postings={Purse.CONVERTED_USDT: -amount.units, Purse.AVAILABLE: amount.units},
+            postings={BalanceType.CONVERTED_USDT: -amount.units, BalanceType.AVAILABLE: amount.units},
         )
         async with beneath(self.ports).unit() as unit:
             unit[Settlement].add(statement)
@@ -225,12 +225,12 @@ class Payouts:
         async with self.ports.storage.unit() as unit:
             return await unit[Withdrawal].find()
 
-    async def purses(self) -> tuple[Usdt, Usdt, Usdt]:
+    async def balance_types(self) -> tuple[Usdt, Usdt, Usdt]:
         """Available, reserved, paid out."""
         async with self.ports.storage.unit() as unit:
-            found = await purses(unit, self.account_id, self.mode)
+            found = await balance_types(unit, self.account_id, self.mode)
         available, reserved, paid = (
-            Usdt(found.get(each, 0)) for each in (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+            Usdt(found.get(each, 0)) for each in (BalanceType.AVAILABLE, BalanceType.RESERVED, BalanceType.PAID_OUT)
         )
         return available, reserved, paid
 

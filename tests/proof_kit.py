@@ -21,7 +21,7 @@ from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.jobs import Job
 from tests.apps import TestApp, open_test_app
@@ -66,7 +66,7 @@ class Exchange:
     async def mined(self, tx_hash: str = HASH, *, usdt: float = 100, network: Network = Network.TRON) -> None:
         """The transaction is final, and moved so much."""
         moves = [TokenMove(round(usdt * USDT))]
-        await self.chain.pretend(network, tx_hash, TransactionState.FINAL, moves)
+        await self.chain.simulate(network, tx_hash, TransactionState.FINAL, moves)
 
     async def created(self, merchant: Merchant | None = None, *, mode: str = "live", **body: Any) -> str:
         """The id of a new payment by the exchange terminal."""
@@ -84,7 +84,7 @@ class Exchange:
     async def paid(self, merchant: Merchant | None = None, **body: Any) -> str:
         """The id of a payment that has just been paid."""
         payment_id = await self.created(merchant, **body)
-        await simulate_payment(self.app.ports, await self.payment(payment_id), Pretence(status=InvoiceStatus.PAID))
+        await simulate_payment(self.app.ports, await self.payment(payment_id), Simulation(status=InvoiceStatus.PAID))
         return payment_id
 
     async def settled(self, merchant: Merchant | None = None) -> str:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Generic
 
-from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
-from cambist.ports.storage import R, Shelf, Storage, Unit
+from cambist.ports.forwarding import ForwardingRepository, ForwardingStorage
+from cambist.ports.storage import R, Repository, Storage, Unit
 
 
 class Barrier:
@@ -30,7 +30,7 @@ class OtherCommit:
         self._unit = unit
         self._commit = commit
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
         return self._unit[kind]
 
     async def commit(self, *, durable: bool = True) -> None:
@@ -81,8 +81,8 @@ class Interrupted(ForwardingStorage):
             happens, self._happens = self._happens, None
             await happens()
 
-    def shelf(self, shelf: Shelf[R], kind: type[R]) -> Shelf[R]:
-        return _InterruptedShelf(shelf, self) if kind is self._kind else shelf
+    def repository(self, repository: Repository[R], kind: type[R]) -> Repository[R]:
+        return _InterruptedRepository(repository, self) if kind is self._kind else repository
 
 
 class _InterruptedUnit:
@@ -90,14 +90,14 @@ class _InterruptedUnit:
         self._unit = unit
         self._by = by
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
-        return self._by.shelf(self._unit[kind], kind)
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
+        return self._by.repository(self._unit[kind], kind)
 
     async def commit(self, *, durable: bool = True) -> None:
         await self._unit.commit(durable=durable)
 
 
-class _InterruptedShelf(ForwardingShelf[R], Generic[R], eq=False):
+class _InterruptedRepository(ForwardingRepository[R], Generic[R], eq=False):
     _by: Interrupted
 
     async def get(self, record_id: str, /) -> R | None:

@@ -24,7 +24,7 @@ from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
@@ -37,9 +37,9 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.frontends.compose import Adapters
 from cambist.ports.bank import BankCapabilities, InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.mandates import MandateEvent, MandateSimulation
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
 from tests.exchange_app import BANK_ID, PHONE, WALLET
 from tests.invariants import everything
@@ -113,9 +113,9 @@ class RealApp:
     async def paid(self) -> str:
         """A payment that was paid; its id."""
         made = await self.live.app.payment((await self.live.app.create(mode="live")).json()["id"])
-        paid = Pretence(status=InvoiceStatus.PAID)
-        for notice in await self.bank.pretend(made.id, paid, reference=made.bank_reference):
-            await on_notice(self.ports, notice)
+        paid = Simulation(status=InvoiceStatus.PAID)
+        for notification in await self.bank.simulate(made.id, paid, reference=made.bank_reference):
+            await on_notification(self.ports, notification)
         return made.id
 
     async def jobs(self) -> list[Job]:
@@ -203,9 +203,9 @@ async def with_binding(app: App, charge: str) -> set[str]:
     found = await app.ports.storage.get(Subscription, made.resource.id)
     assert found is not None
     assert found.binding is not None
-    pretence = MandatePretence(event=MandateEvent.CONFIRM)
-    for notice in await app.world.bank.pretend_mandate(found.binding.operation, pretence):
-        await on_notice(app.ports, notice)
+    simulation = MandateSimulation(event=MandateEvent.CONFIRM)
+    for notification in await app.world.bank.simulate_mandate(found.binding.operation, simulation):
+        await on_notification(app.ports, notification)
     await app.work(60)
     return {each.id for each in await everything(app.ports, Payment)}
 
@@ -221,7 +221,7 @@ async def with_exchange_of_usdt(app: App) -> set[str]:
     key = app.ports.ids.uuid()
     made = (await create_exchange(app.ports, await app.caller(), key, lambda: order)).resource
     assert made.crypto_deposit_address is not None
-    await app.world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+    await app.world.deposits.simulate_deposit(made.crypto_deposit_address, made.amount_usdt.units)
     await app.work(300)
     present = await app.ports.storage.get(Exchange, made.id)
     assert present is not None
@@ -236,11 +236,13 @@ async def with_exchange_of_rub(app: App) -> set[str]:
         app.ports, app.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
     )
     await app.work(1000)
-    for notice in await app.world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
-        await on_notice(app.ports, notice)
-    [stray] = await return_money(app.ports, made.id)
+    for notification in await app.world.bank.simulate(
+        invoice_operation(made.id), Simulation(status=InvoiceStatus.PAID)
+    ):
+        await on_notification(app.ports, notification)
+    [unapplied] = await return_money(app.ports, made.id)
     await app.work(60)
-    return {made.id, stray.id}
+    return {made.id, unapplied.id}
 
 
 async def with_two_exchanges_of_rub(app: App) -> set[str]:

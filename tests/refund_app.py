@@ -15,15 +15,15 @@ from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.ledger.balance import Balance, read_balance
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operations import engine
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.core.usecases.refunds.progress import REFUNDS, Refunding
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_progress import SUSPENSE_RETURNS
 from cambist.core.usecases.settlement.settlement import settle_own
-from cambist.ports.bank import InvoiceStatus, Notice, RefundState, RefundStatus
-from cambist.ports.bank_simulator import BankSimulator, Pretence
+from cambist.ports.bank import InvoiceStatus, Notification, RefundState, RefundStatus
+from cambist.ports.bank_simulator import BankSimulator, Simulation
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
@@ -60,7 +60,7 @@ async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund |
 
 
 async def hear(ports: Ports, refund_id: str) -> Refund | None:
-    """The bank is asked after a notice."""
+    """The bank is asked after a notification."""
     return _refund((await engine.hear(REFUNDS, ports, refund_id)).subject)
 
 
@@ -91,7 +91,7 @@ class RefundApp:
         made = await self.app.create({"amount_rub": amount, **body}, mode=mode)
         assert made.status_code == 201, made.text
         payment_id: str = made.json()["id"]
-        await self.app.told(payment_id, Pretence(status=InvoiceStatus.PAID))
+        await self.app.told(payment_id, Simulation(status=InvoiceStatus.PAID))
         return payment_id
 
     def bank(self, mode: str = "test") -> SimulatedBank:
@@ -145,11 +145,11 @@ class RefundApp:
 
     async def tell(self, refund_id: str, status: RefundStatus, failure: str | None = None) -> None:
         """The bank does so and says so."""
-        for notice in await self.bank().pretend_refund(refund_id, status, failure):
-            await on_notice(self.ports, notice)
+        for notification in await self.bank().simulate_refund(refund_id, status, failure):
+            await on_notification(self.ports, notification)
 
-    async def notice(self, operation: str) -> None:
-        await on_notice(self.ports, Notice(operation=operation))
+    async def notification(self, operation: str) -> None:
+        await on_notification(self.ports, Notification(operation=operation))
 
     async def refund(self, refund_id: str) -> Refund:
         async with self.ports.storage.unit() as unit:

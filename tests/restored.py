@@ -21,7 +21,7 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.sqlite.marks import FileMarks
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.exchanges.exchanges import Exchange
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal
@@ -32,8 +32,8 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
-from cambist.core.usecases.ledger.ledger import purses
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.ledger.ledger import balance_types
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.charges import read_charge_window
@@ -42,9 +42,9 @@ from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.own_adapters import Adapters
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.mandates import MandateEvent, MandateSimulation
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Storage
@@ -94,7 +94,7 @@ class World:
             await migrate(settings)
         adapters = Adapters(banks={Mode.LIVE: self.banks}, payouts=self.wallet, deposits=self.deposits)
         if self._kind == "memory":
-            adapters = msgspec.structs.replace(adapters, storage=lambda kick: self._filled(kick, copy))
+            adapters = msgspec.structs.replace(adapters, storage=lambda wake_up: self._filled(wake_up, copy))
         async with open_app(settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters) as opened:
             if copy is not None and self._kind == "sqlite" and not held:
                 # These tests check the protections that work without the hold, and after it.
@@ -107,8 +107,8 @@ class World:
                 await app.furnish()
             yield app
 
-    async def _filled(self, kick: Any, copy: Copy | None) -> Storage:
-        self._memory = MemoryStorage(self.clock, kick)
+    async def _filled(self, wake_up: Any, copy: Copy | None) -> Storage:
+        self._memory = MemoryStorage(self.clock, wake_up)
         for name, rows in (copy if isinstance(copy, dict) else {}).items():
             table = self._memory._tables[name]
             for record_id, row in rows.items():
@@ -202,7 +202,7 @@ class App:
         """The payer pays, and the bank tells."""
         present = await self.ports.storage.get(Payment, payment.id)
         assert present is not None
-        await simulate_payment(self.ports, present, Pretence(status=InvoiceStatus.PAID, again=again))
+        await simulate_payment(self.ports, present, Simulation(status=InvoiceStatus.PAID, again=again))
 
     async def bound(self) -> str:
         """A subscription of 100 RUB a month whose second period has just opened; its id."""
@@ -220,9 +220,9 @@ class App:
         found = await self.ports.storage.get(Subscription, made.resource.id)
         assert found is not None
         assert found.binding is not None
-        pretence = MandatePretence(event=MandateEvent.CONFIRM)
-        for notice in await self.world.bank.pretend_mandate(found.binding.operation, pretence):
-            await on_notice(self.ports, notice)
+        simulation = MandateSimulation(event=MandateEvent.CONFIRM)
+        for notification in await self.world.bank.simulate_mandate(found.binding.operation, simulation):
+            await on_notification(self.ports, notification)
         opens = (await read_charge_window(self.ports, caller, found.id)).next_allowed_at
         assert opens is not None
         await self.work((opens - self.world.clock.now()).total_seconds())
@@ -232,10 +232,10 @@ class App:
         async with self.ports.storage.unit() as unit:
             return await unit[Withdrawal].find(order="created_at")
 
-    async def purse(self, purse: Purse) -> int:
+    async def balance_type(self, balance_type: BalanceType) -> int:
         """Return the merchant's balance of this ledger account."""
         async with self.ports.storage.unit() as unit:
-            return (await purses(unit, self.world.account_id, Mode.LIVE)).get(purse, 0)
+            return (await balance_types(unit, self.world.account_id, Mode.LIVE)).get(balance_type, 0)
 
     async def exchanges(self) -> list[Exchange]:
         async with self.ports.storage.unit() as unit:

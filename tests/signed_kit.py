@@ -149,7 +149,7 @@ class Subject:
 
     async def on_chain(self, state: TransferState) -> None:
         """The network has what is on its way so."""
-        await self.wallet.inner.pretend(await self.tx_hash() or "", state)
+        await self.wallet.inner.simulate(await self.tx_hash() or "", state)
 
     async def moved(self) -> list[str]:
         """The hash of every transfer that stands in a block."""

@@ -12,10 +12,10 @@ from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.sandbox.subscriptions import simulator_of
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
+from cambist.ports.mandates import MandateEvent, MandateSimulation, MandateSimulator
 from tests.apps import TestApp
 from tests.windows import Page
 
@@ -123,10 +123,10 @@ def simulator(app: TestApp, name: str = "simulator-test") -> MandateSimulator:
     return bank
 
 
-async def pretend(app: TestApp, operation: str, event: MandateEvent, **more: Any) -> None:
-    """The bank changes its books, and its notices arrive."""
-    for notice in await simulator(app).pretend_mandate(operation, MandatePretence(event=event, **more)):
-        await on_notice(app.ports, notice)
+async def simulate(app: TestApp, operation: str, event: MandateEvent, **more: Any) -> None:
+    """The bank changes its books, and its notifications arrive."""
+    for notification in await simulator(app).simulate_mandate(operation, MandateSimulation(event=event, **more)):
+        await on_notification(app.ports, notification)
 
 
 async def statuses(app: TestApp, object_id: str) -> list[tuple[str | None, str]]:

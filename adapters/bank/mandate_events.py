@@ -13,11 +13,11 @@ from ...ports.mandates import (
     NEXT_PAID,
     NEXT_PENDING,
     NEXT_UNAVAILABLE,
-    ChargePretence,
     ChargeRequest,
+    ChargeSimulation,
     ChargeStatus,
     MandateEvent,
-    MandatePretence,
+    MandateSimulation,
     MandateStatus,
 )
 from .mandate_pages import BindingPart, ChargePart, NextCharge
@@ -91,15 +91,15 @@ def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
     return (part.link_at + REACTION - now).total_seconds() if acts else None
 
 
-def mandate_pretended(
-    entry: InvoiceEntry, pretence: MandatePretence, now: datetime, *, paid_before: str | None = None
+def mandate_simulated(
+    entry: InvoiceEntry, simulation: MandateSimulation, now: datetime, *, paid_before: str | None = None
 ) -> InvoiceEntry:
     """Apply a simulated event to a binding. An event that the mandate's state does not allow changes nothing.
 
     The money of a first charge arrives once, in any state. `paid_before` is the last charge, if it is paid by now.
     Raises: ValueError for money when the binding has no first charge.
     """
-    part, event = _binding(entry), pretence.event
+    part, event = _binding(entry), simulation.event
     if event in (_E.PAID, _E.PAID_NOT_BOUND) and entry.amount_kopecks == 0:
         raise ValueError("a binding without a first charge brings no money")
     sources, target = _MOVES.get(event, (frozenset[MandateStatus](), part.status))
@@ -108,9 +108,9 @@ def mandate_pretended(
     if event is _E.CONFIRM and not moves and part.status is not _S.ACTIVE:
         comes = False
     if comes:
-        entry = paid(entry, entry.amount_kopecks, now, pretence.payer_name)
+        entry = paid(entry, entry.amount_kopecks, now, simulation.payer_name)
     if moves:
-        return _moved(entry, part, target, pretence, now)
+        return _moved(entry, part, target, simulation, now)
     if event is _E.PAST_DUE and part.status is _S.ACTIVE:
         return _with(entry, part, overdue=True, paid_before=paid_before)
     if event is _E.PAST_DUE_CLEARED:
@@ -121,7 +121,7 @@ def mandate_pretended(
 
 
 def _moved(
-    entry: InvoiceEntry, part: BindingPart, target: MandateStatus, pretence: MandatePretence, now: datetime
+    entry: InvoiceEntry, part: BindingPart, target: MandateStatus, simulation: MandateSimulation, now: datetime
 ) -> InvoiceEntry:
     link_at = _issued(part, now)
     if target is _S.ACTIVE:
@@ -129,7 +129,7 @@ def _moved(
         return _with(entry, part, status=target, was_bound=True, failure=None, link_at=link_at or now)
     failure = part.failure
     if target is _S.REFUSED:
-        failure = pretence.failure or _FAILURES[pretence.event]
+        failure = simulation.failure or _FAILURES[simulation.event]
     return _with(entry, part, status=target, failure=failure, link_at=link_at)
 
 
@@ -197,16 +197,16 @@ def new_charge(binding: InvoiceEntry, request: ChargeRequest, plan: NextCharge, 
     )
 
 
-def charge_pretended(entry: InvoiceEntry, pretence: ChargePretence, now: datetime) -> InvoiceEntry:
+def charge_simulated(entry: InvoiceEntry, simulation: ChargeSimulation, now: datetime) -> InvoiceEntry:
     """Apply a simulated status to a charge. A charge that has ended does not change."""
     if entry.charge is None or entry.status is not InvoiceStatus.PROCESSING:
         return entry
     part = msgspec.structs.replace(entry.charge, paid_at=None)
     entry = msgspec.structs.replace(entry, charge=part)
-    if pretence.status is ChargeStatus.PAID:
-        return paid(entry, entry.amount_kopecks, now, pretence.payer_name)
-    if pretence.status is ChargeStatus.FAILED:
-        reason = pretence.failure or "declined_by_bank"
+    if simulation.status is ChargeStatus.PAID:
+        return paid(entry, entry.amount_kopecks, now, simulation.payer_name)
+    if simulation.status is ChargeStatus.FAILED:
+        reason = simulation.failure or "declined_by_bank"
         return msgspec.structs.replace(entry, status=InvoiceStatus.FAILED, failure=reason)
     return entry
 

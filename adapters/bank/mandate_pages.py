@@ -8,7 +8,7 @@ from ...ports.mandates import MandateStatus
 
 
 class NextCharge(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of one future charge (`MandateSimulator.pretend_next_charge`)."""
+    """Result of one future charge (`MandateSimulator.simulate_next_charge`)."""
 
     result: str
     executed: bool = True

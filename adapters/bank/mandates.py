@@ -7,26 +7,26 @@ are refunded in the same way as invoices.
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ...ports.bank import InvoiceStatus, Notice
+from ...ports.bank import InvoiceStatus, Notification
 from ...ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import (
     NEXT_UNAVAILABLE,
     Binding,
     BindingRequest,
-    ChargePretence,
     ChargeRequest,
+    ChargeSimulation,
     ChargeState,
     ChargeStatus,
     MandateEvent,
-    MandatePretence,
+    MandateSimulation,
     MandateState,
 )
 from ..script import begin_read, begin_write, end_write
 from .mandate_events import (
     charge_begun,
-    charge_pretended,
+    charge_simulated,
     has_link,
-    mandate_pretended,
+    mandate_simulated,
     new_charge,
     next_wished,
     page_as_of,
@@ -130,7 +130,7 @@ class MandateCore(SimulatorCore):
             raise OutcomeUnknown("the bank's pages did not answer") from fault
         await end_write(self._clock, twist)
 
-    async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
+    async def simulate_mandate(self, operation: str, simulation: MandateSimulation) -> Sequence[Notification]:
         """Apply a simulated event to the record, and return the notifications that the bank sends.
 
         Raises: Refused when the binding does not exist; ValueError for money when the binding has no first charge.
@@ -141,28 +141,28 @@ class MandateCore(SimulatorCore):
         paid_before = await self._last_paid(before.binding)
         entry = await self._pages.change(
             operation,
-            lambda entry: mandate_pretended(page_as_of(entry, now), pretence, now, paid_before=paid_before),
+            lambda entry: mandate_simulated(page_as_of(entry, now), simulation, now, paid_before=paid_before),
         )
-        both = entry is not None and entry.amount_kopecks > 0 and pretence.event in _MONEY_AND_MANDATE
-        return _notices(operation, pretence, 2 if both else 1)
+        both = entry is not None and entry.amount_kopecks > 0 and simulation.event in _MONEY_AND_MANDATE
+        return _notifications(operation, simulation, 2 if both else 1)
 
-    async def pretend_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
+    async def simulate_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
         """Set the result of the next charge. Raises: Refused when the binding does not exist."""
         if not await self._has_binding(operation):
             raise self._missing(f"binding of {operation}")
         wish = NextCharge(result=result, executed=executed or result != NEXT_UNAVAILABLE)
         await self._pages.change(operation, lambda entry: next_wished(entry, wish))
 
-    async def pretend_charge(self, operation: str, pretence: ChargePretence) -> Sequence[Notice]:
+    async def simulate_charge(self, operation: str, simulation: ChargeSimulation) -> Sequence[Notification]:
         """Apply a simulated status to the charge, and return the notifications that the bank sends. Raises: Refused
         when the charge does not exist."""
         now = self._clock.now()
         entry = await self._pages.change(
-            operation, lambda entry: charge_pretended(page_as_of(entry, now), pretence, now)
+            operation, lambda entry: charge_simulated(page_as_of(entry, now), simulation, now)
         )
         if entry is None or entry.charge is None:
             raise self._missing(f"charge of {operation}")
-        return _notices(operation, pretence, 1)
+        return _notifications(operation, simulation, 1)
 
     def _must_bind(self) -> None:
         if not self._capabilities.mandates:
@@ -249,7 +249,9 @@ class MandateCore(SimulatorCore):
         )
 
 
-def _notices(operation: str, pretence: MandatePretence | ChargePretence, number: int) -> tuple[Notice, ...]:
-    if pretence.silent:
+def _notifications(
+    operation: str, simulation: MandateSimulation | ChargeSimulation, number: int
+) -> tuple[Notification, ...]:
+    if simulation.silent:
         return ()
-    return (Notice(operation=operation),) * (number * (2 if pretence.doubled else 1))
+    return (Notification(operation=operation),) * (number * (2 if simulation.doubled else 1))

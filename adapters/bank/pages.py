@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ...ports.bank import InvoiceStatus, RefundRequest, RefundStatus, Transfer
-from ...ports.bank_simulator import Pretence
+from ...ports.bank_simulator import Simulation
 from ...ports.faults import Refused
 from .mandate_pages import BindingPart, ChargePart
 
@@ -117,18 +117,18 @@ def refunds_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
     return msgspec.structs.replace(entry, refunds=tuple(_refund_as_of(refund, now) for refund in entry.refunds))
 
 
-def pretended(entry: InvoiceEntry, pretence: Pretence, now: datetime) -> InvoiceEntry:
+def simulated(entry: InvoiceEntry, simulation: Simulation, now: datetime) -> InvoiceEntry:
     """Apply a simulated event to the invoice. Received money leaves only when it is taken back."""
-    if pretence.taken_back:
+    if simulation.taken_back:
         gone = tuple(msgspec.structs.replace(transfer, taken_back=True) for transfer in entry.transfers)
         return msgspec.structs.replace(entry, transfers=gone)
-    if pretence.status is InvoiceStatus.PAID and (pretence.again or not entry.transfers):
-        return paid(entry, pretence.amount_kopecks or entry.amount_kopecks, now, pretence.payer_name)
+    if simulation.status is InvoiceStatus.PAID and (simulation.again or not entry.transfers):
+        return paid(entry, simulation.amount_kopecks or entry.amount_kopecks, now, simulation.payer_name)
     if entry.transfers:
         return entry
-    if pretence.status is InvoiceStatus.FAILED:
-        return _failed(entry, pretence.failure or "declined_by_bank")
-    return msgspec.structs.replace(entry, status=pretence.status, failure=None)
+    if simulation.status is InvoiceStatus.FAILED:
+        return _failed(entry, simulation.failure or "declined_by_bank")
+    return msgspec.structs.replace(entry, status=simulation.status, failure=None)
 
 
 def refunded(entry: InvoiceEntry, request: RefundRequest, now: datetime, hold: timedelta | None) -> InvoiceEntry:
@@ -162,7 +162,7 @@ def refunded(entry: InvoiceEntry, request: RefundRequest, now: datetime, hold: t
     return msgspec.structs.replace(entry, refunds=(*entry.refunds, _refund_as_of(refund, now)))
 
 
-def refund_pretended(entry: InvoiceEntry, operation: str, status: RefundStatus, failure: str | None) -> InvoiceEntry:
+def refund_simulated(entry: InvoiceEntry, operation: str, status: RefundStatus, failure: str | None) -> InvoiceEntry:
     """Apply a simulated status to a refund. A change that the refund's state does not allow is ignored."""
     refunds = tuple(
         _told(refund, status, failure) if refund.operation == operation else refund for refund in entry.refunds

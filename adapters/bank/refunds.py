@@ -5,19 +5,19 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ...ports.bank import Notice, RefundRequest, RefundState, RefundStatus, SentRefund
+from ...ports.bank import Notification, RefundRequest, RefundState, RefundStatus, SentRefund
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ..script import begin_read, begin_write, end_write
 from .mandate_events import page_as_of
-from .pages import RefundEntry, RefundPage, refund_pretended, refunded
+from .pages import RefundEntry, RefundPage, refund_simulated, refunded
 from .simulator_core import SimulatorCore
 
 
 class RefundCore(SimulatorCore):
     """Implement the refund methods of the ports Bank, ListingBank and BankSimulator."""
 
-    _refund_pages: Notebook[RefundPage]
+    _refund_pages: OperationLog[RefundPage]
     _refunds_hold: timedelta | None
 
     async def refund(self, request: RefundRequest) -> RefundState:
@@ -56,9 +56,9 @@ class RefundCore(SimulatorCore):
                 )
         return sent
 
-    async def pretend_refund(
+    async def simulate_refund(
         self, operation: str, status: RefundStatus, failure: str | None = None
-    ) -> Sequence[Notice]:
+    ) -> Sequence[Notification]:
         """Apply a simulated status to the refund, and return the one notification that the bank sends.
 
         A refund in processing can complete, fail (`declined_by_bank` by default) or be held in processing. A completed
@@ -69,11 +69,11 @@ class RefundCore(SimulatorCore):
         entry = None
         if page is not None:
             entry = await self._pages.change(
-                page.invoice, lambda entry: refund_pretended(page_as_of(entry, now), operation, status, failure)
+                page.invoice, lambda entry: refund_simulated(page_as_of(entry, now), operation, status, failure)
             )
         if entry is None or entry.refund(operation) is None:
             raise self._missing(f"refund of {operation}")
-        return (Notice(operation=operation),)
+        return (Notification(operation=operation),)
 
     def _must_refund(self) -> None:
         if not self._capabilities.refunds:

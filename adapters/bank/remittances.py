@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ...ports.bank import Notice
+from ...ports.bank import Notification
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ...ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from ..script import begin_read, begin_write, end_write
 from .simulator_core import SimulatorCore
@@ -38,7 +38,7 @@ class RemittancePage(msgspec.Struct, frozen=True, kw_only=True):
 class RemittanceCore(SimulatorCore):
     """Implement the ports RemittanceBank and RemittanceSimulator, except for the methods that every bank has."""
 
-    _remittances: Notebook[RemittancePage]
+    _remittances: OperationLog[RemittancePage]
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
         """Send the money, or return the state of this operation's remittance.
@@ -60,9 +60,9 @@ class RemittanceCore(SimulatorCore):
         page = await self._remittances.read(operation)
         return None if page is None else self._remittance_state(page)
 
-    async def pretend_remittance(
+    async def simulate_remittance(
         self, operation: str, status: RemittanceStatus, failure: str | None = None
-    ) -> Sequence[Notice]:
+    ) -> Sequence[Notification]:
         """Apply a simulated status to the remittance, and return the one notification that the bank sends. FAILED
         without a reason means `declined_by_bank`.
 
@@ -79,7 +79,7 @@ class RemittanceCore(SimulatorCore):
 
         if await self._remittances.change(operation, turn) is None:
             raise self._missing(f"remittance of {operation}")
-        return (Notice(operation=operation),)
+        return (Notification(operation=operation),)
 
     def _must_remit(self) -> None:
         if not self._capabilities.remittances:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ...ports.bank import InvoiceStatus, RefundStatus
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ...ports.remittances import RemittanceStatus
 from ...ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState
 from ..script import begin_read
@@ -36,7 +36,7 @@ class ReportingCore(SimulatorCore):
     """Implement the port ReportingBank, except for the methods that every bank has. The simulator has no merchant
     credentials."""
 
-    _remittances: Notebook[RemittancePage]
+    _remittances: OperationLog[RemittancePage]
 
     def owners(self) -> Sequence[str]:
         """Return the installation alone."""

@@ -14,12 +14,12 @@ from ...ports.bank import (
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
-    Notice,
+    Notification,
 )
-from ...ports.bank_simulator import Pretence
+from ...ports.bank_simulator import Simulation
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ...ports.receipts import ReceiptNeed
 from ...ports.storage import Storage
 from ..script import Script, begin_read, begin_write, end_write
@@ -32,7 +32,7 @@ from .pages import (
     REACTION,
     InvoiceEntry,
     RefundPage,
-    pretended,
+    simulated,
 )
 from .refunds import RefundCore
 from .remittances import RemittanceCore, RemittancePage
@@ -76,8 +76,8 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
             capabilities=capabilities or _everything(links_later=links_after != _AT_ONCE, draws=not asked),
         )
         # A provider name of its own, so that a refund's entry is never read as an invoice.
-        self._refund_pages = Notebook(f"{name}/refunds", RefundPage, storage, clock)
-        self._remittances = Notebook(f"{name}/remittances", RemittancePage, storage, clock)
+        self._refund_pages = OperationLog(f"{name}/refunds", RefundPage, storage, clock)
+        self._remittances = OperationLog(f"{name}/remittances", RemittancePage, storage, clock)
         self._refunds_hold = refunds_hold
         self._links_after = links_after
 
@@ -136,12 +136,14 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         if entry is None or not entry.is_invoice:
             raise self._missing(f"invoice {reference}")
         if entry.status is InvoiceStatus.OPEN:
-            await self.pretend(entry.operation, Pretence(status=InvoiceStatus.CANCELLED), reference=reference)
+            await self.simulate(entry.operation, Simulation(status=InvoiceStatus.CANCELLED), reference=reference)
         elif entry.status in (InvoiceStatus.PAID, InvoiceStatus.PROCESSING):
             raise Refused(f"it is {entry.status}", reason="state")
         await end_write(self._clock, twist)
 
-    async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
+    async def simulate(
+        self, operation: str, simulation: Simulation, *, reference: str | None = None
+    ) -> Sequence[Notification]:
         """Apply a simulated event to the invoice, and return the notifications that the bank sends: one, none when
         silent, two when doubled.
 
@@ -151,19 +153,19 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         Raises: Refused when the invoice does not exist; ValueError for an event that no bank reports (OPEN, a transfer
         that is not above zero); Unavailable, after which the same event may be sent again.
         """
-        if pretence.status is InvoiceStatus.OPEN:
+        if simulation.status is InvoiceStatus.OPEN:
             raise ValueError("an invoice does not become open again")
-        if pretence.amount_kopecks is not None and pretence.amount_kopecks <= 0:
+        if simulation.amount_kopecks is not None and simulation.amount_kopecks <= 0:
             raise ValueError("a transfer is of more than nothing")
         now, found = self._clock.now(), await self._pages.read(operation)
         if found is None and reference is not None and (drawn := self._drawn(reference)) is not None:
             found, _ = await self._pages.start(drawn.operation, drawn)
         if found is None or not found.is_invoice:
             raise self._missing(f"invoice of {operation}")
-        await self._pages.change(operation, lambda entry: pretended(page_as_of(entry, now), pretence, now))
-        if pretence.silent:
+        await self._pages.change(operation, lambda entry: simulated(page_as_of(entry, now), simulation, now))
+        if simulation.silent:
             return ()
-        return (Notice(operation=operation),) * (2 if pretence.doubled else 1)
+        return (Notification(operation=operation),) * (2 if simulation.doubled else 1)
 
     async def _open(self, request: InvoiceRequest) -> tuple[InvoiceEntry, bool]:
         """Return the record of the operation, and whether this call wrote it. A crash may lose the record and
@@ -193,7 +195,7 @@ def _everything(*, links_later: bool, draws: bool) -> BankCapabilities:
         own_lifetime=True,
         direct_link=True,
         simulated=True,
-        sends_notices=True,
+        sends_notifications=True,
         draws_invoices=draws,
         mandates=True,
         mandate_charges=True,

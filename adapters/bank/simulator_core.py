@@ -5,7 +5,7 @@ import binascii
 from ...ports.bank import BankCapabilities
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused
-from ...ports.notebook import MayBeWritten, Notebook
+from ...ports.operation_log import MayBeWritten, OperationLog
 from ...ports.receipts import Receipt, ReceiptNeed
 from ...ports.storage import Storage
 from ..script import Script
@@ -28,7 +28,7 @@ class SimulatorCore:
         script: Script | None,
         capabilities: BankCapabilities,
     ) -> None:
-        self._pages = Notebook(name, InvoiceEntry, storage, clock)
+        self._pages = OperationLog(name, InvoiceEntry, storage, clock)
         self._clock = clock
         self._ids = ids
         self._link_base = link_base

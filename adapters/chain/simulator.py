@@ -22,7 +22,7 @@ from ...ports.chain import (
     UsdtTransfer,
 )
 from ...ports.clock import Clock
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ...ports.storage import Storage
 from ..script import ChainScript, begin_read
 
@@ -41,7 +41,7 @@ class SimulatedChain:
     """Implementation of the ports ChainWatcher and ChainSimulator, for all networks."""
 
     def __init__(self, storage: Storage, clock: Clock, *, script: ChainScript | None = None) -> None:
-        self._ledger = Notebook(_NAME, _Entry, storage, clock)
+        self._ledger = OperationLog(_NAME, _Entry, storage, clock)
         self._clock = clock
         self._script = script or ChainScript()
 
@@ -55,7 +55,7 @@ class SimulatedChain:
         entry = await self._ledger.read(key)
         return NotFound() if entry is None else _sighting(entry, key)
 
-    async def pretend(
+    async def simulate(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
     ) -> None:
         """Add or change a transaction, or remove it with MISSING.

@@ -12,7 +12,7 @@ from ...ports.checking import Shortage
 from ...ports.clock import Clock
 from ...ports.deposits import Deposit, WalletAddress
 from ...ports.faults import NO_ANSWER, Unavailable
-from ...ports.notebook import Notebook, NumberedOperations
+from ...ports.operation_log import NumberedOperations, OperationLog
 from ..nodes.logs import SPAN
 from ..nodes.nodes import Nodes, quantity_at
 from ..nodes.records import topic_of
@@ -47,7 +47,7 @@ class NodesDeposits:
         name: str,
         nodes: Nodes,
         key: AccountKey,
-        pages: Notebook[AddressPage],
+        pages: OperationLog[AddressPage],
         numbers: NumberedOperations,
         clock: Clock,
         *,

@@ -14,7 +14,7 @@ import msgspec
 from ...ports.chain import Network
 from ...ports.clock import Clock, Ids
 from ...ports.deposits import Deposit
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ...ports.storage import Storage
 from ..script import DepositScript, begin_read
 
@@ -50,7 +50,7 @@ class SimulatedDeposits:
         self, name: str, storage: Storage, clock: Clock, ids: Ids, *, spell: Spell, script: DepositScript | None = None
     ) -> None:
         """Set up the watcher. `spell` writes addresses that pass every check of a real one."""
-        self._chain = Notebook(name, _Page, storage, clock)
+        self._chain = OperationLog(name, _Page, storage, clock)
         self._clock = clock
         self._ids = ids
         self._spell = spell
@@ -84,7 +84,7 @@ class SimulatedDeposits:
         ]
         return [*reversed(found), *reversed(found)] if twist.doubled else found
 
-    async def pretend_deposit(
+    async def simulate_deposit(
         self,
         address: str,
         units: int,
@@ -110,7 +110,7 @@ class SimulatedDeposits:
         await self._chain.change(address, lambda page: _sent(page, event, is_known=tx_hash is not None))
         return event.tx_hash
 
-    async def pretend_drop(self, address: str, tx_hash: str) -> None:
+    async def simulate_drop(self, address: str, tx_hash: str) -> None:
         """Drop a deposit's block, as the port defines it. Raises: ValueError; Unavailable."""
         if await self._chain.change(address, lambda page: _dropped(page, tx_hash)) is None:
             raise _unknown(tx_hash)

@@ -13,8 +13,8 @@ import msgspec
 
 from ...ports.clock import Clock
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
-from ...ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, DocumentState, NoAnswer, Purpose, Verdict
-from ...ports.notebook import Notebook
+from ...ports.kyc import Check, CheckNotification, CheckRequest, CheckStatus, DocumentState, NoAnswer, Purpose, Verdict
+from ...ports.operation_log import OperationLog
 from ...ports.storage import Storage
 from ..script import UNKNOWN, Ending, Twist, VerifierScript, begin_write, end_write, fault, spoken
 
@@ -70,7 +70,7 @@ class SimulatedVerifier:
     ) -> None:
         """`form_base` is the start of form addresses in the redirect flow; `takes` is the time until an undecided check
         is verified."""
-        self._files = Notebook(name, CheckFile, storage, clock)
+        self._files = OperationLog(name, CheckFile, storage, clock)
         self._clock = clock
         self._form_base = form_base
         self._takes = takes
@@ -111,7 +111,7 @@ class SimulatedVerifier:
             raise Refused(f"{self.name} has no check {reference}", reason="not_found")
         return self._check(operation, file)
 
-    async def pretend(self, operation: str, verdict: Verdict) -> Sequence[CheckNotice]:
+    async def simulate(self, operation: str, verdict: Verdict) -> Sequence[CheckNotification]:
         """Apply a simulated decision to the check, and return the notifications that the verifier sends: one, none when
         silent, two when doubled. Another decision may follow each one, as with real verifiers."""
         now = self._clock.now()
@@ -132,7 +132,7 @@ class SimulatedVerifier:
             await self._files.put(operation, processing(CheckFile(status=CheckStatus.PROCESSING)))
         if verdict.silent:
             return ()
-        return (CheckNotice(operation=operation),) * (2 if verdict.doubled else 1)
+        return (CheckNotification(operation=operation),) * (2 if verdict.doubled else 1)
 
     async def _begin(self, request: CheckRequest) -> CheckFile:
         present = await self._files.read(request.operation)

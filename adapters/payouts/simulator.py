@@ -17,7 +17,7 @@ import msgspec
 from ...ports.chain import Network
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
-from ...ports.notebook import Notebook
+from ...ports.operation_log import OperationLog
 from ...ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from ...ports.storage import Storage
 from ..script import Ending, SenderScript, Twist, be_silent, begin_read, begin_write, fault, spoken
@@ -75,8 +75,8 @@ class SimulatedSender:
         network: Network = Network.TRON,
     ) -> None:
         """Set up the wallet on `network`. It also accepts addresses of TRON, because exchanges are always on TRON."""
-        self._chain = Notebook(name, _Entry, storage, clock)
-        self._sent = Notebook(name, _Sent, storage, clock)
+        self._chain = OperationLog(name, _Entry, storage, clock)
+        self._sent = OperationLog(name, _Sent, storage, clock)
         self._clock = clock
         self._ids = ids
         self._network = network
@@ -170,7 +170,7 @@ class SimulatedSender:
         found = [await self.find(operation) for operation in sorted(operations)]
         return [each for each in found if each is not None]
 
-    async def pretend(self, tx_hash: str, state: TransferState) -> None:
+    async def simulate(self, tx_hash: str, state: TransferState) -> None:
         """Put the transfer in that state. Raises: ValueError for a hash that is not in canonical form."""
         if not _HASH.match(tx_hash):
             raise ValueError("a transaction hash is 64 hex digits in lower case")

@@ -27,7 +27,7 @@ from ...ports.jobs import Job
 
 NAMESPACE = "cambist:queue"
 
-_QUEUE = "kicks"
+_QUEUE = "wake_ups"
 _ACTOR = "look"
 _SOON = timedelta(seconds=1)
 """Jobs due later are found when workers poll for the next due job."""
@@ -71,7 +71,7 @@ class _Watched(redis.Redis):
             if away == self.is_away:
                 return  # another thread was first
             self.is_away = away
-        log.warning("Redis is %s", "away; workers look for jobs every second" if away else "back; kicks are sent")
+        log.warning("Redis is %s", "away; workers look for jobs every second" if away else "back; wake-ups are sent")
 
 
 class _Looks:
@@ -120,7 +120,7 @@ class DramatiqQueue:
     """Send wake-ups from any process; receive them from the first `wait` on."""
 
     def __init__(self, url: str, clock: Clock, *, namespace: str = NAMESPACE) -> None:
-        """Connect at the first kick or wait.
+        """Connect at the first wake-up or wait.
 
         With Dramatiq's defaults, messages taken by a killed worker stay with it for many minutes: heartbeats count for
         60 seconds, and one command in a thousand looks for workers without one.
@@ -140,7 +140,7 @@ class DramatiqQueue:
         self._worker: dramatiq.Worker | None = None
         self._lock = threading.Lock()
 
-    async def kick(self, jobs: Sequence[Job]) -> None:
+    async def wake_up(self, jobs: Sequence[Job]) -> None:
         """Wake this process's own workers if they are idle, else a worker of any process. Never wait for Redis."""
         soon = self._clock.now() + _SOON
         if not any(job.due <= soon for job in jobs):
@@ -230,7 +230,7 @@ class DramatiqQueue:
             if self._broker.do_qsize(_QUEUE) < _ENOUGH:
                 self._actor.send()
         except (redis.RedisError, dramatiq.BrokerError, OSError):
-            log.debug("a kick was lost", exc_info=True)
+            log.debug("a wake-up was lost", exc_info=True)
 
     async def _in_thread(self, work: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

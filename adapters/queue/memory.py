@@ -1,4 +1,4 @@
-"""Queue of an app in one process: a kick wakes its own workers."""
+"""Queue of an app in one process: a wake-up wakes its own workers."""
 
 import asyncio
 import heapq
@@ -15,7 +15,7 @@ _REMEMBERED = 10_000
 
 
 class MemoryQueue:
-    """Store the due times of kicked jobs that are due soon.
+    """Store the due times of woken up jobs that are due soon.
 
     A due job wakes every waiting worker at once; a later one wakes them at its time. If no worker waits, the hint stays
     until one does, so a busy worker misses nothing.
@@ -26,7 +26,7 @@ class MemoryQueue:
         self._due: list[datetime] = []
         self._waiters: set[asyncio.Future[bool]] = set()
 
-    async def kick(self, jobs: Sequence[Job]) -> None:
+    async def wake_up(self, jobs: Sequence[Job]) -> None:
         """Store the due times, and wake the waiting workers."""
         now = self._clock.now()
         known = len(self._due)
@@ -43,7 +43,7 @@ class MemoryQueue:
                 waiter.set_result(is_due)
 
     async def wait(self, seconds: float) -> None:
-        """Return when a kicked job is due, or after `seconds`."""
+        """Return when a woken up job is due, or after `seconds`."""
         end = self._clock.monotonic() + seconds
         while True:
             nap = end - self._clock.monotonic()
@@ -65,7 +65,8 @@ class MemoryQueue:
         """Do nothing, because nothing is open."""
 
     async def _nap(self, seconds: float) -> bool:
-        """Return True when the time is over or a due job was kicked; False when a kick changed the wake-up time."""
+        """Return True when the time is over or a due job was woken up; False when a wake-up changed the wake-up
+        time."""
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         alarm = self._clock.call_later(seconds, lambda: None if waiter.done() else waiter.set_result(True))
         self._waiters.add(waiter)

@@ -10,8 +10,8 @@ import msgspec
 
 from ...ports.clock import Clock
 from ...ports.faults import Unavailable
-from ...ports.notebook import Notebook
-from ...ports.rates import RatePretence, RateQuote
+from ...ports.operation_log import OperationLog
+from ...ports.rates import RateQuote, RateSimulation
 from ...ports.storage import Storage
 from ..script import RateScript, begin_read
 
@@ -33,7 +33,7 @@ class SimulatedRates:
     """Implement the ports RateSource and RateSimulator."""
 
     def __init__(self, name: str, storage: Storage, clock: Clock, *, script: RateScript | None = None) -> None:
-        self._notes = Notebook(name, _Page, storage, clock)
+        self._notes = OperationLog(name, _Page, storage, clock)
         self._clock = clock
         self.script = script or RateScript()
         """Results of the next calls."""
@@ -52,6 +52,6 @@ class SimulatedRates:
             raise Unavailable(f"{self.name} is silent")
         return RateQuote(rate=Decimal(said.rate), at=self._clock.now() - timedelta(seconds=said.age), source=self.name)
 
-    async def pretend(self, pretence: RatePretence) -> None:
+    async def simulate(self, simulation: RateSimulation) -> None:
         """Change the rate from now on."""
-        await self._notes.put(_KEY, _Page(rate=str(pretence.rate), age=pretence.age, silent=pretence.silent))
+        await self._notes.put(_KEY, _Page(rate=str(simulation.rate), age=simulation.age, silent=simulation.silent))

@@ -11,9 +11,9 @@ from typing import Any, Self, cast
 import msgspec
 
 from ...ports.faults import Unavailable
-from ...ports.forwarding import ForwardingShelf, ForwardingStorage
+from ...ports.forwarding import ForwardingRepository, ForwardingStorage
 from ...ports.notes import ENCRYPTED, ProviderNote, note_place
-from ...ports.storage import R, Shelf, Storage, Unit
+from ...ports.storage import R, Repository, Storage, Unit
 from ...ports.vault import Vault, VaultError
 
 
@@ -71,17 +71,17 @@ class _Unit(msgspec.Struct, eq=False):
     ) -> bool | None:
         return await self._opening.__aexit__(kind, fault, trace)
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
         if kind is ProviderNote:
-            notes: Shelf[ProviderNote] = _Notes(self._unit[ProviderNote], self._vault)
-            return cast("Shelf[R]", notes)
+            notes: Repository[ProviderNote] = _Notes(self._unit[ProviderNote], self._vault)
+            return cast("Repository[R]", notes)
         return self._unit[kind]
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         return self._unit.commit(durable=durable)
 
 
-class _Notes(ForwardingShelf[ProviderNote], eq=False):
+class _Notes(ForwardingRepository[ProviderNote], eq=False):
     """Repository of notes, decrypted for its user."""
 
     _vault: Vault

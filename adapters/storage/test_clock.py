@@ -17,9 +17,9 @@ import msgspec
 
 from ...ports.clock import TestClock, TestTimeClock
 from ...ports.faults import Unavailable
-from ...ports.forwarding import ForwardingShelf, ForwardingStorage
+from ...ports.forwarding import ForwardingRepository, ForwardingStorage
 from ...ports.jobs import Job
-from ...ports.storage import R, Shelf, Storage, Unit
+from ...ports.storage import R, Repository, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
 """Delay of a job that is written while its test clock is advanced.
@@ -115,17 +115,17 @@ class _Unit(msgspec.Struct, eq=False):
     ) -> bool | None:
         return await self._opening.__aexit__(kind, fault, trace)
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
         if kind is Job and (test_clock := self._clock.test_clock) is not None:
-            jobs: Shelf[Job] = _JobsInTestTime(self._unit[Job], test_clock, self._clock)
-            return cast("Shelf[R]", jobs)
+            jobs: Repository[Job] = _JobsInTestTime(self._unit[Job], test_clock, self._clock)
+            return cast("Repository[R]", jobs)
         return self._unit[kind]
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         return self._unit.commit(durable=durable)
 
 
-class _JobsInTestTime(ForwardingShelf[Job], eq=False):
+class _JobsInTestTime(ForwardingRepository[Job], eq=False):
     """Repository of jobs at a test clock.
 
     It converts this clock's jobs and leaves all others unchanged. A new job belongs to this test clock.

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .ledger import EntryKind, JournalEntry, Purse, balances_moved, imbalance
+from .ledger import BalanceType, EntryKind, JournalEntry, balances_moved, imbalance
 from .machine import Moves
 from .payments.payments import PAYMENT_MOVES, Payment
 from .payments.tallies import EVER, Tally
@@ -163,7 +163,7 @@ def _payout(written: Written) -> str | None:
         if entry.kind not in _PAYOUTS or entry.revision != 1:
             continue
         change = written.changes.get(entry.object_id)
-        moved = sum(posting.amount for posting in entry.postings if posting.purse is Purse.RESERVED)
+        moved = sum(posting.amount for posting in entry.postings if posting.balance_type is BalanceType.RESERVED)
         if change is None or change.after is None or moved != _PAYOUTS[entry.kind] * change.after.amount.units:
             return f"{entry.id} moves {moved}"
     return None
@@ -282,7 +282,7 @@ _ALLOWED: Mapping[Any, frozenset[tuple[Any, Any]]] = {
     Refund: _pairs(REFUND_MOVES),
     Withdrawal: _pairs(WITHDRAWAL_MOVES),
 }
-NEVER_BELOW = tuple(f":{purse}" for purse in (Purse.PENDING, Purse.RESERVED))
+NEVER_BELOW = tuple(f":{balance_type}" for balance_type in (BalanceType.PENDING, BalanceType.RESERVED))
 """Ledger accounts that never go below zero, as suffixes of ids. The rows of each begin with its id and a colon."""
 _PAYOUTS = {EntryKind.PAYOUT_RESERVED: 1, EntryKind.PAYOUT_SENT: -1, EntryKind.PAYOUT_RELEASED: -1}
 

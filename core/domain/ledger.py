@@ -1,7 +1,7 @@
 """The double-entry ledger: every movement of money is one journal entry whose postings sum to zero per currency,
 written once and never changed (ARCHITECTURE.md "Money").
 
-An entry concerns one merchant in one mode, so a posting names only its purse, which determines the owner and the
+An entry concerns one merchant in one mode, so a posting names only its balance type, which determines the owner and the
 currency. A received amount is above zero, a given one below. The ledger accounts of the outside (a bank, a chain) are
 therefore negative by the amount that they brought in.
 """
@@ -24,8 +24,8 @@ class Currency(StrEnum):
     USDT = "USDT"
 
 
-class Purse(StrEnum):
-    """Purpose of a ledger account. The chart of accounts has one for each owner, mode and purse."""
+class BalanceType(StrEnum):
+    """Purpose of a ledger account. The chart of accounts has one for each owner, mode and balance type."""
 
     PENDING = "pending"
     """Accepted RUB that waits for settlement: `pending_rub` of GET /balance."""
@@ -76,25 +76,40 @@ class Purse(StrEnum):
 SERVICE = "service"
 """The owner of accounts that belong to no merchant."""
 
-MERCHANT_PURSES = frozenset(
-    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
-) | frozenset((Purse.EXCHANGING_RUB, Purse.EXCHANGING_USDT, Purse.SUSPENSE_USDT))
+MERCHANT_BALANCE_TYPES = frozenset(
+    (
+        BalanceType.PENDING,
+        BalanceType.REVIEW,
+        BalanceType.SUSPENSE,
+        BalanceType.AVAILABLE,
+        BalanceType.RESERVED,
+        BalanceType.PAID_OUT,
+        BalanceType.REFUNDED_USDT,
+    )
+) | frozenset((BalanceType.EXCHANGING_RUB, BalanceType.EXCHANGING_USDT, BalanceType.SUSPENSE_USDT))
 
-_RUB_PURSES = frozenset(
-    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.BANK, Purse.REFUNDING, Purse.CONVERTED_RUB)
-) | frozenset((Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.STOCK_RUB, Purse.LOSSES_RUB))
+_RUB_BALANCE_TYPES = frozenset(
+    (
+        BalanceType.PENDING,
+        BalanceType.REVIEW,
+        BalanceType.SUSPENSE,
+        BalanceType.BANK,
+        BalanceType.REFUNDING,
+        BalanceType.CONVERTED_RUB,
+    )
+) | frozenset((BalanceType.EXCHANGING_RUB, BalanceType.REMITTING, BalanceType.STOCK_RUB, BalanceType.LOSSES_RUB))
 
-BALANCE_PURSES = frozenset((Purse.AVAILABLE, Purse.RESERVED, Purse.PENDING))
+BALANCE_TYPES = frozenset((BalanceType.AVAILABLE, BalanceType.RESERVED, BalanceType.PENDING))
 """Ledger accounts that merchants see as their balance."""
 
-_STRIPES: Mapping[Purse, int] = {Purse.PENDING: 4, Purse.BANK: 16}
+_STRIPES: Mapping[BalanceType, int] = {BalanceType.PENDING: 4, BalanceType.BANK: 16}
 """Number of rows over which a running balance is spread if every payment changes it: a database locks a row until its
 commit is on disk, so one row would admit only one payment at a time. All others have one row."""
 
 
-def currency_of(purse: Purse) -> Currency:
+def currency_of(balance_type: BalanceType) -> Currency:
     """Return the currency of the ledger account."""
-    return Currency.RUB if purse in _RUB_PURSES else Currency.USDT
+    return Currency.RUB if balance_type in _RUB_BALANCE_TYPES else Currency.USDT
 
 
 class EntryKind(StrEnum):
@@ -151,7 +166,7 @@ class EntryKind(StrEnum):
 class Posting(msgspec.Struct, frozen=True, array_like=True):
     """Amount that one ledger account received (above zero) or gave (below), in the smallest unit of its currency."""
 
-    purse: Purse
+    balance_type: BalanceType
     amount: int
 
 
@@ -180,7 +195,7 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LedgerAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """A running balance: the sum of all postings to one purse of one owner and mode; one stripe of it.
+    """A running balance: the sum of all postings to one balance type of one owner and mode; one stripe of it.
 
     Units add to `balance` without reading it. A unit that takes money which must be there also saves the row, so that
     one of two simultaneous takers goes stale (usecases/ledger/ledger.py).
@@ -189,7 +204,7 @@ class LedgerAccount(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     owner: str
     mode: Mode
-    purse: Purse
+    balance_type: BalanceType
     balance: int = 0
     version: int = 0
 
@@ -210,11 +225,11 @@ def journal_entry(
     account_id: str,
     mode: Mode,
     at: datetime,
-    postings: Mapping[Purse, int],
+    postings: Mapping[BalanceType, int],
     revision: int = 1,
 ) -> JournalEntry:
     """Return a new entry, without postings of zero. Raises: Unbalanced."""
-    kept = tuple(Posting(purse, amount) for purse, amount in postings.items() if amount)
+    kept = tuple(Posting(balance_type, amount) for balance_type, amount in postings.items() if amount)
     fault = imbalance(kept)
     if fault is not None:
         raise Unbalanced(f"{entry_id(kind, object_id, revision)}: {fault}")
@@ -235,7 +250,7 @@ def imbalance(postings: Iterable[Posting]) -> str | None:
     """Return what is wrong with the sums of postings; None if each currency sums to zero and something is posted."""
     sums: dict[Currency, int] = {}
     for posting in postings:
-        currency = currency_of(posting.purse)
+        currency = currency_of(posting.balance_type)
         sums[currency] = sums.get(currency, 0) + posting.amount
     if not sums:
         return "nothing is posted"
@@ -245,17 +260,17 @@ def imbalance(postings: Iterable[Posting]) -> str | None:
 
 def moves_balance(postings: Iterable[Posting]) -> bool:
     """Return whether postings change a balance that the merchant sees."""
-    return any(posting.purse in BALANCE_PURSES for posting in postings)
+    return any(posting.balance_type in BALANCE_TYPES for posting in postings)
 
 
-def owner_of(purse: Purse, account_id: str) -> str:
+def owner_of(balance_type: BalanceType, account_id: str) -> str:
     """Return the owner of a ledger account in an entry about this merchant."""
-    return account_id if purse in MERCHANT_PURSES else SERVICE
+    return account_id if balance_type in MERCHANT_BALANCE_TYPES else SERVICE
 
 
-def ledger_account_id(owner: str, mode: Mode, purse: Purse, stripe: int = 0) -> str:
+def ledger_account_id(owner: str, mode: Mode, balance_type: BalanceType, stripe: int = 0) -> str:
     """Return the id of the row of a running balance."""
-    return f"{owner}:{mode}:{purse}:{stripe}"
+    return f"{owner}:{mode}:{balance_type}:{stripe}"
 
 
 def balances_moved(entry: JournalEntry) -> tuple[LedgerAccount, ...]:
@@ -264,13 +279,13 @@ def balances_moved(entry: JournalEntry) -> tuple[LedgerAccount, ...]:
 
 
 def _row(entry: JournalEntry, posting: Posting) -> LedgerAccount:
-    owner = owner_of(posting.purse, entry.account_id)
-    stripe = crc32(entry.object_id.encode()) % _STRIPES.get(posting.purse, 1)
+    owner = owner_of(posting.balance_type, entry.account_id)
+    stripe = crc32(entry.object_id.encode()) % _STRIPES.get(posting.balance_type, 1)
     return LedgerAccount(
-        id=ledger_account_id(owner, entry.mode, posting.purse, stripe),
+        id=ledger_account_id(owner, entry.mode, posting.balance_type, stripe),
         owner=owner,
         mode=entry.mode,
-        purse=posting.purse,
+        balance_type=posting.balance_type,
         balance=posting.amount,
     )
 
@@ -291,7 +306,7 @@ def _says(entry: JournalEntry, number: int) -> bytes:
         entry.account_id,
         entry.mode,
         at,
-        [(posting.purse, posting.amount) for posting in entry.postings],
+        [(posting.balance_type, posting.amount) for posting in entry.postings],
     )
     return msgspec.json.encode(said)
 

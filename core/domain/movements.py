@@ -15,7 +15,7 @@ import msgspec
 
 from . import ids
 from .accounts.accounts import Mode
-from .ledger import EntryKind, JournalEntry, Purse, entry_id
+from .ledger import BalanceType, EntryKind, JournalEntry, entry_id
 from .money import Rub, Usdt
 
 BELIEVED = timedelta(hours=1)
@@ -218,11 +218,11 @@ def movement_of(entry: JournalEntry, before: Movement | None) -> Movement | None
     """
     available = reserved = pending = 0
     for posting in entry.postings:
-        if posting.purse is Purse.AVAILABLE:
+        if posting.balance_type is BalanceType.AVAILABLE:
             available += posting.amount
-        elif posting.purse is Purse.RESERVED:
+        elif posting.balance_type is BalanceType.RESERVED:
             reserved += posting.amount
-        elif posting.purse is Purse.PENDING:
+        elif posting.balance_type is BalanceType.PENDING:
             pending += posting.amount
     bits = _AVAILABLE * bool(available) | _RESERVED * bool(reserved) | _PENDING * bool(pending)
     if not bits:

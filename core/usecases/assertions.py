@@ -11,8 +11,8 @@ from typing import Any, Self, cast
 import msgspec
 
 from ...ports.faults import Stale
-from ...ports.forwarding import ForwardingShelf, ForwardingStorage
-from ...ports.storage import Between, R, Shelf, Storage, Unit
+from ...ports.forwarding import ForwardingRepository, ForwardingStorage
+from ...ports.storage import Between, R, Repository, Storage, Unit
 from ...ports.vault import Vault
 from ..domain.assertions import Breach, Change, Written, breach_of, lowered
 from ..domain.ledger import JournalEntry, LedgerAccount
@@ -77,13 +77,13 @@ class _Unit(msgspec.Struct, eq=False):
     ) -> bool | None:
         return await self._opening.__aexit__(kind, fault, trace)
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
         watching = _WATCHED.get(kind)
         if watching is None:
             return self._unit[kind]
         if self._written is None:
             self._written = Written(self._storage.body_of)
-        return cast("Shelf[R]", watching(self._unit[kind], self._written, self._seen))
+        return cast("Repository[R]", watching(self._unit[kind], self._written, self._seen))
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """Commit as the inner unit does. Raises: Breach as well; then nothing is written."""
@@ -106,8 +106,8 @@ class _Unit(msgspec.Struct, eq=False):
         await self._unit.commit(durable=durable)
 
 
-class _Watched(ForwardingShelf[Any], eq=False):
-    """A shelf whose writes are recorded."""
+class _Watched(ForwardingRepository[Any], eq=False):
+    """A repository whose writes are recorded."""
 
     _written: Written
     _seen: dict[str, Any]

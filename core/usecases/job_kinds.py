@@ -30,7 +30,7 @@ from .gateways.members import READ_MEMBERS, read_members
 from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
 from .ledger.ledger import EXTEND_CHAINS, extend_chains
-from .notice_intake import HEAR, follow_notice
+from .notification_intake import HEAR, follow_notification
 from .operation_kinds import FOLLOWED
 from .operations.engine import follow as follow_operation
 from .payments.charge_effects import EXHAUST, tell_if_exhausted
@@ -96,7 +96,7 @@ JOB_KINDS = (
     JobKind(EXECUTE.kind, execute, Withdrawal),
     JobKind(WATCH_EXCHANGE.kind, watch_exchange, Exchange),
     JobKind(RETURN_EXCHANGE.kind, carry_return, ExchangeTransfer),
-    JobKind(HEAR.kind, follow_notice),
+    JobKind(HEAR.kind, follow_notification),
     JobKind(DELIVER, deliver),
     JobKind(TIMER, ring),
     JobKind(RELEASE.kind, release_held),

@@ -79,11 +79,11 @@ async def page_within(
         return await newest(seen, wanted.kind, number, size, order=order, **wanted.within(wanted.made))
     parts = await _parts(seen, wanted, now, fresh)
     total = sum(part.count for part in parts)
-    shelf = seen[wanted.kind]
+    repository = seen[wanted.kind]
     if offset >= total:
         return Page([], number, size, total)
     if offset < _NEAR:
-        found = await shelf.page(number, size, order=order, readable=True, **wanted.within(wanted.made))
+        found = await repository.page(number, size, order=order, readable=True, **wanted.within(wanted.made))
         return Page(found, number, size, total)
     # Skip whole days before the offset, then read from as many days as the page needs.
     found, skipped, left = [], offset, size
@@ -92,7 +92,7 @@ async def page_within(
             skipped -= part.count
             continue
         taken = min(left, part.count - skipped)
-        found += await shelf.page(1, taken, order=order, skip=skipped, readable=True, **wanted.within(part.span))
+        found += await repository.page(1, taken, order=order, skip=skipped, readable=True, **wanted.within(part.span))
         skipped, left = 0, left - taken
         if not left:
             break
@@ -109,23 +109,23 @@ async def _is_long(seen: Snapshot, wanted: LongList[Any]) -> bool:
 
 async def _parts(seen: Snapshot, wanted: LongList[Any], now: datetime, fresh: list[ListCount]) -> Sequence[_Part]:
     """Divide the list into parts, newest first: past days, and the spans after and before them."""
-    shelf, low, high = seen[wanted.kind], wanted.made.low, wanted.made.high
+    repository, low, high = seen[wanted.kind], wanted.made.low, wanted.made.high
     if wanted.kept is not None:
         # Older records are deleted over time, and few are left.
         low_kept = now - wanted.kept + timedelta(days=1)
         first = low_kept if low is None else max(low, low_kept)
     else:
         # Start at the oldest record. The requested moment may be a thousand years earlier.
-        oldest = await shelf.find(order=wanted.moment, limit=1, readable=True, **wanted.within(wanted.made))
+        oldest = await repository.find(order=wanted.moment, limit=1, readable=True, **wanted.within(wanted.made))
         first = getattr(oldest[0], wanted.moment) if oldest else now
     until = now - OVER if high is None else min(high, now - OVER)
     days = _whole_days(first, until)
     if not days:
-        return [_Part(wanted.made, await shelf.total(**wanted.within(wanted.made)))]
+        return [_Part(wanted.made, await repository.total(**wanted.within(wanted.made)))]
     counts = await _day_counts(seen, wanted, days, fresh)
     parts = [_Part(Between(day_start(day), day_end(day)), counts[day]) for day in reversed(days)]
     ends = (Between(day_end(days[-1]), high), Between(low, day_start(days[0])))
-    after, before = [_Part(span, await shelf.total(**wanted.within(span))) for span in ends]
+    after, before = [_Part(span, await repository.total(**wanted.within(span))) for span in ends]
     return [after, *parts, before]
 
 

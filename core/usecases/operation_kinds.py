@@ -1,4 +1,4 @@
-"""Kinds of operations at providers, one row each, for notifications (notices.py) and jobs (job_kinds.py)
+"""Kinds of operations at providers, one row each, for notifications (notifications.py) and jobs (job_kinds.py)
 (docs/contributing/operation.md)."""
 
 from typing import Any

@@ -18,7 +18,7 @@ from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.exports.exports import ExportChunk
 from ..domain.installation import Installation
 from ..domain.kyc.clients import Client
-from ..domain.notices import NoticeAddress
+from ..domain.notifications import NotificationAddress
 from ..domain.operators.pending_acts import PendingAct
 from ..domain.payloads import Payload
 from ..domain.payments.payer_contact import PayerContact, email_key, payer_contact
@@ -117,13 +117,13 @@ def event_body_place(event_id: str) -> str:
     return f"events.body:{event_id}"
 
 
-def notice_secret_place(adapter: str) -> str:
-    return f"notice_addresses.secret:{adapter}"
+def notification_secret_place(adapter: str) -> str:
+    return f"notification_addresses.secret:{adapter}"
 
 
-def open_notice_secret(vault: Vault, adapter: str, sealed: bytes) -> str:
+def open_notification_secret(vault: Vault, adapter: str, sealed: bytes) -> str:
     """Return a secret of a provider's notification address, the current or the former one. Raises: VaultError."""
-    return vault.unseal(sealed, notice_secret_place(adapter)).decode()
+    return vault.unseal(sealed, notification_secret_place(adapter)).decode()
 
 
 def open_exchange_phone(vault: Vault, exchange: Exchange) -> str:
@@ -519,8 +519,8 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Exchange, "client_phone", exchange_phone_place),
     SealedField(Event, "body", event_body_place),
     SealedField(ProviderNote, "body", note_place, mark=ENCRYPTED),
-    SealedField(NoticeAddress, "secret", notice_secret_place),
-    SealedField(NoticeAddress, "former", notice_secret_place),
+    SealedField(NotificationAddress, "secret", notification_secret_place),
+    SealedField(NotificationAddress, "former", notification_secret_place),
 )
 """All encrypted fields in the storage, which a key rotation encrypts again."""
 

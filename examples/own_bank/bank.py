@@ -10,7 +10,7 @@ verified by its signature, and even then only triggers a poll.
     example = "examples.own_bank.bank:make"
 
 `cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN. `cambist
-notice list` shows the notification address to enter at the provider.
+notification list` shows the notification address to enter at the provider.
 """
 
 import hashlib
@@ -30,13 +30,13 @@ from cambist.ports import (
     BankCapabilities,
     Forged,
     Heard,
-    InboundNotice,
+    InboundNotification,
     Invoice,
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
     NotConfigured,
-    Notice,
+    Notification,
     OutcomeUnknown,
     RefundRequest,
     RefundState,
@@ -102,10 +102,10 @@ def _authorities() -> ssl.SSLContext:
 
 
 class ExampleBank:
-    """Implement cambist.ports.Bank and Notices."""
+    """Implement cambist.ports.Bank and Notifications."""
 
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
-        self._notes = tools.notebook(NAME, Invoice)
+        self._notes = tools.operation_log(NAME, Invoice)
         self._token = token
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=15, verify=_authorities())
@@ -120,24 +120,24 @@ class ExampleBank:
     @property
     def capabilities(self) -> BankCapabilities:
         """Declare the adapter's capabilities. The core uses no others."""
-        return BankCapabilities(own_lifetime=True, refunds=True, sends_notices=True)
+        return BankCapabilities(own_lifetime=True, refunds=True, sends_notifications=True)
 
     @property
-    def notice_networks(self) -> tuple[str, ...]:
+    def notification_networks(self) -> tuple[str, ...]:
         """The imaginary provider publishes no networks; its signature is the proof."""
         return ()
 
-    async def hear(self, notice: InboundNotice) -> Heard:
+    async def hear(self, notification: InboundNotification) -> Heard:
         """Verify the signature over the raw bytes before decoding them."""
-        expected = hmac.new(self._token.encode(), notice.body, hashlib.sha256).hexdigest()
-        told = notice.headers.get("x-signature", "").encode("utf-8", "surrogatepass")
+        expected = hmac.new(self._token.encode(), notification.body, hashlib.sha256).hexdigest()
+        told = notification.headers.get("x-signature", "").encode("utf-8", "surrogatepass")
         if not hmac.compare_digest(expected.encode(), told):
             raise Forged("the signature is wrong")
         try:
-            operation = msgspec.json.decode(notice.body, type=_Told).key
+            operation = msgspec.json.decode(notification.body, type=_Told).key
         except (msgspec.DecodeError, RecursionError):
-            raise Forged("it is no notice") from None
-        return Heard(notices=(Notice(operation=operation),), body=b"OK")
+            raise Forged("it is no notification") from None
+        return Heard(notifications=(Notification(operation=operation),), body=b"OK")
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         body = {

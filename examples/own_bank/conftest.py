@@ -11,15 +11,15 @@ from datetime import timedelta
 import pytest
 
 import cambist
-from cambist.conformance import BankBench
-from cambist.ports import InboundNotice, Invoice, ProviderNote
+from cambist.conformance import BankHarness
+from cambist.ports import InboundNotification, Invoice, ProviderNote
 from examples.own_bank.bank import NAME, ExampleBank
 from examples.own_bank.provider import Provider
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
 
 
-class ExampleBench(BankBench):
+class ExampleHarness(BankHarness):
     """The adapter over the fake provider."""
 
     secrets = (TOKEN,)
@@ -53,10 +53,10 @@ class ExampleBench(BankBench):
             if refund["status"] == "in_progress":
                 refund["status"] = "sent"
 
-    async def notice(self, operation: str) -> InboundNotice:
-        body, headers = self.books.notice(operation, TOKEN)
+    async def notification(self, operation: str) -> InboundNotification:
+        body, headers = self.books.notification(operation, TOKEN)
         lower = {name.lower(): value for name, value in headers.items()}
-        return InboundNotice(headers=lower, body=body, query={}, address="203.0.113.5")
+        return InboundNotification(headers=lower, body=body, query={}, address="203.0.113.5")
 
     async def forget(self) -> None:
         async with self.tools.storage.unit() as unit:
@@ -72,9 +72,9 @@ class ExampleBench(BankBench):
 
 
 @pytest.fixture
-async def bank_bench() -> AsyncIterator[BankBench]:
+async def bank_harness() -> AsyncIterator[BankHarness]:
     async with cambist.open() as service, Provider() as books:
-        bench = ExampleBench(service.tools(), books)
-        yield bench
-        for bank in bench.banks:
+        harness = ExampleHarness(service.tools(), books)
+        yield harness
+        for bank in harness.banks:
             await bank.close()

@@ -28,15 +28,15 @@ class Provider(FakeProvider):
         self.on("GET", "/refunds/by-key", lambda request: _found(self.refunds.get(request.query["key"])))
 
     @staticmethod
-    def notice(key: str, token: str) -> tuple[bytes, dict[str, str]]:
+    def notification(key: str, token: str) -> tuple[bytes, dict[str, str]]:
         """Build body and headers of a notification about the operation with this key."""
         body = json.dumps({"event": "changed", "key": key}).encode()
         signature = hmac.new(token.encode(), body, hashlib.sha256).hexdigest()
         return body, {"Content-Type": "application/json", "X-Signature": signature}
 
-    async def post_notice(self, address: str, key: str, token: str) -> httpx.Response:
+    async def post_notification(self, address: str, key: str, token: str) -> httpx.Response:
         """Post a notification to the address configured at the provider."""
-        body, headers = self.notice(key, token)
+        body, headers = self.notification(key, token)
         async with httpx.AsyncClient(timeout=10) as http:
             return await http.post(address, content=body, headers=headers)
 

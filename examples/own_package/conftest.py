@@ -19,14 +19,14 @@ from deskadapters.rates import DeskRates
 from deskadapters.storage import DeskStorage
 
 import cambist
-from cambist.conformance import KIT_CATALOGUE, ChainBench, KycBench, RatesBench, StoragePlace, Uploads
-from cambist.ports import InboundNotice, Network, TokenMove, TransactionState
+from cambist.conformance import KIT_CATALOGUE, ChainHarness, KycHarness, RatesHarness, StoragePlace, Uploads
+from cambist.ports import InboundNotification, Network, TokenMove, TransactionState
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderFault, ProviderRequest
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
 
 
-class DeskRatesBench(RatesBench):
+class DeskRatesHarness(RatesHarness):
     secrets = (TOKEN,)
 
     def __init__(self, tools: cambist.Tools, provider: FakeProvider) -> None:
@@ -37,9 +37,9 @@ class DeskRatesBench(RatesBench):
         self.source = self.made = DeskRates(tools, provider.url, TOKEN)
 
     async def say(self, rate: str) -> None:
-        await self.say_nonsense(rate)
+        await self.say_garbage(rate)
 
-    async def say_nonsense(self, text: str) -> None:
+    async def say_garbage(self, text: str) -> None:
         self.said = ProviderAnswer(body=f'{{"rub_per_usdt": {text}}}'.encode())
 
     async def be_silent(self) -> None:
@@ -49,7 +49,7 @@ class DeskRatesBench(RatesBench):
         self.said = ProviderAnswer(status=401)
 
 
-class DeskKycBench(KycBench):
+class DeskKycHarness(KycHarness):
     secrets = (TOKEN,)
 
     def __init__(self, tools: cambist.Tools, provider: FakeProvider) -> None:
@@ -73,10 +73,10 @@ class DeskKycBench(KycBench):
     async def fail(self, operation: str) -> None:
         self.checks[operation]["status"] = "refused"
 
-    async def notice(self, operation: str) -> InboundNotice:
+    async def notification(self, operation: str) -> InboundNotification:
         body = json.dumps({"key": operation}).encode()
         signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()
-        return InboundNotice(headers={"x-desk-signature": signature}, body=body, query={}, address="203.0.113.5")
+        return InboundNotification(headers={"x-desk-signature": signature}, body=body, query={}, address="203.0.113.5")
 
     async def be_silent(self) -> None:
         self.fake.next(ProviderFault.LOST_AFTER, always=True)
@@ -95,7 +95,7 @@ class DeskKycBench(KycBench):
         return ProviderAnswer.of_json(found[0]) if found else ProviderAnswer(status=404)
 
 
-class DeskChainBench(ChainBench):
+class DeskChainHarness(ChainHarness):
     secrets = (TOKEN,)
     networks = (Network.TRON,)
 
@@ -135,32 +135,32 @@ async def provider() -> AsyncIterator[FakeProvider]:
 
 
 @pytest.fixture
-async def rates_bench(provider: FakeProvider) -> AsyncIterator[RatesBench]:
+async def rates_harness(provider: FakeProvider) -> AsyncIterator[RatesHarness]:
     async with cambist.open() as service:
-        bench = DeskRatesBench(service.tools(), provider)
-        yield bench
-        await bench.made.close()
+        harness = DeskRatesHarness(service.tools(), provider)
+        yield harness
+        await harness.made.close()
 
 
 @pytest.fixture
-async def kyc_bench(provider: FakeProvider) -> AsyncIterator[KycBench]:
+async def kyc_harness(provider: FakeProvider) -> AsyncIterator[KycHarness]:
     async with cambist.open() as service:
-        bench = DeskKycBench(msgspec.structs.replace(service.tools(), files=Uploads()), provider)
-        yield bench
-        for verifier in bench.verifiers:
+        harness = DeskKycHarness(msgspec.structs.replace(service.tools(), files=Uploads()), provider)
+        yield harness
+        for verifier in harness.verifiers:
             await verifier.close()
 
 
 @pytest.fixture
-async def chain_bench(provider: FakeProvider) -> AsyncIterator[ChainBench]:
-    bench = DeskChainBench(provider)
-    yield bench
-    await bench.made.close()
+async def chain_harness(provider: FakeProvider) -> AsyncIterator[ChainHarness]:
+    harness = DeskChainHarness(provider)
+    yield harness
+    await harness.made.close()
 
 
 @pytest.fixture
 def place() -> StoragePlace:
-    async def opened(clock: Any, kick: Any) -> DeskStorage:
-        return DeskStorage(clock, kick, KIT_CATALOGUE)
+    async def opened(clock: Any, wake_up: Any) -> DeskStorage:
+        return DeskStorage(clock, wake_up, KIT_CATALOGUE)
 
     return StoragePlace(opened, is_shared=False)

@@ -5,7 +5,7 @@ import click
 from ..plugins import all_installed, named_by
 from ..public_addresses import unsafe_addresses
 from .groups import group
-from .notices import address_document, address_table, known_addresses
+from .notifications import address_document, address_table, known_addresses
 from .output import Answer, table
 from .session import answering, loaded_settings
 
@@ -40,7 +40,7 @@ def check() -> Answer:
             "settings": list(loaded.explained),
             "warnings": [*loaded.warnings, *unsafe],
             "adapters": adapters,
-            "notices": None if why_not else [address_document(each) for each in addresses],
+            "notifications": None if why_not else [address_document(each) for each in addresses],
         },
         text="\n\n".join(tables),
     )

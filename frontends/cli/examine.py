@@ -16,7 +16,7 @@ from ...ports.vault import VaultError, VaultMisfit
 from .. import doctor as around
 from ..alarms import judge_alarms
 from ..compose import key_file, open_app
-from ..notices import judge_notices
+from ..notifications import judge_notifications
 from ..settings import SettingsError
 from ..simulators import judge_simulators
 from .session import loaded_settings
@@ -27,7 +27,7 @@ _MARGIN = 5.0
 """Seconds after the limit until a check that cannot be cancelled is abandoned."""
 
 Told = tuple[str, Finding]
-_SIMULATORS, _NOTICES, _ALARMS = "simulators", "notices", "alarms"
+_SIMULATORS, _NOTIFICATIONS, _ALARMS = "simulators", "notifications", "alarms"
 _LOOKED_AT_FIRST = ("database", "schema", "secrets")
 """Checks that must pass before an app is opened: opening would create files or upgrade the schema."""
 
@@ -89,7 +89,7 @@ async def _checks(examined: around.Examined, limit: float, *, full: bool) -> Asy
     if not missing and own is not None and not own.exists():
         missing = ["secrets"]
     if missing:
-        for name in (*doctor.CHECKS, _SIMULATORS, _NOTICES, _ALARMS):
+        for name in (*doctor.CHECKS, _SIMULATORS, _NOTIFICATIONS, _ALARMS):
             yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
         return
     async for each in _checks_inside(examined, limit, full=full):
@@ -114,7 +114,7 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
             else:
                 yield name, await _bounded(name, check(ports), limit)
         yield _SIMULATORS, judge_simulators(opened)
-        yield _NOTICES, await _bounded(_NOTICES, judge_notices(ports), limit)
+        yield _NOTIFICATIONS, await _bounded(_NOTIFICATIONS, judge_notifications(ports), limit)
         yield _ALARMS, await _bounded(_ALARMS, judge_alarms(ports), limit)
     finally:
         await _bounded("app", _closed(app.__aexit__(None, None, None)), limit)

@@ -47,7 +47,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "alarm": "alarms",
         "gateway": "gateways",
         "provider": "providers",
-        "notice": "notices",
+        "notification": "notifications",
         "event": "events",
         "logs": "logs",
         "vault": "vault",

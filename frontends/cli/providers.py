@@ -21,7 +21,7 @@ def provider() -> None:
     """Check whether banks, verifiers, chains and markets are ready."""
 
 
-_SILENT = "payments were paid, and no notice came for them or since: enter the address in the bank's cabinet"
+_SILENT = "payments were paid, and no notification came for them or since: enter the address in the bank's cabinet"
 
 
 def _document(facts: ProviderFacts) -> dict[str, Any]:
@@ -32,10 +32,10 @@ def _document(facts: ProviderFacts) -> dict[str, Any]:
         "credentials": facts.credentials.value,
         "fault": facts.fault,
         "clock_skew_seconds": facts.clock_skew,
-        "notice_address": facts.notice_address,
-        "notice_networks": [str(network) for network in facts.notice_networks],
-        "last_notice": iso_or_none(facts.heard_at),
-        "notice_trouble": _SILENT if facts.is_silent else None,
+        "notification_address": facts.notification_address,
+        "notification_networks": [str(network) for network in facts.notification_networks],
+        "last_notification": iso_or_none(facts.heard_at),
+        "notification_trouble": _SILENT if facts.is_silent else None,
         "can": list(facts.can),
         "cannot": list(facts.cannot),
         "limits": {name: shown(value) for name, value in facts.limits.items()},

@@ -4,8 +4,8 @@ too.
  pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 
 They need pytest and pytest-asyncio, and fixtures in the conftest.py of the project's root that provide the adapter
-under test: `bank_bench`, `rates_bench` and so on (benches.py), `place` for storages (docs/adapters.md). Tests that need
-something a bench cannot simulate are skipped.
+under test: `bank_harness`, `rates_harness` and so on (harnesses.py), `place` for storages (docs/adapters.md). Tests
+that need something a harness cannot simulate are skipped.
 """
 
 from pkgutil import iter_modules

@@ -1,5 +1,5 @@
-"""Contract of an alarm channel (ports/alarms.py). Your conftest.py provides a fixture `alarms_bench`, an
-AlarmsBench."""
+"""Contract of an alarm channel (ports/alarms.py). Your conftest.py provides a fixture `alarms_harness`, an
+AlarmsHarness."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ from ...ports.alarms import Alarm, AlarmLine, TellsMerchants
 from ...ports.checking import Checkable
 from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
 from ..fake_provider.faults import ProviderFault
-from .benches import AlarmsBench, check_hidden, check_name
+from .harnesses import AlarmsHarness, check_hidden, check_name
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 PLACE = "https://pay.example"
@@ -35,59 +35,59 @@ def alarm(number: int = 1, **more: Any) -> Alarm:
 class TestMessages:
     """A message arrives and can be read."""
 
-    async def test_what_begins_arrives_and_so_does_its_end(self, alarms_bench: AlarmsBench) -> None:
-        await alarms_bench.channel.tell(alarm())
-        [began] = await alarms_bench.arrived()
+    async def test_what_begins_arrives_and_so_does_its_end(self, alarms_harness: AlarmsHarness) -> None:
+        await alarms_harness.channel.tell(alarm())
+        [began] = await alarms_harness.arrived()
         assert BEGUN.text in began
-        await alarms_bench.channel.tell(alarm(2, at=NOW + timedelta(minutes=9), begun=(), over=(BEGUN,)))
-        _, over = await alarms_bench.arrived()
+        await alarms_harness.channel.tell(alarm(2, at=NOW + timedelta(minutes=9), begun=(), over=(BEGUN,)))
+        _, over = await alarms_harness.arrived()
         assert BEGUN.text in over
 
-    async def test_it_says_which_installation_speaks(self, alarms_bench: AlarmsBench) -> None:
-        await alarms_bench.channel.tell(alarm())
-        [text] = await alarms_bench.arrived()
+    async def test_it_says_which_installation_speaks(self, alarms_harness: AlarmsHarness) -> None:
+        await alarms_harness.channel.tell(alarm())
+        [text] = await alarms_harness.arrived()
         assert "pay.example" in text
 
-    async def test_the_same_message_again_is_taken(self, alarms_bench: AlarmsBench) -> None:
+    async def test_the_same_message_again_is_taken(self, alarms_harness: AlarmsHarness) -> None:
         """A message is repeated after an unknown outcome. The channel may show it twice, but must not raise."""
-        await alarms_bench.channel.tell(alarm())
-        await alarms_bench.channel.tell(alarm())
-        assert BEGUN.text in (await alarms_bench.arrived())[-1]
+        await alarms_harness.channel.tell(alarm())
+        await alarms_harness.channel.tell(alarm())
+        assert BEGUN.text in (await alarms_harness.arrived())[-1]
 
-    async def test_a_test_and_what_wakes_nobody_arrive(self, alarms_bench: AlarmsBench) -> None:
-        await alarms_bench.channel.tell(alarm(begun=(), is_test=True))
-        await alarms_bench.channel.tell(alarm(2, silent=True, going_on=(GOING_ON,)))
-        assert len(await alarms_bench.arrived()) == 2
+    async def test_a_test_and_what_wakes_nobody_arrive(self, alarms_harness: AlarmsHarness) -> None:
+        await alarms_harness.channel.tell(alarm(begun=(), is_test=True))
+        await alarms_harness.channel.tell(alarm(2, silent=True, going_on=(GOING_ON,)))
+        assert len(await alarms_harness.arrived()) == 2
 
-    async def test_the_longest_message_is_taken(self, alarms_bench: AlarmsBench) -> None:
+    async def test_the_longest_message_is_taken(self, alarms_harness: AlarmsHarness) -> None:
         """A channel with a lower limit shortens the text and puts urgent lines first."""
         many = tuple(
             AlarmLine(id=f"kind{number}:1", kind=f"kind{number}", text=f"kind{number}: {'я' * 200}")
             for number in range(MOST)
         )
-        await alarms_bench.channel.tell(alarm(begun=(*many, BEGUN), over=many, going_on=many))
-        [text] = await alarms_bench.arrived()
+        await alarms_harness.channel.tell(alarm(begun=(*many, BEGUN), over=many, going_on=many))
+        [text] = await alarms_harness.arrived()
         assert BEGUN.text in text
 
     @pytest.mark.parametrize("text", ["<!channel> & <b>", "a\r\nBcc: all@ops.example", "\x1b[31m\x00", "*_`[~>#+|{}.!"])
-    async def test_nothing_in_it_is_obeyed(self, alarms_bench: AlarmsBench, text: str) -> None:
+    async def test_nothing_in_it_is_obeyed(self, alarms_harness: AlarmsHarness, text: str) -> None:
         """The text may contain names that a merchant chose."""
         evil = AlarmLine(id="review:pay_1", kind="review", text=text)
-        await alarms_bench.channel.tell(alarm(begun=(BEGUN, evil)))
-        [arrived] = await alarms_bench.arrived()
+        await alarms_harness.channel.tell(alarm(begun=(BEGUN, evil)))
+        [arrived] = await alarms_harness.arrived()
         assert BEGUN.text in arrived
         assert not re.search(r"[\x00\x1b]|[\r\n]Bcc:", arrived)
 
-    async def test_messages_at_once_all_arrive(self, alarms_bench: AlarmsBench) -> None:
-        await asyncio.gather(*(alarms_bench.channel.tell(alarm(number)) for number in range(5)))
-        assert len(await alarms_bench.arrived()) == 5
+    async def test_messages_at_once_all_arrive(self, alarms_harness: AlarmsHarness) -> None:
+        await asyncio.gather(*(alarms_harness.channel.tell(alarm(number)) for number in range(5)))
+        assert len(await alarms_harness.arrived()) == 5
 
-    async def test_a_merchant_is_told_at_his_own_address(self, alarms_bench: AlarmsBench) -> None:
-        channel = alarms_bench.channel
+    async def test_a_merchant_is_told_at_his_own_address(self, alarms_harness: AlarmsHarness) -> None:
+        channel = alarms_harness.channel
         if not isinstance(channel, TellsMerchants):
             pytest.skip("the channel reaches operators alone")
         await channel.tell_merchant("dev@shop.example", alarm(for_merchant=True))
-        assert await alarms_bench.reached() == ["dev@shop.example"]
+        assert await alarms_harness.reached() == ["dev@shop.example"]
 
 
 class TestFailures:
@@ -96,86 +96,88 @@ class TestFailures:
 
     @pytest.mark.parametrize("fault", NOT_DONE)
     async def test_what_did_not_arrive_is_never_taken_for_told(
-        self, alarms_bench: AlarmsBench, fault: ProviderFault
+        self, alarms_harness: AlarmsHarness, fault: ProviderFault
     ) -> None:
-        await alarms_bench.spoil_write(fault)
+        await alarms_harness.spoil_write(fault)
         with pytest.raises((OutcomeUnknown, Unavailable)) as raised:
-            await alarms_bench.channel.tell(alarm())
-        check_hidden(alarms_bench.secrets, alarms_bench.channel, raised.value)
-        await self._works(alarms_bench)
+            await alarms_harness.channel.tell(alarm())
+        check_hidden(alarms_harness.secrets, alarms_harness.channel, raised.value)
+        await self._works(alarms_harness)
 
-    async def test_an_answer_that_is_lost_says_nothing(self, alarms_bench: AlarmsBench) -> None:
-        await alarms_bench.lose_next_answer(done=True)
+    async def test_an_answer_that_is_lost_says_nothing(self, alarms_harness: AlarmsHarness) -> None:
+        await alarms_harness.lose_next_answer(done=True)
         with pytest.raises(OutcomeUnknown):
-            await alarms_bench.channel.tell(alarm())
-        await alarms_bench.recover()
-        await alarms_bench.channel.tell(alarm())
-        assert BEGUN.text in (await alarms_bench.arrived())[-1]
+            await alarms_harness.channel.tell(alarm())
+        await alarms_harness.recover()
+        await alarms_harness.channel.tell(alarm())
+        assert BEGUN.text in (await alarms_harness.arrived())[-1]
 
-    async def test_a_channel_that_is_away_was_certainly_not_reached(self, alarms_bench: AlarmsBench) -> None:
-        await alarms_bench.be_away()
+    async def test_a_channel_that_is_away_was_certainly_not_reached(self, alarms_harness: AlarmsHarness) -> None:
+        await alarms_harness.be_away()
         with pytest.raises(Unavailable):
-            await alarms_bench.channel.tell(alarm())
+            await alarms_harness.channel.tell(alarm())
 
-    async def test_how_long_it_wants_to_be_left_alone_is_told(self, alarms_bench: AlarmsBench) -> None:
-        await alarms_bench.spoil_write(ProviderFault.BUSY, retry_after=35)
+    async def test_how_long_it_wants_to_be_left_alone_is_told(self, alarms_harness: AlarmsHarness) -> None:
+        await alarms_harness.spoil_write(ProviderFault.BUSY, retry_after=35)
         with pytest.raises(Unavailable) as raised:
-            await alarms_bench.channel.tell(alarm())
+            await alarms_harness.channel.tell(alarm())
         assert raised.value.retry_after == 35
-        await self._works(alarms_bench)
+        await self._works(alarms_harness)
 
-    async def test_a_call_that_is_given_up_leaves_the_channel_working(self, alarms_bench: AlarmsBench) -> None:
-        held = await alarms_bench.hold_next_write(done=False)
-        async with _cancelled(alarms_bench.channel.tell(alarm())):
+    async def test_a_call_that_is_given_up_leaves_the_channel_working(self, alarms_harness: AlarmsHarness) -> None:
+        held = await alarms_harness.hold_next_write(done=False)
+        async with _cancelled(alarms_harness.channel.tell(alarm())):
             await held.arrived()
         await held.release()
-        await alarms_bench.channel.tell(alarm(2))
-        assert BEGUN.text in (await alarms_bench.arrived())[-1]
+        await alarms_harness.channel.tell(alarm(2))
+        assert BEGUN.text in (await alarms_harness.arrived())[-1]
 
-    async def test_credentials_that_are_refused(self, alarms_bench: AlarmsBench) -> None:
+    async def test_credentials_that_are_refused(self, alarms_harness: AlarmsHarness) -> None:
         """`check` passes before the credentials are refused, and raises afterwards."""
-        channel = alarms_bench.channel
+        channel = alarms_harness.channel
         if isinstance(channel, Checkable):
             await channel.check()
-        await alarms_bench.refuse_credentials()
+        await alarms_harness.refuse_credentials()
         with pytest.raises(NotConfigured) as refused:
             await channel.tell(alarm())
-        check_hidden(alarms_bench.secrets, channel, refused.value)
+        check_hidden(alarms_harness.secrets, channel, refused.value)
         if isinstance(channel, Checkable):
             with pytest.raises(NotConfigured):
                 await channel.check()
 
-    async def test_no_credential_is_logged(self, alarms_bench: AlarmsBench, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_no_credential_is_logged(
+        self, alarms_harness: AlarmsHarness, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """A channel's URL may itself be its credential."""
         with caplog.at_level("DEBUG"):
-            await alarms_bench.channel.tell(alarm())
-            await alarms_bench.spoil_write(ProviderFault.SERVER_ERROR)
+            await alarms_harness.channel.tell(alarm())
+            await alarms_harness.spoil_write(ProviderFault.SERVER_ERROR)
             with pytest.raises(Fault):
-                await alarms_bench.channel.tell(alarm(2))
-        check_hidden((*alarms_bench.secrets,), alarms_bench.channel, caplog.text)
+                await alarms_harness.channel.tell(alarm(2))
+        check_hidden((*alarms_harness.secrets,), alarms_harness.channel, caplog.text)
 
     @staticmethod
-    async def _works(bench: AlarmsBench) -> None:
-        await bench.recover()
-        await bench.channel.tell(alarm(9))
-        [text] = await bench.arrived()
+    async def _works(harness: AlarmsHarness) -> None:
+        await harness.recover()
+        await harness.channel.tell(alarm(9))
+        [text] = await harness.arrived()
         assert BEGUN.text in text
 
 
 class TestWhatItSays:
     """A channel describes itself with fields that are stored with its messages, or read before it is used."""
 
-    async def test_its_name_can_be_stored(self, alarms_bench: AlarmsBench) -> None:
-        check_name(alarms_bench.channel)
+    async def test_its_name_can_be_stored(self, alarms_harness: AlarmsHarness) -> None:
+        check_name(alarms_harness.channel)
 
-    async def test_it_mirrors_or_not_and_stays_so(self, alarms_bench: AlarmsBench) -> None:
-        mirrors = alarms_bench.channel.mirrors
+    async def test_it_mirrors_or_not_and_stays_so(self, alarms_harness: AlarmsHarness) -> None:
+        mirrors = alarms_harness.channel.mirrors
         assert isinstance(mirrors, bool)
-        await alarms_bench.channel.tell(alarm())
-        assert alarms_bench.channel.mirrors is mirrors
+        await alarms_harness.channel.tell(alarm())
+        assert alarms_harness.channel.mirrors is mirrors
 
-    async def test_no_credential_shows(self, alarms_bench: AlarmsBench) -> None:
-        check_hidden(alarms_bench.secrets, alarms_bench.channel)
+    async def test_no_credential_shows(self, alarms_harness: AlarmsHarness) -> None:
+        check_hidden(alarms_harness.secrets, alarms_harness.channel)
 
 
 @asynccontextmanager

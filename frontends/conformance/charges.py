@@ -1,5 +1,5 @@
-"""Contract of a bank that charges mandates (ports/mandates.py). Your conftest.py provides a fixture `bank_bench`, a
-BankBench. A bank that does not charge is only tested for saying so."""
+"""Contract of a bank that charges mandates (ports/mandates.py). Your conftest.py provides a fixture `bank_harness`, a
+BankHarness. A bank that does not charge is only tested for saying so."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -18,8 +18,8 @@ from ...ports.mandates import (
     MandateState,
 )
 from .bank.kit import last_repeat
-from .bank_bench import BankBench
-from .benches import check_hidden
+from .bank_harness import BankHarness
+from .harnesses import check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id
 from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
@@ -27,9 +27,9 @@ from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, Wri
 CHARGE = operation_id("pay", 7)
 
 
-def charger(bench: BankBench) -> MandateBank:
+def charger(harness: BankHarness) -> MandateBank:
     """Return the bank. Skips if it does not charge mandates."""
-    bank = binder(bench)
+    bank = binder(harness)
     if not bank.capabilities.mandate_charges:
         pytest.skip("the bank does not charge mandates at present")
     return bank
@@ -41,10 +41,10 @@ def debit(mandate: MandateState, kopecks: int = 250_00, operation: str = CHARGE,
     return ChargeRequest(operation=operation, amount_kopecks=kopecks, purpose="Coffee club", **fields)
 
 
-async def charge_of(bench: BankBench, operation: str = CHARGE) -> ChargeState:
+async def charge_of(harness: BankHarness, operation: str = CHARGE) -> ChargeState:
     """Complete all charges in processing, and return the state of this operation's charge."""
-    await bench.finish_charges()
-    found = await charger(bench).find_charge(operation)
+    await harness.finish_charges()
+    found = await charger(harness).find_charge(operation)
     assert found is not None, "a charge that was made cannot be found by its operation"
     return found
 
@@ -52,41 +52,41 @@ async def charge_of(bench: BankBench, operation: str = CHARGE) -> ChargeState:
 class TestCharges:
     """One operation debits the payer once, and never on a guess."""
 
-    async def test_as_long_as_it_says_a_repeat_debits_nothing(self, bank_bench: BankBench) -> None:
+    async def test_as_long_as_it_says_a_repeat_debits_nothing(self, bank_harness: BankHarness) -> None:
         """Repeats are safe within `BankCapabilities.repeat_window`; without one, for ever."""
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
-        await bank_bench.pass_time(last_repeat(bank))
+        await bank_harness.pass_time(last_repeat(bank))
         await bank.charge(debit(mandate))
-        await has_debited(bank_bench, (await charge_of(bank_bench)).reference, 250_00)
+        await has_debited(bank_harness, (await charge_of(bank_harness)).reference, 250_00)
 
-    async def test_it_is_paid_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+    async def test_it_is_paid_and_can_be_found_by_its_operation(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         assert await bank.find_charge(CHARGE) is None, "the bank never saw it"
         begun = await bank.charge(debit(mandate))
         assert begun.reference
         assert begun.status in (ChargeStatus.PROCESSING, ChargeStatus.PAID)
-        paid = await charge_of(bank_bench)
+        paid = await charge_of(bank_harness)
         assert (paid.reference, paid.status, paid.failure) == (begun.reference, ChargeStatus.PAID, None)
         assert paid.transfer is not None, "with PAID there is a transfer"
         assert paid.transfer.amount_kopecks == 250_00
         assert paid.transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
-        await has_debited(bank_bench, paid.reference, 250_00)
+        await has_debited(bank_harness, paid.reference, 250_00)
 
-    async def test_what_we_forgot_is_found_and_a_repeat_never_debits_again(self, bank_bench: BankBench) -> None:
+    async def test_what_we_forgot_is_found_and_a_repeat_never_debits_again(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
-        await bank_bench.forget()
-        paid = await charge_of(bank_bench)
+        await bank_harness.forget()
+        paid = await charge_of(bank_harness)
         assert (await bank.charge(debit(mandate))).reference == paid.reference
-        await has_debited(bank_bench, paid.reference, 250_00)
+        await has_debited(bank_harness, paid.reference, 250_00)
 
-    async def test_a_repeat_never_debits_again_whatever_it_says(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+    async def test_a_repeat_never_debits_again_whatever_it_says(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
-        paid = await charge_of(bank_bench)
-        other = await bound(bank_bench, OTHER)
+        paid = await charge_of(bank_harness)
+        other = await bound(bank_harness, OTHER)
         repeats = (
             debit(mandate),
             debit(mandate, 5_000_00),
@@ -98,41 +98,41 @@ class TestCharges:
         for repeat in repeats:
             again = await bank.charge(repeat)
             assert (again.reference, again.status, again.transfer) == (paid.reference, paid.status, paid.transfer)
-        await has_debited(bank_bench, paid.reference, 250_00)
+        await has_debited(bank_harness, paid.reference, 250_00)
 
-    async def test_one_operation_at_once_debits_once(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+    async def test_one_operation_at_once_debits_once(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         answers = await asyncio.gather(*(bank.charge(debit(mandate)) for _ in range(5)))
         assert len({answer.reference for answer in answers}) == 1
-        await bank_bench.finish_charges()
-        await has_debited(bank_bench, answers[0].reference, 250_00)
+        await bank_harness.finish_charges()
+        await has_debited(bank_harness, answers[0].reference, 250_00)
 
-    async def test_operations_at_once_are_each_debited(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+    async def test_operations_at_once_are_each_debited(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         operations = [operation_id("pay", number) for number in range(4)]
         await asyncio.gather(*(bank.charge(debit(mandate, operation=operation)) for operation in operations))
-        transfers = [(await charge_of(bank_bench, operation)).transfer for operation in operations]
+        transfers = [(await charge_of(bank_harness, operation)).transfer for operation in operations]
         assert len({transfer.id for transfer in transfers if transfer is not None}) == 4
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_debits_once(
-        self, bank_bench: BankBench, done: bool
+        self, bank_harness: BankHarness, done: bool
     ) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
-        await bank_bench.lose_next_answer(done=done)
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank_harness.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
             await bank.charge(debit(mandate))
         assert (await bank.find_charge(CHARGE) is not None) is done
         await bank.charge(debit(mandate))
-        paid = await charge_of(bank_bench)
+        paid = await charge_of(bank_harness)
         assert paid.status is ChargeStatus.PAID
-        await has_debited(bank_bench, paid.reference, 250_00)
+        await has_debited(bank_harness, paid.reference, 250_00)
 
-    async def test_a_failed_one_stays_failed_and_another_operation_may_succeed(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
-        await bank_bench.fail_next_charge()
+    async def test_a_failed_one_stays_failed_and_another_operation_may_succeed(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank_harness.fail_next_charge()
         await bank.charge(debit(mandate))
-        failed = await charge_of(bank_bench)
+        failed = await charge_of(bank_harness)
         assert (failed.status, failed.transfer) == (ChargeStatus.FAILED, None)
         assert failed.failure == "insufficient_funds"
         if bank.capabilities.refunds:
@@ -141,11 +141,11 @@ class TestCharges:
             assert refused.value.reason == "not_paid"
         assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, "a repeat is the same operation"
         await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
-        assert (await charge_of(bank_bench, operation_id("pay", 8))).status is ChargeStatus.PAID
+        assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID
 
-    async def test_what_is_refused_leaves_no_charge(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
-        unconfirmed = await bank.bind(binding(bank_bench, operation=OTHER))
+    async def test_what_is_refused_leaves_no_charge(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        unconfirmed = await bank.bind(binding(bank_harness, operation=OTHER))
         rows = (
             (debit(mandate, 0), "amount"),
             (debit(mandate, -1), "amount"),
@@ -159,9 +159,9 @@ class TestCharges:
             assert refused.value.reason == reason
             assert await bank.find_charge(CHARGE) is None
 
-    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
-        await bank_bench.be_away()
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank_harness.be_away()
         with pytest.raises(Unavailable):
             await bank.charge(debit(mandate))
         with pytest.raises(Unavailable):
@@ -173,104 +173,104 @@ class TestMandatesThatAreOver:
     refused")."""
 
     async def test_a_mandate_that_is_lost_fails_and_is_charged_again_when_it_is_back(
-        self, bank_bench: BankBench
+        self, bank_harness: BankHarness
     ) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
-        await bank_bench.lose_mandate(binding_id(1))
-        await self._is_revoked(bank_bench, mandate)
-        await bank_bench.restore_mandate(binding_id(1))
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
+        await bank_harness.lose_mandate(binding_id(1))
+        await self._is_revoked(bank_harness, mandate)
+        await bank_harness.restore_mandate(binding_id(1))
         assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, (
             "the same operation, whatever came after"
         )
         await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
-        assert (await charge_of(bank_bench, operation_id("pay", 8))).status is ChargeStatus.PAID
+        assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID
 
-    async def test_a_mandate_that_we_revoked_fails(self, bank_bench: BankBench) -> None:
-        mandate = await bound(bank_bench)
-        await charger(bank_bench).revoke(mandate.reference)
-        await self._is_revoked(bank_bench, mandate)
+    async def test_a_mandate_that_we_revoked_fails(self, bank_harness: BankHarness) -> None:
+        mandate = await bound(bank_harness)
+        await charger(bank_harness).revoke(mandate.reference)
+        await self._is_revoked(bank_harness, mandate)
 
-    async def test_a_charge_under_way_does_not_end_with_its_mandate(self, bank_bench: BankBench) -> None:
+    async def test_a_charge_under_way_does_not_end_with_its_mandate(self, bank_harness: BankHarness) -> None:
         """A success may still arrive after cancelling (docs/subscriptions.md "Changing and ending")."""
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
         await bank.revoke(mandate.reference)
-        assert (await charge_of(bank_bench)).status is ChargeStatus.PAID
+        assert (await charge_of(bank_harness)).status is ChargeStatus.PAID
 
-    async def _is_revoked(self, bench: BankBench, mandate: MandateState) -> None:
-        failed = await charger(bench).charge(debit(mandate))
+    async def _is_revoked(self, harness: BankHarness, mandate: MandateState) -> None:
+        failed = await charger(harness).charge(debit(mandate))
         assert (failed.status, failed.failure, failed.transfer) == (ChargeStatus.FAILED, MANDATE_REVOKED, None)
 
 
 class TestWhatItSays:
     """The bank describes itself and its charges correctly."""
 
-    async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, bank_bench: BankBench) -> None:
+    async def test_a_bank_that_charges_no_mandates_binds_all_the_same(self, bank_harness: BankHarness) -> None:
         """PROVIDER_NOT_CONFIGURED (docs/subscriptions.md "When a charge is refused"): no charge is created."""
-        bank = binder(bank_bench)
+        bank = binder(bank_harness)
         if bank.capabilities.mandate_charges:
             pytest.skip("the bank charges mandates")
-        mandate = await bound(bank_bench)
+        mandate = await bound(bank_harness)
         with pytest.raises(NotConfigured):
             await bank.charge(debit(mandate))
         assert await bank.find_charge(CHARGE) is None
 
-    async def test_charges_are_no_invoices_and_no_bindings(self, bank_bench: BankBench) -> None:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+    async def test_charges_are_no_invoices_and_no_bindings(self, bank_harness: BankHarness) -> None:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
         assert (await bank.find_invoice(CHARGE), await bank.find_binding(CHARGE)) == (None, None)
 
-    async def test_no_token_shows(self, bank_bench: BankBench) -> None:
+    async def test_no_token_shows(self, bank_harness: BankHarness) -> None:
         """The token is enough to charge the payer."""
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
         with pytest.raises(Refused) as refused:
             await bank.charge(debit(mandate, 0, operation_id("pay", 8)))
         assert mandate.token
-        check_hidden((mandate.token,), bank, debit(mandate), await charge_of(bank_bench), refused.value)
+        check_hidden((mandate.token,), bank, debit(mandate), await charge_of(bank_harness), refused.value)
 
 
-async def _charging(bench: BankBench) -> Work:
-    bank, mandate = charger(bench), await bound(bench)
+async def _charging(harness: BankHarness) -> Work:
+    bank, mandate = charger(harness), await bound(harness)
     request = debit(mandate)
 
     async def is_there() -> bool:
         return await bank.find_charge(CHARGE) is not None
 
     async def once() -> None:
-        await has_debited(bench, (await charge_of(bench)).reference, 250_00)
+        await has_debited(harness, (await charge_of(harness)).reference, 250_00)
 
     def beside() -> Awaitable[ChargeState]:
-        other = bench.beside()
+        other = harness.beside()
         assert isinstance(other, MandateBank)
         return other.charge(request)
 
     return Work(
-        bench=bench,
+        harness=harness,
         adapter=bank,
         write=lambda: bank.charge(request),
         is_there=is_there,
         once=once,
         beside=beside,
         hidden=(mandate.token or "",) if mandate.token else (),
-        in_one_call=bench.charges_in_one_call,
+        in_one_call=harness.charges_in_one_call,
     )
 
 
 class _OfCharges:
     @pytest.fixture
-    async def work(self, bank_bench: BankBench) -> Work:
-        return await _charging(bank_bench)
+    async def work(self, bank_harness: BankHarness) -> Work:
+        return await _charging(bank_harness)
 
 
 class TestChargesAtFaults(_OfCharges, WriteRules, ReadRules):
     """Charges while the provider fails."""
 
     @pytest.fixture
-    async def read(self, bank_bench: BankBench) -> Reading:
-        bank, mandate = charger(bank_bench), await bound(bank_bench)
+    async def read(self, bank_harness: BankHarness) -> Reading:
+        bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
-        return Reading(bench=bank_bench, adapter=bank, finds=(lambda: bank.find_charge(CHARGE),))
+        return Reading(harness=bank_harness, adapter=bank, finds=(lambda: bank.find_charge(CHARGE),))
 
 
 class TestCancelledCharges(_OfCharges, CancelRules):

@@ -1,5 +1,5 @@
-"""Contract of a deposit watcher (ports/deposits.py). Your conftest.py provides a fixture `deposits_bench`, a
-DepositsBench."""
+"""Contract of a deposit watcher (ports/deposits.py). Your conftest.py provides a fixture `deposits_harness`, a
+DepositsHarness."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from ...core.domain.tron import is_tron_address
 from ...ports.chain import Network
 from ...ports.deposits import Deposit, DepositWatcher
 from ...ports.faults import Fault, Unavailable
-from .benches import DepositsBench, check_hidden, check_name
+from .harnesses import DepositsHarness, check_hidden, check_name
 from .trouble import Reading, ReadRules
 
 OPERATION = "exch_conformance_1"
@@ -27,79 +27,79 @@ async def came(watcher: DepositWatcher, address: str) -> list[tuple[int, bool]]:
 class TestAddresses:
     """Deposits are matched by address, never by sender (docs/exchanges.md "Rules")."""
 
-    async def test_an_operation_has_one_address_for_ever(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_an_operation_has_one_address_for_ever(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         first = await watcher.address(OPERATION)
         assert await watcher.address(OPERATION) == first
-        assert await deposits_bench.restarted().address(OPERATION) == first, "after a restart it has another one"
+        assert await deposits_harness.restarted().address(OPERATION) == first, "after a restart it has another one"
 
-    async def test_asked_at_once_it_is_one_address(self, deposits_bench: DepositsBench) -> None:
-        addresses = await asyncio.gather(*(deposits_bench.watcher.address(OPERATION) for _ in range(5)))
+    async def test_asked_at_once_it_is_one_address(self, deposits_harness: DepositsHarness) -> None:
+        addresses = await asyncio.gather(*(deposits_harness.watcher.address(OPERATION) for _ in range(5)))
         assert len(set(addresses)) == 1
 
-    async def test_no_two_operations_share_one(self, deposits_bench: DepositsBench) -> None:
-        addresses = {await deposits_bench.watcher.address(f"exch_conformance_{number}") for number in range(20)}
+    async def test_no_two_operations_share_one(self, deposits_harness: DepositsHarness) -> None:
+        addresses = {await deposits_harness.watcher.address(f"exch_conformance_{number}") for number in range(20)}
         assert len(addresses) == 20, "one client's money would be taken for another's"
 
-    async def test_it_is_one_of_the_network(self, deposits_bench: DepositsBench) -> None:
-        address = await deposits_bench.watcher.address(OPERATION)
+    async def test_it_is_one_of_the_network(self, deposits_harness: DepositsHarness) -> None:
+        address = await deposits_harness.watcher.address(OPERATION)
         assert address
-        if deposits_bench.watcher.network is Network.TRON:
+        if deposits_harness.watcher.network is Network.TRON:
             assert is_tron_address(address), "no address of TRON: its checksum does not fit"
 
 
 class TestDeposits:
     """The watcher reports deposits of genuine USDT to this address, final or not."""
 
-    async def test_nothing_came_yet(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_nothing_came_yet(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         assert list(await watcher.deposits(await watcher.address(OPERATION))) == []
 
     async def test_what_came_is_named_by_transaction_and_place_the_same_each_time(
-        self, deposits_bench: DepositsBench
+        self, deposits_harness: DepositsHarness
     ) -> None:
-        watcher = deposits_bench.watcher
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
-        tx_hash = await deposits_bench.send(address, UNITS)
+        tx_hash = await deposits_harness.send(address, UNITS)
         [found] = {(each.tx_hash, each.index): each for each in await watcher.deposits(address)}.values()
         assert re.fullmatch("[0-9a-f]{64}", found.tx_hash), "64 hex digits in lower case without 0x"
         assert (found.tx_hash, found.units, found.is_final) == (tx_hash, UNITS, True)
         assert found.at.utcoffset() is not None, "a deposit's moment has a time zone"
-        again = await deposits_bench.restarted().deposits(address)
+        again = await deposits_harness.restarted().deposits(address)
         assert {_named(each) for each in again} == {_named(found)}, "another look names it otherwise"
 
-    async def test_several_of_one_transaction_are_apart(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_several_of_one_transaction_are_apart(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
-        await deposits_bench.send(address, 5_00, 7_00)
+        await deposits_harness.send(address, 5_00, 7_00)
         assert await came(watcher, address) == [(5_00, True), (7_00, True)]
 
-    async def test_several_transactions_are_all_there(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_several_transactions_are_all_there(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
         for units in (3_00, 1_00, 1_00):
-            await deposits_bench.send(address, units)
+            await deposits_harness.send(address, units)
         assert await came(watcher, address) == [(1_00, True), (1_00, True), (3_00, True)]
 
-    async def test_a_fake_token_is_none_of_ours(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_a_fake_token_is_none_of_ours(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
-        await deposits_bench.send(address, UNITS, genuine=False)
-        await deposits_bench.send(address, 5_00)
+        await deposits_harness.send(address, UNITS, genuine=False)
+        await deposits_harness.send(address, 5_00)
         assert await came(watcher, address) == [(5_00, True)], "a token that is only named USDT would be paid out"
 
-    async def test_what_came_elsewhere_is_not_seen_here(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_what_came_elsewhere_is_not_seen_here(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
-        await deposits_bench.send(await watcher.address(OTHER), UNITS)
+        await deposits_harness.send(await watcher.address(OTHER), UNITS)
         assert await came(watcher, address) == []
 
-    async def test_what_is_not_final_says_so_and_may_be_gone(self, deposits_bench: DepositsBench) -> None:
-        watcher = deposits_bench.watcher
+    async def test_what_is_not_final_says_so_and_may_be_gone(self, deposits_harness: DepositsHarness) -> None:
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
-        tx_hash = await deposits_bench.send(address, 5_00, final=False)
+        tx_hash = await deposits_harness.send(address, 5_00, final=False)
         assert await came(watcher, address) == [(5_00, False)]
-        await deposits_bench.drop(address, tx_hash)
+        await deposits_harness.drop(address, tx_hash)
         assert await came(watcher, address) == [], "its block was taken back"
 
 
@@ -107,23 +107,23 @@ class TestFailures:
     """A failed read says nothing about deposits."""
 
     async def test_a_chain_that_is_away_is_unavailable_and_not_an_empty_one(
-        self, deposits_bench: DepositsBench
+        self, deposits_harness: DepositsHarness
     ) -> None:
-        address = await deposits_bench.watcher.address(OPERATION)
-        await deposits_bench.be_away()
+        address = await deposits_harness.watcher.address(OPERATION)
+        await deposits_harness.be_away()
         with pytest.raises(Unavailable):
-            await deposits_bench.watcher.deposits(address)
+            await deposits_harness.watcher.deposits(address)
 
-    async def test_its_name_can_be_stored(self, deposits_bench: DepositsBench) -> None:
-        check_name(deposits_bench.watcher)
+    async def test_its_name_can_be_stored(self, deposits_harness: DepositsHarness) -> None:
+        check_name(deposits_harness.watcher)
 
-    async def test_no_credential_shows(self, deposits_bench: DepositsBench) -> None:
+    async def test_no_credential_shows(self, deposits_harness: DepositsHarness) -> None:
         """Neither the repr nor a fault contains a credential."""
-        address = await deposits_bench.watcher.address(OPERATION)
-        await deposits_bench.be_away()
+        address = await deposits_harness.watcher.address(OPERATION)
+        await deposits_harness.be_away()
         with pytest.raises(Fault) as raised:
-            await deposits_bench.watcher.deposits(address)
-        check_hidden(deposits_bench.secrets, deposits_bench.watcher, raised.value)
+            await deposits_harness.watcher.deposits(address)
+        check_hidden(deposits_harness.secrets, deposits_harness.watcher, raised.value)
 
 
 def _named(deposit: Deposit) -> tuple[str, int, int]:
@@ -134,8 +134,8 @@ class TestDepositsAtFaults(ReadRules):
     """Deposits while the node fails."""
 
     @pytest.fixture
-    async def read(self, deposits_bench: DepositsBench) -> Reading:
-        watcher = deposits_bench.watcher
+    async def read(self, deposits_harness: DepositsHarness) -> Reading:
+        watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
-        await deposits_bench.send(address, UNITS)
-        return Reading(bench=deposits_bench, adapter=watcher, reads=(lambda: watcher.deposits(address),))
+        await deposits_harness.send(address, UNITS)
+        return Reading(harness=deposits_harness, adapter=watcher, reads=(lambda: watcher.deposits(address),))

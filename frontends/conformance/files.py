@@ -1,5 +1,5 @@
-"""Contract of a store for clients' documents (ports/files.py). Your conftest.py provides a fixture `files_bench`, a
-FilesBench."""
+"""Contract of a store for clients' documents (ports/files.py). Your conftest.py provides a fixture `files_harness`, a
+FilesHarness."""
 
 import asyncio
 from datetime import timedelta
@@ -11,7 +11,7 @@ from ...ports.checking import Checkable
 from ...ports.faults import Fault, NotConfigured, Refused, Unavailable
 from ...ports.files import ElsewhereFiles, StoredFile, UploadReceiver
 from ..fake_provider.faults import ProviderFault
-from .benches import FilesBench, check_hidden
+from .harnesses import FilesHarness, check_hidden
 
 KEY, OTHER = "5e" * 32, "0f" * 32
 """Keys like those of the service: 32 random bytes as lower-case hex digits."""
@@ -34,117 +34,117 @@ BROKEN_READS = (
 )
 
 
-def granted(bench: FilesBench, key: str = KEY, content_type: str = JPEG, limit: int = LIMIT) -> str:
-    return bench.files.grant(key, content_type, limit, bench.clock.now() + LASTS)
+def granted(harness: FilesHarness, key: str = KEY, content_type: str = JPEG, limit: int = LIMIT) -> str:
+    return harness.files.grant(key, content_type, limit, harness.clock.now() + LASTS)
 
 
-async def stored(bench: FilesBench, content: bytes = FACE, key: str = KEY) -> None:
+async def stored(harness: FilesHarness, content: bytes = FACE, key: str = KEY) -> None:
     """Upload a file as a client does."""
-    assert await bench.put(granted(bench, key), JPEG, content), "a file of the granted type was not taken"
+    assert await harness.put(granted(harness, key), JPEG, content), "a file of the granted type was not taken"
 
 
-async def content_of(bench: FilesBench, key: str = KEY) -> list[bytes]:
-    return [part async for part in bench.files.read(key)]
+async def content_of(harness: FilesHarness, key: str = KEY) -> list[bytes]:
+    return [part async for part in harness.files.read(key)]
 
 
 class TestFiles:
     """A key holds a completely uploaded file or nothing."""
 
-    async def test_under_a_key_that_nobody_filled_there_is_nothing(self, files_bench: FilesBench) -> None:
-        granted(files_bench)
-        assert await files_bench.files.stat(KEY) is None
+    async def test_under_a_key_that_nobody_filled_there_is_nothing(self, files_harness: FilesHarness) -> None:
+        granted(files_harness)
+        assert await files_harness.files.stat(KEY) is None
         with pytest.raises(Refused):
-            await content_of(files_bench)
+            await content_of(files_harness)
 
     @pytest.mark.parametrize("content", [FACE, LARGE], ids=["small", "large"])
-    async def test_what_was_uploaded_is_read_as_it_was(self, files_bench: FilesBench, content: bytes) -> None:
-        await stored(files_bench, content)
-        assert await files_bench.files.stat(KEY) == StoredFile(key=KEY, size=len(content))
-        parts = await content_of(files_bench)
+    async def test_what_was_uploaded_is_read_as_it_was(self, files_harness: FilesHarness, content: bytes) -> None:
+        await stored(files_harness, content)
+        assert await files_harness.files.stat(KEY) == StoredFile(key=KEY, size=len(content))
+        parts = await content_of(files_harness)
         assert b"".join(parts) == content
         assert all(parts), "a part is empty"
         assert max(map(len, parts)) < 1024 * 1024, "a large file is held in memory whole"
 
-    async def test_keys_have_nothing_to_do_with_one_another(self, files_bench: FilesBench) -> None:
-        await stored(files_bench)
-        assert await files_bench.files.stat(OTHER) is None
-        await stored(files_bench, LARGE, OTHER)
-        await files_bench.files.remove(OTHER)
-        assert b"".join(await content_of(files_bench)) == FACE
+    async def test_keys_have_nothing_to_do_with_one_another(self, files_harness: FilesHarness) -> None:
+        await stored(files_harness)
+        assert await files_harness.files.stat(OTHER) is None
+        await stored(files_harness, LARGE, OTHER)
+        await files_harness.files.remove(OTHER)
+        assert b"".join(await content_of(files_harness)) == FACE
 
-    async def test_what_is_taken_away_is_gone_and_may_be_taken_away_again(self, files_bench: FilesBench) -> None:
-        await stored(files_bench)
+    async def test_what_is_taken_away_is_gone_and_may_be_taken_away_again(self, files_harness: FilesHarness) -> None:
+        await stored(files_harness)
         for _ in range(2):
-            await files_bench.files.remove(KEY)
-            assert await files_bench.files.stat(KEY) is None
+            await files_harness.files.remove(KEY)
+            assert await files_harness.files.stat(KEY) is None
         with pytest.raises(Refused):
-            await content_of(files_bench)
+            await content_of(files_harness)
 
-    async def test_an_upload_that_breaks_off_leaves_nothing(self, files_bench: FilesBench) -> None:
-        await files_bench.break_off(granted(files_bench), JPEG, LARGE)
-        assert await files_bench.files.stat(KEY) is None
-        await stored(files_bench)
+    async def test_an_upload_that_breaks_off_leaves_nothing(self, files_harness: FilesHarness) -> None:
+        await files_harness.break_off(granted(files_harness), JPEG, LARGE)
+        assert await files_harness.files.stat(KEY) is None
+        await stored(files_harness)
 
-    async def test_of_uploads_at_once_one_stays_whole(self, files_bench: FilesBench) -> None:
-        address, contents = granted(files_bench), [FACE + bytes([each]) * 100_000 for each in range(4)]
-        await asyncio.gather(*(files_bench.put(address, JPEG, content) for content in contents))
-        assert b"".join(await content_of(files_bench)) in contents
+    async def test_of_uploads_at_once_one_stays_whole(self, files_harness: FilesHarness) -> None:
+        address, contents = granted(files_harness), [FACE + bytes([each]) * 100_000 for each in range(4)]
+        await asyncio.gather(*(files_harness.put(address, JPEG, content) for content in contents))
+        assert b"".join(await content_of(files_harness)) in contents
 
 
 class TestAddresses:
     """A URL is the permission to upload one file of one type for a limited time."""
 
-    async def test_it_ends(self, files_bench: FilesBench) -> None:
-        address = granted(files_bench)
-        await files_bench.pass_time(LASTS)
-        assert not await files_bench.put(address, JPEG, FACE)
-        assert await files_bench.files.stat(KEY) is None
+    async def test_it_ends(self, files_harness: FilesHarness) -> None:
+        address = granted(files_harness)
+        await files_harness.pass_time(LASTS)
+        assert not await files_harness.put(address, JPEG, FACE)
+        assert await files_harness.files.stat(KEY) is None
 
-    async def test_it_lasts_until_then(self, files_bench: FilesBench) -> None:
-        address = granted(files_bench)
-        await files_bench.pass_time(LASTS - timedelta(seconds=2))
-        assert await files_bench.put(address, JPEG, FACE)
+    async def test_it_lasts_until_then(self, files_harness: FilesHarness) -> None:
+        address = granted(files_harness)
+        await files_harness.pass_time(LASTS - timedelta(seconds=2))
+        assert await files_harness.put(address, JPEG, FACE)
 
-    async def test_it_is_for_its_key_alone(self, files_bench: FilesBench) -> None:
-        assert not await files_bench.put(granted(files_bench).replace(KEY, OTHER), JPEG, FACE)
-        assert await files_bench.files.stat(OTHER) is None
+    async def test_it_is_for_its_key_alone(self, files_harness: FilesHarness) -> None:
+        assert not await files_harness.put(granted(files_harness).replace(KEY, OTHER), JPEG, FACE)
+        assert await files_harness.files.stat(OTHER) is None
 
-    async def test_no_value_of_it_can_be_changed(self, files_bench: FilesBench) -> None:
+    async def test_no_value_of_it_can_be_changed(self, files_harness: FilesHarness) -> None:
         """No parameter of the permission can be changed or removed. Other parameters may be."""
-        address = urlsplit(granted(files_bench))
+        address = urlsplit(granted(files_harness))
         terms = parse_qsl(address.query, keep_blank_values=True)
         assert terms, "there is nothing that was signed"
         for number, (name, value) in enumerate(terms):
-            if name in files_bench.unsigned:
+            if name in files_harness.unsigned:
                 continue
             changed = value[:-1] + ("0" if value[-1:] != "0" else "1")
             for altered in ([(name, changed)], []):
                 query = urlencode([*terms[:number], *altered, *terms[number + 1 :]])
-                assert not await files_bench.put(urlunsplit(address._replace(query=query)), JPEG, FACE), name
-        assert await files_bench.files.stat(KEY) is None
+                assert not await files_harness.put(urlunsplit(address._replace(query=query)), JPEG, FACE), name
+        assert await files_harness.files.stat(KEY) is None
 
-    async def test_a_file_that_is_there_is_not_overwritten(self, files_bench: FilesBench) -> None:
-        if not files_bench.keeps_the_first:
+    async def test_a_file_that_is_there_is_not_overwritten(self, files_harness: FilesHarness) -> None:
+        if not files_harness.keeps_the_first:
             pytest.skip("the store cannot refuse a second upload")
-        await stored(files_bench)
-        assert not await files_bench.put(granted(files_bench), JPEG, LARGE)
-        assert b"".join(await content_of(files_bench)) == FACE
+        await stored(files_harness)
+        assert not await files_harness.put(granted(files_harness), JPEG, LARGE)
+        assert b"".join(await content_of(files_harness)) == FACE
 
-    async def test_another_type_is_not_taken(self, files_bench: FilesBench) -> None:
-        if not files_bench.minds_the_type:
+    async def test_another_type_is_not_taken(self, files_harness: FilesHarness) -> None:
+        if not files_harness.minds_the_type:
             pytest.skip("the store cannot refuse another type")
-        assert not await files_bench.put(granted(files_bench), "image/png", b"\x89PNG\r\n\x1a\n a page")
-        assert await files_bench.files.stat(KEY) is None
+        assert not await files_harness.put(granted(files_harness), "image/png", b"\x89PNG\r\n\x1a\n a page")
+        assert await files_harness.files.stat(KEY) is None
 
-    async def test_more_than_was_granted_is_not_taken_or_is_seen(self, files_bench: FilesBench) -> None:
+    async def test_more_than_was_granted_is_not_taken_or_is_seen(self, files_harness: FilesHarness) -> None:
         """The service checks the size with `stat` before it uses a file."""
-        taken = await files_bench.put(granted(files_bench, limit=len(FACE) - 1), JPEG, FACE)
-        found = await files_bench.files.stat(KEY)
+        taken = await files_harness.put(granted(files_harness, limit=len(FACE) - 1), JPEG, FACE)
+        found = await files_harness.files.stat(KEY)
         assert (found is not None) is taken
         assert found is None or found.size == len(FACE)
 
-    async def test_it_leads_where_the_store_says(self, files_bench: FilesBench) -> None:
-        files, address = files_bench.files, urlsplit(granted(files_bench))
+    async def test_it_leads_where_the_store_says(self, files_harness: FilesHarness) -> None:
+        files, address = files_harness.files, urlsplit(granted(files_harness))
         assert isinstance(files, ElsewhereFiles) is not isinstance(files, UploadReceiver)
         if isinstance(files, ElsewhereFiles):
             assert files.upload_origin == f"{address.scheme}://{address.netloc}"
@@ -153,48 +153,48 @@ class TestAddresses:
 class TestFailures:
     """A failed read is not reported as an absent file, and faults contain no credentials."""
 
-    async def test_a_store_that_is_away(self, files_bench: FilesBench) -> None:
-        await stored(files_bench)
-        await files_bench.be_away()
-        assert granted(files_bench, OTHER), "an address is signed here, and nobody is asked"
-        for call in (files_bench.files.stat(KEY), files_bench.files.remove(KEY), content_of(files_bench)):
+    async def test_a_store_that_is_away(self, files_harness: FilesHarness) -> None:
+        await stored(files_harness)
+        await files_harness.be_away()
+        assert granted(files_harness, OTHER), "an address is signed here, and nobody is asked"
+        for call in (files_harness.files.stat(KEY), files_harness.files.remove(KEY), content_of(files_harness)):
             with pytest.raises(Unavailable):
                 await call
 
     @pytest.mark.parametrize("fault", BROKEN_READS)
-    async def test_a_read_that_fails_is_no_absence(self, files_bench: FilesBench, fault: ProviderFault) -> None:
-        await stored(files_bench)
-        await files_bench.spoil_reads(fault)
+    async def test_a_read_that_fails_is_no_absence(self, files_harness: FilesHarness, fault: ProviderFault) -> None:
+        await stored(files_harness)
+        await files_harness.spoil_reads(fault)
         for key in (KEY, OTHER):
             with pytest.raises(Unavailable):
-                await files_bench.files.stat(key)
+                await files_harness.files.stat(key)
             with pytest.raises(Unavailable):
-                await content_of(files_bench, key)
-        await files_bench.recover()
-        assert await files_bench.files.stat(KEY) is not None
+                await content_of(files_harness, key)
+        await files_harness.recover()
+        assert await files_harness.files.stat(KEY) is not None
 
-    async def test_half_a_file_is_not_taken_for_all_of_it(self, files_bench: FilesBench) -> None:
-        await stored(files_bench)
-        await files_bench.spoil_reads(ProviderFault.CUT_IN_BODY)
+    async def test_half_a_file_is_not_taken_for_all_of_it(self, files_harness: FilesHarness) -> None:
+        await stored(files_harness)
+        await files_harness.spoil_reads(ProviderFault.CUT_IN_BODY)
         with pytest.raises(Unavailable):
-            await content_of(files_bench)
+            await content_of(files_harness)
 
-    async def test_credentials_that_are_refused(self, files_bench: FilesBench) -> None:
+    async def test_credentials_that_are_refused(self, files_harness: FilesHarness) -> None:
         """The read raises instead of reporting an absent file. `check`, which passed before, raises NotConfigured."""
-        files = files_bench.files
+        files = files_harness.files
         if isinstance(files, Checkable):
             await files.check()
-        await files_bench.refuse_credentials()
+        await files_harness.refuse_credentials()
         with pytest.raises((NotConfigured, Unavailable)) as refused:
             await files.stat(KEY)
-        check_hidden(files_bench.secrets, files, refused.value)
+        check_hidden(files_harness.secrets, files, refused.value)
         if isinstance(files, Checkable):
             with pytest.raises(NotConfigured):
                 await files.check()
 
-    async def test_no_credential_shows(self, files_bench: FilesBench) -> None:
+    async def test_no_credential_shows(self, files_harness: FilesHarness) -> None:
         """Neither the repr, nor a URL, nor a fault contains a credential."""
-        address = granted(files_bench)
+        address = granted(files_harness)
         with pytest.raises(Fault) as raised:
-            await content_of(files_bench)
-        check_hidden(files_bench.secrets, files_bench.files, address, raised.value)
+            await content_of(files_harness)
+        check_hidden(files_harness.secrets, files_harness.files, address, raised.value)

@@ -1,4 +1,5 @@
-"""Contract of adapters that receive provider notifications (ports/notices.py: Notices), for banks and verifiers."""
+"""Contract of adapters that receive provider notifications (ports/notifications.py: Notifications), for banks and
+verifiers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +8,12 @@ import msgspec
 import pytest
 
 from ...ports.faults import Forged
-from ...ports.notices import Heard, InboundNotice, Notices
-from .benches import check_hidden
+from ...ports.notifications import Heard, InboundNotification, Notifications
+from .harnesses import check_hidden
 
 _LONGEST = 65_536
 
-NONSENSE = {
+GARBAGE = {
     "nothing": b"",
     "64 KB of one letter": b"x" * _LONGEST,
     "no UTF-8": b'{"id": "\xff\xfe"}',
@@ -25,36 +26,36 @@ NONSENSE = {
 class Told(msgspec.Struct, frozen=True):
     """A genuine notification, and the operation it is about."""
 
-    adapter: Notices
-    notice: InboundNotice
+    adapter: Notifications
+    notification: InboundNotification
     operation: str
-    forged: InboundNotice
+    forged: InboundNotification
     """The same notification changed to name another operation, with the original signature."""
     signed: bool
     secrets: Sequence[str]
 
 
-async def told(adapter: Any, bench: Any, operation: str, other: str) -> Told:
+async def told(adapter: Any, harness: Any, operation: str, other: str) -> Told:
     """Return a genuine notification about this operation. Skips the test if the adapter does not receive notifications
-    or the bench does not simulate them."""
-    if not isinstance(adapter, Notices):
-        pytest.skip("the adapter hears no notices")
-    notice = await bench.notice(operation)
-    forged = bench.forge(notice, operation, other)
-    return Told(adapter, notice, operation, forged, bench.signs_notices, bench.secrets)
+    or the harness does not simulate them."""
+    if not isinstance(adapter, Notifications):
+        pytest.skip("the adapter hears no notifications")
+    notification = await harness.notification(operation)
+    forged = harness.forge(notification, operation, other)
+    return Told(adapter, notification, operation, forged, harness.signs_notifications, harness.secrets)
 
 
-class NoticeRules:
+class NotificationRules:
     """Anybody who knows the URL can post to it, so a notification is at most a hint, whatever bytes it contains."""
 
-    async def test_a_genuine_notice_names_its_operation(self, noticed: Told) -> None:
-        heard = await noticed.adapter.hear(noticed.notice)
-        assert noticed.operation in [each.operation for each in heard.notices], "the operation by our own id"
+    async def test_a_genuine_notification_names_its_operation(self, noticed: Told) -> None:
+        heard = await noticed.adapter.hear(noticed.notification)
+        assert noticed.operation in [each.operation for each in heard.notifications], "the operation by our own id"
         assert 200 <= heard.status < 300, "the provider would post it again"
 
     async def test_told_again_it_says_the_same(self, noticed: Told) -> None:
-        first = await noticed.adapter.hear(noticed.notice)
-        assert await noticed.adapter.hear(noticed.notice) == first
+        first = await noticed.adapter.hear(noticed.notification)
+        assert await noticed.adapter.hear(noticed.notification) == first
 
     async def test_one_about_something_else_with_the_same_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
@@ -67,17 +68,17 @@ class NoticeRules:
         if not noticed.signed:
             pytest.skip("the provider signs nothing")
         with pytest.raises(Forged):
-            await noticed.adapter.hear(msgspec.structs.replace(noticed.notice, headers={}, query={}, body=b"{}"))
+            await noticed.adapter.hear(msgspec.structs.replace(noticed.notification, headers={}, query={}, body=b"{}"))
 
-    @pytest.mark.parametrize("nonsense", NONSENSE)
+    @pytest.mark.parametrize("garbage", GARBAGE)
     @pytest.mark.parametrize("with_headers", [True, False])
-    async def test_nonsense_is_forged_or_names_nothing(self, noticed: Told, nonsense: str, with_headers: bool) -> None:
-        headers = noticed.notice.headers if with_headers else {}
-        notice = msgspec.structs.replace(noticed.notice, headers=headers, body=NONSENSE[nonsense])
+    async def test_garbage_is_forged_or_names_nothing(self, noticed: Told, garbage: str, with_headers: bool) -> None:
+        headers = noticed.notification.headers if with_headers else {}
+        notification = msgspec.structs.replace(noticed.notification, headers=headers, body=GARBAGE[garbage])
         try:
-            heard = await noticed.adapter.hear(notice)
+            heard = await noticed.adapter.hear(notification)
         except Forged as forged:
             check_hidden(noticed.secrets, noticed.adapter, forged)
         else:
             assert isinstance(heard, Heard)
-            assert heard.notices == ()
+            assert heard.notifications == ()

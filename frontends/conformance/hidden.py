@@ -1,4 +1,5 @@
-"""Helpers of suites and benches: checks for leaked secrets, and skips for features that a bench does not simulate."""
+"""Helpers of suites and harnesses: checks for leaked secrets, and skips for features that a harness does not
+simulate."""
 
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
@@ -9,8 +10,8 @@ from ...ports.faults import Fault
 
 
 def unplayed(what: str) -> NoReturn:
-    """Skip the test: the bench does not simulate this feature."""
-    pytest.skip(f"this bench does not play: {what}")
+    """Skip the test: the harness does not simulate this feature."""
+    pytest.skip(f"this harness does not play: {what}")
 
 
 class Named(Protocol):

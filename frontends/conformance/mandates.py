@@ -1,5 +1,5 @@
-"""Contract of a bank with mandates (ports/mandates.py). Your conftest.py provides a fixture `bank_bench`, a BankBench.
-A bank without mandates is skipped. charges.py tests charges."""
+"""Contract of a bank with mandates (ports/mandates.py). Your conftest.py provides a fixture `bank_harness`, a
+BankHarness. A bank without mandates is skipped. charges.py tests charges."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -9,8 +9,8 @@ import pytest
 from ...ports.bank import InvoiceKind, RefundRequest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
-from .bank_bench import BankBench
-from .benches import check_hidden
+from .bank_harness import BankHarness
+from .harnesses import check_hidden
 from .operation_ids import binding_id, operation_id
 from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
@@ -19,21 +19,21 @@ OTHER = binding_id(2)
 FIRST = 100_00
 
 
-def binder(bench: BankBench) -> MandateBank:
+def binder(harness: BankHarness) -> MandateBank:
     """Return the bank. Skips if payers cannot bind there."""
-    if not bench.bank.capabilities.mandates:
+    if not harness.bank.capabilities.mandates:
         pytest.skip("payers cannot bind at this bank")
-    assert isinstance(bench.bank, MandateBank), "it says that payers can bind, and lacks methods of MandateBank"
-    return bench.bank
+    assert isinstance(harness.bank, MandateBank), "it says that payers can bind, and lacks methods of MandateBank"
+    return harness.bank
 
 
-def binding(bench: BankBench, first: int | None = FIRST, operation: str = BINDING) -> BindingRequest:
+def binding(harness: BankHarness, first: int | None = FIRST, operation: str = BINDING) -> BindingRequest:
     """Return a request for a mandate, with a first charge of 100 RUB."""
     return BindingRequest(
         operation=operation,
         first_charge_kopecks=first,
         purpose="Coffee club",
-        expires_at=bench.clock.now() + bench.LIFETIME,
+        expires_at=harness.clock.now() + harness.LIFETIME,
     )
 
 
@@ -43,33 +43,33 @@ async def state_of(bank: MandateBank, operation: str = BINDING) -> MandateState:
     return await bank.mandate_state(found.reference)
 
 
-async def bound(bench: BankBench, operation: str = BINDING, first: int | None = FIRST) -> MandateState:
+async def bound(harness: BankHarness, operation: str = BINDING, first: int | None = FIRST) -> MandateState:
     """Return a mandate that a payer has just confirmed."""
-    bank = binder(bench)
-    await bank.bind(binding(bench, first, operation))
-    await bench.confirm(operation)
+    bank = binder(harness)
+    await bank.bind(binding(harness, first, operation))
+    await harness.confirm(operation)
     state = await state_of(bank, operation)
     assert state.status is MandateStatus.ACTIVE
     return state
 
 
-async def has_debited(bench: BankBench, reference: str, kopecks: int) -> None:
+async def has_debited(harness: BankHarness, reference: str, kopecks: int) -> None:
     """Assert that the bank debited exactly this amount: it refunds this much, and refuses a kopeck more."""
-    if not bench.bank.capabilities.refunds:
+    if not harness.bank.capabilities.refunds:
         return
     request = RefundRequest(operation=f"ref_{kopecks}_more", reference=reference, amount_kopecks=kopecks + 1)
     with pytest.raises(Refused):
-        await bench.bank.refund(request)
-    await bench.bank.refund(RefundRequest(operation=f"ref_{kopecks}", reference=reference, amount_kopecks=kopecks))
+        await harness.bank.refund(request)
+    await harness.bank.refund(RefundRequest(operation=f"ref_{kopecks}", reference=reference, amount_kopecks=kopecks))
 
 
 class TestBinding:
     """One operation creates one binding, whatever fails on the way."""
 
-    async def test_it_is_open_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
+    async def test_it_is_open_and_can_be_found_by_its_operation(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
         assert await bank.find_binding(BINDING) is None, "the bank never saw it"
-        made = await bank.bind(binding(bank_bench))
+        made = await bank.bind(binding(bank_harness))
         found = await bank.find_binding(BINDING)
         assert found is not None, "a binding that was made cannot be found by its operation"
         assert _same(found, made)
@@ -82,39 +82,39 @@ class TestBinding:
             assert made.link, "there is no link, and the bank does not say that it comes later"
             assert (state.link, state.payload, state.kind) == (made.link, made.payload, made.kind)
 
-    async def test_a_repeat_is_the_same_operation(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
-        first = await bank.bind(binding(bank_bench))
-        assert _same(await bank.bind(binding(bank_bench)), first)
+    async def test_a_repeat_is_the_same_operation(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        first = await bank.bind(binding(bank_harness))
+        assert _same(await bank.bind(binding(bank_harness)), first)
 
-    async def test_repeats_at_once_make_one_binding(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
-        request = binding(bank_bench)
+    async def test_repeats_at_once_make_one_binding(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        request = binding(bank_harness)
         made = await asyncio.gather(*(bank.bind(request) for _ in range(5)))
         assert len({each.reference for each in made}) == 1
 
-    async def test_two_operations_are_two_mandates(self, bank_bench: BankBench) -> None:
-        first, second = await bound(bank_bench), await bound(bank_bench, OTHER)
+    async def test_two_operations_are_two_mandates(self, bank_harness: BankHarness) -> None:
+        first, second = await bound(bank_harness), await bound(bank_harness, OTHER)
         assert first.reference != second.reference
         assert first.token != second.token
-        bank = binder(bank_bench)
+        bank = binder(bank_harness)
         await bank.revoke(first.reference)
         assert (await state_of(bank, OTHER)).status is MandateStatus.ACTIVE
 
     @pytest.mark.parametrize("kopecks", [0, -1])
-    async def test_a_first_charge_of_nothing_is_refused(self, bank_bench: BankBench, kopecks: int) -> None:
-        bank = binder(bank_bench)
+    async def test_a_first_charge_of_nothing_is_refused(self, bank_harness: BankHarness, kopecks: int) -> None:
+        bank = binder(bank_harness)
         with pytest.raises(Refused) as refused:
-            await bank.bind(binding(bank_bench, kopecks))
+            await bank.bind(binding(bank_harness, kopecks))
         assert refused.value.reason == "amount"
         assert await bank.find_binding(BINDING) is None
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_is_one_binding(
-        self, bank_bench: BankBench, done: bool
+        self, bank_harness: BankHarness, done: bool
     ) -> None:
-        bank, request = binder(bank_bench), binding(bank_bench)
-        await bank_bench.lose_next_answer(done=done)
+        bank, request = binder(bank_harness), binding(bank_harness)
+        await bank_harness.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
             await bank.bind(request)
         found = await bank.find_binding(BINDING)
@@ -122,27 +122,27 @@ class TestBinding:
         again = await bank.bind(request)
         assert found is None or _same(again, found)
 
-    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
-        bank, request = binder(bank_bench), binding(bank_bench)
-        made = await bank.bind(binding(bank_bench, operation=OTHER))
-        await bank_bench.be_away()
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_harness: BankHarness) -> None:
+        bank, request = binder(bank_harness), binding(bank_harness)
+        made = await bank.bind(binding(bank_harness, operation=OTHER))
+        await bank_harness.be_away()
         for call in (bank.bind(request), bank.find_binding(BINDING), bank.mandate_state(made.reference)):
             with pytest.raises(Unavailable):
                 await call
 
-    async def test_a_reference_of_no_binding_is_refused(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
-        invoice = await bank.create_invoice(bank_bench.request(operation_id("pay", 1)))
+    async def test_a_reference_of_no_binding_is_refused(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        invoice = await bank.create_invoice(bank_harness.request(operation_id("pay", 1)))
         for reference in ("no-such-reference", invoice.reference):
             with pytest.raises(Refused):
                 await bank.mandate_state(reference)
             with pytest.raises(Refused):
                 await bank.revoke(reference)
 
-    async def test_bindings_are_no_invoices(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
-        await bank.bind(binding(bank_bench))
-        await bank.create_invoice(bank_bench.request(operation_id("pay", 1)))
+    async def test_bindings_are_no_invoices(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        await bank.bind(binding(bank_harness))
+        await bank.create_invoice(bank_harness.request(operation_id("pay", 1)))
         assert await bank.find_invoice(BINDING) is None
         assert await bank.find_binding(operation_id("pay", 1)) is None
 
@@ -150,65 +150,65 @@ class TestBinding:
 class TestConfirmation:
     """A payer confirms and pays the first charge, if there is one, or refuses."""
 
-    async def test_the_first_charge_is_paid_and_the_mandate_given(self, bank_bench: BankBench) -> None:
+    async def test_the_first_charge_is_paid_and_the_mandate_given(self, bank_harness: BankHarness) -> None:
         """The payer confirms, and the binding payment becomes paid (docs/subscriptions.md "How the payer binds")."""
-        state = await bound(bank_bench)
+        state = await bound(bank_harness)
         assert state.token, "a mandate is charged by its token"
         assert (state.failure, state.overdue) == (None, False)
         [transfer] = state.transfers
         assert transfer.id
         assert transfer.amount_kopecks == FIRST
         assert transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
-        assert await state_of(binder(bank_bench)) == state, "another look tells something else"
-        await has_debited(bank_bench, state.reference, FIRST)
+        assert await state_of(binder(bank_harness)) == state, "another look tells something else"
+        await has_debited(bank_harness, state.reference, FIRST)
 
-    async def test_without_a_first_charge_nothing_is_debited(self, bank_bench: BankBench) -> None:
+    async def test_without_a_first_charge_nothing_is_debited(self, bank_harness: BankHarness) -> None:
         """With `binding_charge` `none` the QR shows a symbolic 1 RUB, which the bank does not debit
         (docs/subscriptions.md "How the payer binds")."""
-        state = await bound(bank_bench, first=None)
+        state = await bound(bank_harness, first=None)
         assert (state.status, state.transfers) == (MandateStatus.ACTIVE, ())
         assert state.token, "a mandate is charged by its token"
 
-    async def test_a_payer_may_refuse(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
-        await bank.bind(binding(bank_bench))
-        await bank_bench.refuse(BINDING)
+    async def test_a_payer_may_refuse(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        await bank.bind(binding(bank_harness))
+        await bank_harness.refuse(BINDING)
         state = await state_of(bank)
         assert (state.status, state.token, state.transfers) == (MandateStatus.REFUSED, None, ())
         assert state.failure, "with REFUSED there is a reason"
 
-    async def test_a_mandate_may_be_lost_and_come_back(self, bank_bench: BankBench) -> None:
+    async def test_a_mandate_may_be_lost_and_come_back(self, bank_harness: BankHarness) -> None:
         """A paused mandate becomes active when the bank reports the token valid again (docs/subscriptions.md "When the
         mandate is lost")."""
-        await bound(bank_bench)
-        await bank_bench.lose_mandate(BINDING)
-        assert (await state_of(binder(bank_bench))).status is MandateStatus.LOST
-        await bank_bench.restore_mandate(BINDING)
-        assert (await state_of(binder(bank_bench))).status is MandateStatus.ACTIVE
+        await bound(bank_harness)
+        await bank_harness.lose_mandate(BINDING)
+        assert (await state_of(binder(bank_harness))).status is MandateStatus.LOST
+        await bank_harness.restore_mandate(BINDING)
+        assert (await state_of(binder(bank_harness))).status is MandateStatus.ACTIVE
 
 
 class TestRevoke:
     """Revoking ends a mandate for good, and can be repeated."""
 
-    async def test_it_ends_the_mandate_and_a_repeat_changes_nothing(self, bank_bench: BankBench) -> None:
-        mandate, bank = await bound(bank_bench), binder(bank_bench)
+    async def test_it_ends_the_mandate_and_a_repeat_changes_nothing(self, bank_harness: BankHarness) -> None:
+        mandate, bank = await bound(bank_harness), binder(bank_harness)
         for _ in range(3):
             await bank.revoke(mandate.reference)
             assert (await state_of(bank)).status is MandateStatus.ENDED
 
-    async def test_a_binding_that_is_open_is_closed(self, bank_bench: BankBench) -> None:
-        bank = binder(bank_bench)
-        made = await bank.bind(binding(bank_bench))
+    async def test_a_binding_that_is_open_is_closed(self, bank_harness: BankHarness) -> None:
+        bank = binder(bank_harness)
+        made = await bank.bind(binding(bank_harness))
         await bank.revoke(made.reference)
         state = await bank.mandate_state(made.reference)
         assert (state.status, state.token) == (MandateStatus.CLOSED, None)
 
     @pytest.mark.parametrize("done", [True, False])
-    async def test_after_a_lost_answer_a_repeat_ends_it(self, bank_bench: BankBench, done: bool) -> None:
-        if not bank_bench.asks_to_revoke:
+    async def test_after_a_lost_answer_a_repeat_ends_it(self, bank_harness: BankHarness, done: bool) -> None:
+        if not bank_harness.asks_to_revoke:
             pytest.skip("the provider is not asked to end a mandate")
-        mandate, bank = await bound(bank_bench), binder(bank_bench)
-        await bank_bench.lose_next_answer(done=done)
+        mandate, bank = await bound(bank_harness), binder(bank_harness)
+        await bank_harness.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
             await bank.revoke(mandate.reference)
         await bank.revoke(mandate.reference)
@@ -218,13 +218,13 @@ class TestRevoke:
 class TestWhatItSays:
     """The bank describes itself correctly and leaks no token."""
 
-    async def test_a_bank_without_mandates_says_so(self, bank_bench: BankBench) -> None:
-        bank = bank_bench.bank
+    async def test_a_bank_without_mandates_says_so(self, bank_harness: BankHarness) -> None:
+        bank = bank_harness.bank
         if bank.capabilities.mandates or not isinstance(bank, MandateBank):
             pytest.skip("payers can bind, or the bank has no such methods")
         charge = ChargeRequest(operation="pay_1", reference="x", token="x", amount_kopecks=1, purpose="")  # noqa: S106
         for call in (
-            bank.bind(binding(bank_bench)),
+            bank.bind(binding(bank_harness)),
             bank.find_binding(BINDING),
             bank.mandate_state("x"),
             bank.charge(charge),
@@ -234,14 +234,14 @@ class TestWhatItSays:
             with pytest.raises(NotSupported):
                 await call
 
-    async def test_no_token_shows(self, bank_bench: BankBench) -> None:
+    async def test_no_token_shows(self, bank_harness: BankHarness) -> None:
         """The token is enough to charge the payer."""
-        state = await bound(bank_bench)
+        state = await bound(bank_harness)
         assert state.token
-        bank = binder(bank_bench)
+        bank = binder(bank_harness)
         with pytest.raises(Refused) as refused:
             await bank.mandate_state("no-such-reference")
-        check_hidden((*bank_bench.secrets, state.token), bank, state, refused.value)
+        check_hidden((*bank_harness.secrets, state.token), bank, state, refused.value)
 
 
 def _same(one: Binding, other: Binding) -> bool:
@@ -249,8 +249,8 @@ def _same(one: Binding, other: Binding) -> bool:
     return (one.reference, one.link, one.payload) == (other.reference, other.link, other.payload)
 
 
-async def _binding(bench: BankBench) -> Work:
-    bank, request = binder(bench), binding(bench)
+async def _binding(harness: BankHarness) -> Work:
+    bank, request = binder(harness), binding(harness)
 
     async def is_there() -> bool:
         return await bank.find_binding(BINDING) is not None
@@ -261,35 +261,35 @@ async def _binding(bench: BankBench) -> Work:
         assert (await bank.bind(request)).reference == found.reference
 
     def beside() -> Awaitable[Binding]:
-        other = bench.beside()
+        other = harness.beside()
         assert isinstance(other, MandateBank)
         return other.bind(request)
 
     return Work(
-        bench=bench,
+        harness=harness,
         adapter=bank,
         write=lambda: bank.bind(request),
         is_there=is_there,
         once=once,
         beside=beside,
-        in_one_call=bench.binds_in_one_call,
+        in_one_call=harness.binds_in_one_call,
     )
 
 
 class _OfBindings:
     @pytest.fixture
-    async def work(self, bank_bench: BankBench) -> Work:
-        return await _binding(bank_bench)
+    async def work(self, bank_harness: BankHarness) -> Work:
+        return await _binding(bank_harness)
 
 
 class TestBindingAtFaults(_OfBindings, WriteRules, ReadRules):
     """Bindings while the provider fails."""
 
     @pytest.fixture
-    async def read(self, bank_bench: BankBench) -> Reading:
-        bank, state = binder(bank_bench), await bound(bank_bench)
+    async def read(self, bank_harness: BankHarness) -> Reading:
+        bank, state = binder(bank_harness), await bound(bank_harness)
         reads, finds = (lambda: bank.mandate_state(state.reference),), (lambda: bank.find_binding(BINDING),)
-        return Reading(bench=bank_bench, adapter=bank, reads=reads, finds=finds)
+        return Reading(harness=bank_harness, adapter=bank, reads=reads, finds=finds)
 
 
 class TestCancelledBinding(_OfBindings, CancelRules):

@@ -5,7 +5,7 @@ import pytest
 
 from ...ports.faults import Fault, Unavailable
 from ...ports.payouts import FindingSender, UsdtSender
-from .benches import PayoutsBench, check_hidden, check_name
+from .harnesses import PayoutsHarness, check_hidden, check_name
 from .payouts import OPERATION, UNITS, signed
 from .trouble import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
@@ -13,46 +13,46 @@ from .trouble import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work
 class TestFailures:
     """The wallet reports an unreachable network, has a valid name, and leaks no credential."""
 
-    async def test_a_network_that_is_away_was_certainly_not_sent_to(self, payouts_bench: PayoutsBench) -> None:
-        made = await signed(payouts_bench)
-        await payouts_bench.be_away()
+    async def test_a_network_that_is_away_was_certainly_not_sent_to(self, payouts_harness: PayoutsHarness) -> None:
+        made = await signed(payouts_harness)
+        await payouts_harness.be_away()
         with pytest.raises(Unavailable):
-            await payouts_bench.sender.broadcast(made)
+            await payouts_harness.sender.broadcast(made)
         with pytest.raises(Unavailable):
-            await payouts_bench.sender.state(made)
+            await payouts_harness.sender.state(made)
 
-    async def test_its_name_can_be_stored(self, payouts_bench: PayoutsBench) -> None:
-        check_name(payouts_bench.sender)
+    async def test_its_name_can_be_stored(self, payouts_harness: PayoutsHarness) -> None:
+        check_name(payouts_harness.sender)
 
-    async def test_no_credential_shows(self, payouts_bench: PayoutsBench) -> None:
+    async def test_no_credential_shows(self, payouts_harness: PayoutsHarness) -> None:
         """Neither the repr nor a fault contains a credential or the blob: anybody with the blob can send the
         transfer."""
-        sender: UsdtSender = payouts_bench.sender
-        made = await signed(payouts_bench)
+        sender: UsdtSender = payouts_harness.sender
+        made = await signed(payouts_harness)
         wrong = msgspec.structs.replace(made, tx_hash="0" * 64)
         with pytest.raises(Fault) as raised:
             await sender.broadcast(wrong)
-        check_hidden((*payouts_bench.secrets, repr(made.blob)), sender, raised.value, made)
+        check_hidden((*payouts_harness.secrets, repr(made.blob)), sender, raised.value, made)
 
 
 class _OfTransfers:
     @pytest.fixture
-    async def work(self, payouts_bench: PayoutsBench) -> Work:
-        made = await signed(payouts_bench)
+    async def work(self, payouts_harness: PayoutsHarness) -> Work:
+        made = await signed(payouts_harness)
 
         async def is_there() -> bool:
-            return await payouts_bench.moved() == UNITS
+            return await payouts_harness.moved() == UNITS
 
         async def once() -> None:
-            assert await payouts_bench.moved() == UNITS
+            assert await payouts_harness.moved() == UNITS
 
         return Work(
-            bench=payouts_bench,
-            adapter=payouts_bench.sender,
-            write=lambda: payouts_bench.sender.broadcast(made),
+            harness=payouts_harness,
+            adapter=payouts_harness.sender,
+            write=lambda: payouts_harness.sender.broadcast(made),
             is_there=is_there,
             once=once,
-            beside=lambda: payouts_bench.restarted().broadcast(made),
+            beside=lambda: payouts_harness.restarted().broadcast(made),
         )
 
 
@@ -60,12 +60,12 @@ class TestPayoutsAtFaults(_OfTransfers, WriteRules, ReadRules):
     """Transfers while the node fails."""
 
     @pytest.fixture
-    async def read(self, payouts_bench: PayoutsBench) -> Reading:
-        made, sender = await signed(payouts_bench), payouts_bench.sender
+    async def read(self, payouts_harness: PayoutsHarness) -> Reading:
+        made, sender = await signed(payouts_harness), payouts_harness.sender
         reads: tuple[Ask, ...] = (lambda: sender.state(made),)
         if isinstance(sender, FindingSender):
             reads = (*reads, lambda: sender.find(OPERATION))
-        return Reading(bench=payouts_bench, adapter=sender, reads=reads)
+        return Reading(harness=payouts_harness, adapter=sender, reads=reads)
 
 
 class TestCancelledPayouts(_OfTransfers, CancelRules):

@@ -1,5 +1,5 @@
-"""Contract of a bank that sends RUB to people (ports/remittances.py). Your conftest.py provides a fixture `bank_bench`,
-a BankBench. A bank that does not remit is skipped."""
+"""Contract of a bank that sends RUB to people (ports/remittances.py). Your conftest.py provides a fixture
+`bank_harness`, a BankHarness. A bank that does not remit is skipped."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -10,8 +10,8 @@ import pytest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
 from .bank.kit import DAY, last_repeat
-from .bank_bench import BankBench
-from .benches import check_hidden
+from .bank_harness import BankHarness
+from .harnesses import check_hidden
 from .operation_ids import part_id
 from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
@@ -19,29 +19,29 @@ OPERATION = part_id()
 AMOUNT = 1000_00
 
 
-def remitter(bench: BankBench) -> RemittanceBank:
+def remitter(harness: BankHarness) -> RemittanceBank:
     """Return the bank. Skips if it does not remit."""
-    if not bench.bank.capabilities.remittances:
+    if not harness.bank.capabilities.remittances:
         pytest.skip("the bank sends no money to people")
-    assert isinstance(bench.bank, RemittanceBank), "it says that it remits, and lacks methods of RemittanceBank"
-    return bench.bank
+    assert isinstance(harness.bank, RemittanceBank), "it says that it remits, and lacks methods of RemittanceBank"
+    return harness.bank
 
 
-def to(bench: BankBench, **more: Any) -> RemittanceRequest:
+def to(harness: BankHarness, **more: Any) -> RemittanceRequest:
     """Return a request to send 1000 RUB to a person."""
     fields: dict[str, Any] = {
         "operation": OPERATION,
-        "phone": bench.phone,
-        "bank_id": bench.bank_id,
+        "phone": harness.phone,
+        "bank_id": harness.bank_id,
         "amount_kopecks": AMOUNT,
     }
     return RemittanceRequest(**{**fields, **more})
 
 
-async def ended(bench: BankBench, operation: str = OPERATION) -> RemittanceState:
+async def ended(harness: BankHarness, operation: str = OPERATION) -> RemittanceState:
     """Complete all remittances in processing, and return the state of this operation's remittance."""
-    await bench.finish_remittances()
-    found = await remitter(bench).find_remittance(operation)
+    await harness.finish_remittances()
+    found = await remitter(harness).find_remittance(operation)
     assert found is not None, "a remittance that was made cannot be found by its operation"
     return found
 
@@ -49,85 +49,89 @@ async def ended(bench: BankBench, operation: str = OPERATION) -> RemittanceState
 class TestRemittances:
     """A person gets the money once, whatever fails on the way."""
 
-    async def test_a_remittance_can_be_found_by_its_operation_and_ends(self, bank_bench: BankBench) -> None:
-        bank = remitter(bank_bench)
+    async def test_a_remittance_can_be_found_by_its_operation_and_ends(self, bank_harness: BankHarness) -> None:
+        bank = remitter(bank_harness)
         assert await bank.find_remittance(OPERATION) is None, "the bank never saw it"
-        begun = await bank.remit(to(bank_bench))
+        begun = await bank.remit(to(bank_harness))
         assert begun.status in (RemittanceStatus.PROCESSING, RemittanceStatus.DONE)
-        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
 
-    async def test_a_day_later_it_is_still_found(self, bank_bench: BankBench) -> None:
-        await remitter(bank_bench).remit(to(bank_bench))
-        await bank_bench.pass_time(DAY)
-        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+    async def test_a_day_later_it_is_still_found(self, bank_harness: BankHarness) -> None:
+        await remitter(bank_harness).remit(to(bank_harness))
+        await bank_harness.pass_time(DAY)
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
 
-    async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+    async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
         """Repeats are safe within `repeat_window`; without one, for ever."""
-        bank = remitter(bank_bench)
-        await bank.remit(to(bank_bench))
-        await bank_bench.pass_time(last_repeat(bank))
-        await bank.remit(to(bank_bench))
-        assert await bank_bench.remitted() == AMOUNT
+        bank = remitter(bank_harness)
+        await bank.remit(to(bank_harness))
+        await bank_harness.pass_time(last_repeat(bank))
+        await bank.remit(to(bank_harness))
+        assert await bank_harness.remitted() == AMOUNT
 
-    async def test_a_repeat_answers_with_the_present_state(self, bank_bench: BankBench) -> None:
-        bank = remitter(bank_bench)
+    async def test_a_repeat_answers_with_the_present_state(self, bank_harness: BankHarness) -> None:
+        bank = remitter(bank_harness)
         for _ in range(3):
-            await bank.remit(to(bank_bench))
-        done = await ended(bank_bench)
-        assert (await bank.remit(to(bank_bench))).status is done.status
+            await bank.remit(to(bank_harness))
+        done = await ended(bank_harness)
+        assert (await bank.remit(to(bank_harness))).status is done.status
 
-    async def test_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+    async def test_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
         for _ in range(3):
-            await remitter(bank_bench).remit(to(bank_bench))
-        await bank_bench.finish_remittances()
-        await remitter(bank_bench).remit(to(bank_bench))
-        assert await bank_bench.remitted() == AMOUNT
+            await remitter(bank_harness).remit(to(bank_harness))
+        await bank_harness.finish_remittances()
+        await remitter(bank_harness).remit(to(bank_harness))
+        assert await bank_harness.remitted() == AMOUNT
 
-    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
-        await remitter(bank_bench).remit(to(bank_bench))
-        await bank_bench.forget()
-        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
-        await remitter(bank_bench).remit(to(bank_bench))
-        assert await bank_bench.remitted() == AMOUNT
+        await remitter(bank_harness).remit(to(bank_harness))
+        await bank_harness.forget()
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
+        await remitter(bank_harness).remit(to(bank_harness))
+        assert await bank_harness.remitted() == AMOUNT
 
-    async def test_repeats_at_once_are_one_remittance(self, bank_bench: BankBench) -> None:
-        bank, request = remitter(bank_bench), to(bank_bench)
+    async def test_repeats_at_once_are_one_remittance(self, bank_harness: BankHarness) -> None:
+        bank, request = remitter(bank_harness), to(bank_harness)
         answers = await asyncio.gather(*(bank.remit(request) for _ in range(5)))
         assert {answer.status for answer in answers} <= {RemittanceStatus.PROCESSING, RemittanceStatus.DONE}
-        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
-        assert await bank_bench.remitted() == AMOUNT
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
+        assert await bank_harness.remitted() == AMOUNT
 
     @pytest.mark.parametrize("other", [{"amount_kopecks": AMOUNT + 1}, {"phone": "+79990000002"}], ids=str)
-    async def test_a_repeat_for_something_else_is_refused(self, bank_bench: BankBench, other: dict[str, Any]) -> None:
+    async def test_a_repeat_for_something_else_is_refused(
+        self, bank_harness: BankHarness, other: dict[str, Any]
+    ) -> None:
         """A different request under the same operation means that two payouts were mixed up."""
-        bank = remitter(bank_bench)
-        await bank.remit(to(bank_bench))
+        bank = remitter(bank_harness)
+        await bank.remit(to(bank_harness))
         with pytest.raises(Refused) as refused:
-            await bank.remit(to(bank_bench, **other))
+            await bank.remit(to(bank_harness, **other))
         assert refused.value.reason == "operation"
 
     @pytest.mark.parametrize("kopecks", [0, -1])
-    async def test_nothing_and_less_is_refused_and_leaves_nothing(self, bank_bench: BankBench, kopecks: int) -> None:
-        await self._refused(bank_bench, to(bank_bench, amount_kopecks=kopecks), "amount")
+    async def test_nothing_and_less_is_refused_and_leaves_nothing(
+        self, bank_harness: BankHarness, kopecks: int
+    ) -> None:
+        await self._refused(bank_harness, to(bank_harness, amount_kopecks=kopecks), "amount")
 
-    async def test_more_than_the_bound_is_refused_and_the_bound_itself_is_sent(self, bank_bench: BankBench) -> None:
+    async def test_more_than_the_bound_is_refused_and_the_bound_itself_is_sent(self, bank_harness: BankHarness) -> None:
         """The service splits an amount above the cap into several payouts, so the bank must state its cap
         (docs/exchanges.md "Rules")."""
-        most = remitter(bank_bench).capabilities.remittance_max_kopecks
+        most = remitter(bank_harness).capabilities.remittance_max_kopecks
         if most is None:
             pytest.skip("the bank has no bound")
-        await self._refused(bank_bench, to(bank_bench, amount_kopecks=most + 1), "amount")
-        await remitter(bank_bench).remit(to(bank_bench, amount_kopecks=most))
+        await self._refused(bank_harness, to(bank_harness, amount_kopecks=most + 1), "amount")
+        await remitter(bank_harness).remit(to(bank_harness, amount_kopecks=most))
 
     @pytest.mark.parametrize(
         "wrong", [{"phone": ""}, {"phone": "79990000001"}, {"bank_id": ""}, {"bank_id": "x"}], ids=str
     )
-    async def test_nobody_is_refused_and_gets_nothing(self, bank_bench: BankBench, wrong: dict[str, Any]) -> None:
-        await self._refused(bank_bench, to(bank_bench, **wrong), "recipient")
+    async def test_nobody_is_refused_and_gets_nothing(self, bank_harness: BankHarness, wrong: dict[str, Any]) -> None:
+        await self._refused(bank_harness, to(bank_harness, **wrong), "recipient")
 
-    async def _refused(self, bench: BankBench, request: RemittanceRequest, reason: str) -> None:
-        bank = remitter(bench)
+    async def _refused(self, harness: BankHarness, request: RemittanceRequest, reason: str) -> None:
+        bank = remitter(harness)
         with pytest.raises(Refused) as refused:
             await bank.remit(request)
         assert refused.value.reason == reason
@@ -139,20 +143,20 @@ class TestFailures:
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_the_operation_settles_it(
-        self, bank_bench: BankBench, done: bool
+        self, bank_harness: BankHarness, done: bool
     ) -> None:
-        bank, request = remitter(bank_bench), to(bank_bench)
-        await bank_bench.lose_next_answer(done=done)
+        bank, request = remitter(bank_harness), to(bank_harness)
+        await bank_harness.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
             await bank.remit(request)
         assert (await bank.find_remittance(OPERATION) is not None) is done
         await bank.remit(request)
-        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
-        assert await bank_bench.remitted() == AMOUNT
+        assert (await ended(bank_harness)).status is RemittanceStatus.DONE
+        assert await bank_harness.remitted() == AMOUNT
 
-    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
-        bank, request = remitter(bank_bench), to(bank_bench)
-        await bank_bench.be_away()
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_harness: BankHarness) -> None:
+        bank, request = remitter(bank_harness), to(bank_harness)
+        await bank_harness.be_away()
         with pytest.raises(Unavailable):
             await bank.remit(request)
         with pytest.raises(Unavailable):
@@ -162,67 +166,67 @@ class TestFailures:
 class TestWhatItSays:
     """The bank describes itself correctly and does not leak the recipient."""
 
-    async def test_it_is_no_invoice(self, bank_bench: BankBench) -> None:
-        bank = remitter(bank_bench)
-        await bank.remit(to(bank_bench))
+    async def test_it_is_no_invoice(self, bank_harness: BankHarness) -> None:
+        bank = remitter(bank_harness)
+        await bank.remit(to(bank_harness))
         assert await bank.find_invoice(OPERATION) is None
 
-    async def test_no_phone_shows(self, bank_bench: BankBench) -> None:
+    async def test_no_phone_shows(self, bank_harness: BankHarness) -> None:
         """Neither the repr nor a fault contains a phone number."""
-        bank = remitter(bank_bench)
+        bank = remitter(bank_harness)
         with pytest.raises(Refused) as refused:
-            await bank.remit(to(bank_bench, amount_kopecks=0))
-        check_hidden((*bank_bench.secrets, bank_bench.phone.lstrip("+")), bank, refused.value)
+            await bank.remit(to(bank_harness, amount_kopecks=0))
+        check_hidden((*bank_harness.secrets, bank_harness.phone.lstrip("+")), bank, refused.value)
 
-    async def test_a_bank_that_does_not_remit_says_so(self, bank_bench: BankBench) -> None:
-        bank = bank_bench.bank
+    async def test_a_bank_that_does_not_remit_says_so(self, bank_harness: BankHarness) -> None:
+        bank = bank_harness.bank
         if bank.capabilities.remittances or not isinstance(bank, RemittanceBank):
             pytest.skip("the bank remits, or has no such methods")
         with pytest.raises(NotSupported):
-            await bank.remit(to(bank_bench))
+            await bank.remit(to(bank_harness))
 
 
-async def _remitting(bench: BankBench) -> Work:
-    bank, request = remitter(bench), to(bench)
+async def _remitting(harness: BankHarness) -> Work:
+    bank, request = remitter(harness), to(harness)
 
     async def is_there() -> bool:
         return await bank.find_remittance(OPERATION) is not None
 
     async def once() -> None:
-        assert (await ended(bench)).status is RemittanceStatus.DONE
-        assert await bench.remitted() == AMOUNT
+        assert (await ended(harness)).status is RemittanceStatus.DONE
+        assert await harness.remitted() == AMOUNT
 
     def beside() -> Awaitable[RemittanceState]:
-        other = bench.beside()
+        other = harness.beside()
         assert isinstance(other, RemittanceBank)
         return other.remit(request)
 
     return Work(
-        bench=bench,
+        harness=harness,
         adapter=bank,
         write=lambda: bank.remit(request),
         is_there=is_there,
         once=once,
         beside=beside,
-        hidden=(bench.phone.lstrip("+"),),
-        in_one_call=bench.remits_in_one_call,
+        hidden=(harness.phone.lstrip("+"),),
+        in_one_call=harness.remits_in_one_call,
     )
 
 
 class _OfRemittances:
     @pytest.fixture
-    async def work(self, bank_bench: BankBench) -> Work:
-        return await _remitting(bank_bench)
+    async def work(self, bank_harness: BankHarness) -> Work:
+        return await _remitting(bank_harness)
 
 
 class TestRemittancesAtFaults(_OfRemittances, WriteRules, ReadRules):
     """Remittances while the provider fails."""
 
     @pytest.fixture
-    async def read(self, bank_bench: BankBench) -> Reading:
-        bank = remitter(bank_bench)
-        await bank.remit(to(bank_bench))
-        return Reading(bench=bank_bench, adapter=bank, finds=(lambda: bank.find_remittance(OPERATION),))
+    async def read(self, bank_harness: BankHarness) -> Reading:
+        bank = remitter(bank_harness)
+        await bank.remit(to(bank_harness))
+        return Reading(harness=bank_harness, adapter=bank, finds=(lambda: bank.find_remittance(OPERATION),))
 
 
 class TestCancelledRemittances(_OfRemittances, CancelRules):

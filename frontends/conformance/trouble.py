@@ -13,7 +13,7 @@ import pytest
 from ...adapters.clock import SystemClock
 from ...ports.clock import Clock
 from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
-from ...ports.notices import InboundNotice
+from ...ports.notifications import InboundNotification
 from ..fake_provider.faults import UNCLEAR, ProviderFault
 from ..fake_provider.provider import FakeProvider, HeldCall
 from ..fake_provider.requests import ProviderRequest, is_write
@@ -22,8 +22,8 @@ from .hidden import check_hidden, unplayed
 Ask = Callable[[], Awaitable[Any]]
 
 
-class ProviderBench:
-    """Common part of the benches of adapters that call a provider over HTTP."""
+class ProviderHarness:
+    """Common part of the harnesses of adapters that call a provider over HTTP."""
 
     secrets: tuple[str, ...] = ()
     """Credentials of the adapter. None of them may show."""
@@ -36,11 +36,11 @@ class ProviderBench:
         """Return whether this request changes anything at the provider. Override it if reads are POSTs too."""
         return is_write(request)
 
-    def forge(self, notice: InboundNotice, operation: str, other: str) -> InboundNotice:
+    def forge(self, notification: InboundNotification, operation: str, other: str) -> InboundNotification:
         """Return the notification changed to name another operation, with the original signature. If its body has no id
         of ours, a byte is appended instead. Override it if only a part of the body is signed."""
-        body = notice.body.replace(operation.encode(), other.encode())
-        return msgspec.structs.replace(notice, body=body if body != notice.body else body + b" ")
+        body = notification.body.replace(operation.encode(), other.encode())
+        return msgspec.structs.replace(notification, body=body if body != notification.body else body + b" ")
 
     async def outlast_lost_calls(self) -> None:
         """Let enough time pass that no call with a lost answer can still arrive. Only adapters whose provider has no
@@ -88,9 +88,9 @@ class ProviderBench:
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """An adapter under test and its bench."""
+    """An adapter under test and its harness."""
 
-    bench: ProviderBench
+    harness: ProviderHarness
     adapter: object
     hidden: tuple[str, ...] = ()
     """Personal data in the requests, which no fault may contain."""
@@ -140,7 +140,7 @@ async def _unknown(work: Work) -> Fault:
 
 async def _outlast(work: Work) -> None:
     if work.outlasts:
-        await work.bench.outlast_lost_calls()
+        await work.harness.outlast_lost_calls()
 
 
 async def _says_nothing(read: Reading) -> None:
@@ -160,14 +160,14 @@ class ReadRules:
 
     @pytest.mark.parametrize("fault", UNCLEAR)
     async def test_a_read_that_fails_is_unavailable_and_no_absence(self, read: Reading, fault: ProviderFault) -> None:
-        await read.bench.spoil_reads(fault)
+        await read.harness.spoil_reads(fault)
         await _says_nothing(read)
-        await read.bench.recover()
+        await read.harness.recover()
         for ask in (*read.reads, *read.finds):
             await ask()
 
     async def test_a_limit_on_reads_says_nothing_about_what_is_read(self, read: Reading) -> None:
-        await read.bench.spoil_reads(ProviderFault.BUSY)
+        await read.harness.spoil_reads(ProviderFault.BUSY)
         await _says_nothing(read)
 
     @pytest.mark.parametrize("fault", _TELLING)
@@ -176,7 +176,7 @@ class ReadRules:
     ) -> None:
         """Checks all Python loggers at every level, so the logs of the HTTP client count too."""
         caplog.set_level(logging.DEBUG)
-        await read.bench.spoil_reads(fault)
+        await read.harness.spoil_reads(fault)
         told: list[object] = []
         for ask in (*read.reads, *read.finds):
             try:
@@ -184,7 +184,7 @@ class ReadRules:
             except Fault as fault_told:
                 told.append(fault_told)
         assert len(told) >= len(read.reads), "a read did not fail"
-        check_hidden((*read.bench.secrets, *read.hidden), read.adapter, *told, caplog.text)
+        check_hidden((*read.harness.secrets, *read.hidden), read.adapter, *told, caplog.text)
 
 
 class WriteRules:
@@ -193,7 +193,7 @@ class WriteRules:
     @pytest.mark.parametrize("fault", UNCLEAR)
     async def test_a_write_without_a_clear_answer_is_unknown_and_once(self, work: Work, fault: ProviderFault) -> None:
         """A partial answer, a 5xx, a redirect or an unreadable answer does not prove that nothing was done."""
-        await work.bench.spoil_write(fault)
+        await work.harness.spoil_write(fault)
         await _unknown(work)
         if work.in_one_call or not fault.done:
             assert await work.is_there() is fault.done
@@ -202,7 +202,7 @@ class WriteRules:
 
     async def test_a_limit_of_the_provider_was_certainly_not_executed(self, work: Work) -> None:
         """The provider answers 429, with the delay in seconds if it gives one."""
-        await work.bench.spoil_write(ProviderFault.BUSY, retry_after=7)
+        await work.harness.spoil_write(ProviderFault.BUSY, retry_after=7)
         with pytest.raises(Unavailable) as busy:
             await work.write()
         assert busy.value.retry_after == 7
@@ -210,8 +210,8 @@ class WriteRules:
 
     async def test_a_limit_that_ends_at_a_moment_is_one_too(self, work: Work) -> None:
         """The adapter may ignore a date, but must not read it as a number."""
-        until = work.bench.clock.now() + timedelta(minutes=2)
-        await work.bench.spoil_write(ProviderFault.BUSY, retry_after=until)
+        until = work.harness.clock.now() + timedelta(minutes=2)
+        await work.harness.spoil_write(ProviderFault.BUSY, retry_after=until)
         with pytest.raises(Unavailable) as busy:
             await work.write()
         assert busy.value.retry_after is None or 0 <= busy.value.retry_after <= 120
@@ -219,7 +219,7 @@ class WriteRules:
     @pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN])
     async def test_credentials_that_are_refused_once_refuse_one_call(self, work: Work, fault: ProviderFault) -> None:
         """Credentials may be rejected at any time. The next call works again."""
-        await work.bench.spoil_write(fault)
+        await work.harness.spoil_write(fault)
         with pytest.raises(NotConfigured):
             await work.write()
         assert not await work.is_there()
@@ -231,16 +231,16 @@ class WriteRules:
         self, work: Work, fault: ProviderFault, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
-        await work.bench.spoil_write(fault)
+        await work.harness.spoil_write(fault)
         with pytest.raises(Fault) as raised:
             await work.write()
-        check_hidden((*work.bench.secrets, *work.hidden), work.adapter, raised.value, caplog.text)
+        check_hidden((*work.harness.secrets, *work.hidden), work.adapter, raised.value, caplog.text)
 
     @pytest.mark.parametrize("minutes", [-4, 4])
     async def test_clocks_that_differ_hide_nothing(self, work: Work, minutes: int) -> None:
         """With clock skew, an object may seem older than its request, or created in the future."""
-        await work.bench.skew(timedelta(minutes=minutes))
-        await work.bench.spoil_write(ProviderFault.LOST_AFTER)
+        await work.harness.skew(timedelta(minutes=minutes))
+        await work.harness.spoil_write(ProviderFault.LOST_AFTER)
         await _unknown(work)
         assert await work.is_there() or not work.in_one_call
         await work.write()
@@ -253,7 +253,7 @@ class CancelRules:
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_call_that_was_cancelled_is_done_once(self, work: Work, done: bool) -> None:
         """The provider executes the call before or after the caller goes away."""
-        held = await work.bench.hold_next_write(done=done)
+        held = await work.harness.hold_next_write(done=done)
         call = asyncio.ensure_future(work.write())
         await held.arrived()
         call.cancel()

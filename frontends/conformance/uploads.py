@@ -11,7 +11,7 @@ from ...ports.faults import Refused
 from ...ports.files import FileStore, HeadedUploads, StoredFile, UploadFault, UploadReceiver
 
 IMAGES: Mapping[str, bytes] = {"selfie": b"\xff\xd8\xff a face", "document": b"\x89PNG\r\n\x1a\n a page"}
-"""The files that a KycBench names by default."""
+"""The files that a KycHarness names by default."""
 
 
 class Uploads:

@@ -24,7 +24,7 @@ from ...core.usecases.refunds.refunds import create_refund
 from ...core.usecases.sandbox.sandbox import simulate_payment
 from ...core.usecases.settlement.settlement import settle_now
 from ...ports.bank import InvoiceStatus
-from ...ports.bank_simulator import Pretence
+from ...ports.bank_simulator import Simulation
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
@@ -165,5 +165,5 @@ class _Player:
     async def _tell(self, payment: Payment, status: InvoiceStatus, kopecks: int | None) -> None:
         """Let the simulated bank report a status. It serves the live mode too, which has a simulated bank here."""
         name = "IVAN I." if status is InvoiceStatus.PAID else None
-        pretence = Pretence(status=status, amount_kopecks=kopecks, payer_name=name)
-        await simulate_payment(self._ports, payment, pretence)
+        simulation = Simulation(status=status, amount_kopecks=kopecks, payer_name=name)
+        await simulate_payment(self._ports, payment, simulation)

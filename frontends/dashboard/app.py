@@ -20,8 +20,8 @@ from ...core.usecases.people.sessions import find_actor, list_accounts_of, requi
 from ...core.usecases.test_clock import test_clock_of
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
-from ..http.door.routing import Application, Router
-from ..http.door.streams import WindowStreams
+from ..http.edge.routing import Application, Router
+from ..http.edge.streams import WindowStreams
 from ..http.packed import Packed, asset
 from ..http.payer.page_limit import PageLimit
 from ..http.payer.pages import Asked
@@ -194,7 +194,7 @@ class _Pages:
         return see_other(ask, "/login", next=address if address != "/home" else None)
 
     def _address_of(self, ask: Ask) -> str:
-        """Return path and query of the page, without the notice of what was done before."""
+        """Return path and query of the page, without the notification of what was done before."""
         query = {name: value for name, value in ask.page_query.items() if name not in ("done", "lang")}
         return f"{ask.page_path.removeprefix(self.site.root)}{'?' + urlencode(query) if query else ''}"
 

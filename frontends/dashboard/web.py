@@ -19,8 +19,8 @@ from ...core.domain.people.roles import PersonRight
 from ...core.usecases.acts.audit import note
 from ...core.usecases.people.sessions import Actor, Device, by_person, may
 from ...ports.bundle import Ports
-from ..http.door.origin import origin
-from ..http.door.streams import WindowStreams
+from ..http.edge.origin import origin
+from ..http.edge.streams import WindowStreams
 from ..http.payer.pages import HEADERS as PAGE_HEADERS
 from ..http.payer.pages import HTML, Asked
 from ..http.payer.window_page import pick_language

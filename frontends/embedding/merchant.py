@@ -20,7 +20,7 @@ from ...core.usecases.refunds.refunds import create_refund, get_refund
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...core.usecases.test_clock import test_clock_of
 from ...ports.bundle import Ports
-from ..http.door.bodies import read_body
+from ..http.edge.bodies import read_body
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -24,15 +24,15 @@ from ...core.usecases.accounts.request_log import RequestLog
 from ...core.usecases.accounts.written_bytes import ByteCounter
 from ...core.usecases.acts.audit import acting
 from ...core.usecases.jobs import run_due
-from ...core.usecases.notice_addresses import list_addresses
-from ...core.usecases.notice_intake import hear_now
+from ...core.usecases.notification_addresses import list_addresses
+from ...core.usecases.notification_intake import hear_now
 from ...core.usecases.standing import start_standing
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
 from ..compose import Adapters, App, migrate, open_app
 from ..marking import marks_kept
-from ..notices import begin_hearing
+from ..notifications import begin_hearing
 from ..plugins import needing
 from ..settings import Settings, daily_bytes
 from ..telemetry.limit_hits import hits_kept, requests_kept
@@ -42,7 +42,7 @@ from .merchant import Merchant
 from .mounted import Mounted
 
 if TYPE_CHECKING:
-    from ..http.door.streams import WindowStreams
+    from ..http.edge.streams import WindowStreams
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,9 +148,9 @@ class Service:
         """
         await hear_now(self.ports, operation)
 
-    async def notice_addresses(self) -> dict[str, str]:
+    async def notification_addresses(self) -> dict[str, str]:
         """Return the notification address of each adapter, to be entered at its provider. They start with `base_url`,
-        where `asgi` is mounted. Each contains a secret (docs/adapters.md "Notices"). Raises: VaultError."""
+        where `asgi` is mounted. Each contains a secret (docs/adapters.md "Notifications"). Raises: VaultError."""
         return {each.adapter: each.address for each in await list_addresses(self.ports) if each.address is not None}
 
     async def run_due(self) -> int:
@@ -180,7 +180,7 @@ class Service:
         requests per process, unless the settings name Redis. Raises: NotInstalled."""
         with needing("http", "the HTTP application"):
             from ..http.app import create_app
-            from ..http.door.streams import WindowStreams
+            from ..http.edge.streams import WindowStreams
             from ..telemetry.requests import RequestWatch
         streams = WindowStreams()
         self._streams.append(streams)
@@ -195,7 +195,7 @@ class Service:
                 streams=streams,
                 watch=watch,
                 pages_per_minute=settings.pages_per_minute,
-                notices_per_minute=settings.notices_per_minute,
+                notifications_per_minute=settings.notifications_per_minute,
                 has_front=False,
             )
         )

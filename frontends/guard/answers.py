@@ -23,7 +23,7 @@ from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import Binding, ChargeState, ChargeStatus, MandateBank, MandateState
 from ...ports.members import BankListing
-from ...ports.notices import Heard, Notices
+from ...ports.notifications import Heard, Notifications
 from ...ports.payouts import FindingSender, ListingSender, ReplacingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ...ports.receipts import ReceiptBank
@@ -38,7 +38,7 @@ from ...ports.searching import (
     SearchesRemittances,
 )
 from .shown import Clean, cleaner
-from .values import NAMED, PLAIN, Checks, Nonsense, address, instance, wrong_type
+from .values import NAMED, PLAIN, Checks, InvalidAnswer, address, instance, wrong_type
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "bank": (
@@ -50,7 +50,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
         ListingBank,
         BankListing,
         ReportingBank,
-        Notices,
+        Notifications,
         SearchesInvoices,
         SearchesRefunds,
         SearchesBindings,
@@ -61,7 +61,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "chain": (ChainWatcher, Checkable, CountsSources),
     "files": (FileStore, Checkable),
     "deposits": (DepositWatcher, OwnsAddresses, Checkable, CountsSources),
-    "kyc": (KycVerifier, SearchesChecks, Notices, Checkable),
+    "kyc": (KycVerifier, SearchesChecks, Notifications, Checkable),
     "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, OwnsAddresses, Checkable, CountsSources),
     "rates": (RateSource, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),
@@ -76,14 +76,14 @@ Question = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
 def check_answer(port: str, operation: str, answer: Any, question: Question) -> None:
-    """Check the result of `operation` of `port` for `question`. Raises: Nonsense."""
+    """Check the result of `operation` of `port` for `question`. Raises: Garbage."""
     try:
         _of_operation(port, operation)(answer)
         rule = _OF_OPERATIONS.get(operation)
         if rule is not None and answer is not None:
             given, named = question
             rule(answer, given[0] if given else next(iter(named.values()), None))
-    except Nonsense as wrong:
+    except InvalidAnswer as wrong:
         wrong.within("answer")
         raise
 
@@ -96,11 +96,11 @@ def clean_answer(port: str, operation: str, answer: Any) -> tuple[Any, list[str]
 
 
 def check_drawn(invoice: Any) -> None:
-    """Check an invoice created locally (`DrawingBank`), or None. Raises: Nonsense."""
+    """Check an invoice created locally (`DrawingBank`), or None. Raises: Garbage."""
     try:
         if invoice is not None:
             _of_type(Invoice)(invoice)
-    except Nonsense as wrong:
+    except InvalidAnswer as wrong:
         wrong.within("invoice")
         raise
 
@@ -158,11 +158,11 @@ def _or_null(check: Checks) -> Checks:
 
 def _one_of(checks: Sequence[Checks]) -> Checks:
     def check(value: Any) -> None:
-        found: list[Nonsense] = []
+        found: list[InvalidAnswer] = []
         for each in checks:
             try:
                 return each(value)
-            except Nonsense as wrong:
+            except InvalidAnswer as wrong:
                 found.append(wrong)
         # The type that fits best fails at the deepest place, and its finding says most.
         raise max(found, key=lambda wrong: len(str(wrong)))
@@ -175,12 +175,12 @@ def _each(check: Checks) -> Checks:
         if not isinstance(value, (tuple, list)):
             raise wrong_type(value)
         if len(value) > _MANY:
-            raise Nonsense(f"has more than {_MANY} elements")
+            raise InvalidAnswer(f"has more than {_MANY} elements")
         number = 0
         try:
             for number, element in enumerate(value):  # noqa: B007 - told where one is wrong
                 check(element)
-        except Nonsense as wrong:
+        except InvalidAnswer as wrong:
             wrong.within(f"[{number}]")
             raise
 
@@ -201,7 +201,7 @@ def _struct(kind: type[msgspec.Struct]) -> Checks:
                 found = getattr(value, name)
                 if found is not None or not is_nullable:
                     check_field(found)
-        except Nonsense as wrong:
+        except InvalidAnswer as wrong:
             wrong.within(f".{name}")
             raise
         if rule is not None:
@@ -226,13 +226,13 @@ def _field(name: str, hint: Any) -> tuple[bool, Checks]:
 
 def _same(value: Any, asked: Any, place: str) -> None:
     if value != asked:
-        raise Nonsense("is of something else than was asked about", place)
+        raise InvalidAnswer("is of something else than was asked about", place)
 
 
 def _signed(answer: SignedTransfer, asked: Any) -> None:
     _same(answer.operation, asked, ".operation")
     if not answer.blob:
-        raise Nonsense("is empty", ".blob")
+        raise InvalidAnswer("is empty", ".blob")
 
 
 def _in_place(answer: SignedTransfer, asked: SignedTransfer) -> None:
@@ -263,34 +263,34 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
 def _invoice(invoice: Invoice) -> None:
     if (invoice.payload is not None) is not (invoice.kind is InvoiceKind.QR):
         is_there = "missing" if invoice.payload is None else "there"
-        raise Nonsense(f"is {is_there}, although it is {invoice.kind}", ".payload")
+        raise InvalidAnswer(f"is {is_there}, although it is {invoice.kind}", ".payload")
 
 
 def _invoice_state(state: InvoiceState) -> None:
     if state.status is InvoiceStatus.PAID and not state.transfers:
-        raise Nonsense("is empty, although it is paid", ".transfers")
+        raise InvalidAnswer("is empty, although it is paid", ".transfers")
     _named_once(state.transfers)
 
 
 def _binding(binding: Binding) -> None:
     if binding.payload is not None and binding.kind is not InvoiceKind.QR:
-        raise Nonsense(f"is there, although it is {binding.kind}", ".payload")
+        raise InvalidAnswer(f"is there, although it is {binding.kind}", ".payload")
 
 
 def _mandate_state(state: MandateState) -> None:
     if state.payload is not None and state.kind is not InvoiceKind.QR:
-        raise Nonsense(f"is there, although it is {state.kind}", ".payload")
+        raise InvalidAnswer(f"is there, although it is {state.kind}", ".payload")
     _named_once(state.transfers)
 
 
 def _named_once(transfers: Sequence[Transfer]) -> None:
     if len({transfer.id for transfer in transfers}) != len(transfers):
-        raise Nonsense("has two of one id", ".transfers")
+        raise InvalidAnswer("has two of one id", ".transfers")
 
 
 def _charge_state(state: ChargeState) -> None:
     if state.status is ChargeStatus.PAID and state.transfer is None:
-        raise Nonsense("is missing, although it is paid", ".transfer")
+        raise InvalidAnswer("is missing, although it is paid", ".transfer")
 
 
 _BODILESS = (204, 205, 304)
@@ -299,11 +299,11 @@ _LONGEST_BODY = 65_536
 
 def _heard(heard: Heard) -> None:
     if not 200 <= heard.status <= 599:
-        raise Nonsense("is no status of an answer", ".status")
+        raise InvalidAnswer("is no status of an answer", ".status")
     if len(heard.body) > (0 if heard.status in _BODILESS else _LONGEST_BODY):
-        raise Nonsense("is longer than an answer may be", ".body")
+        raise InvalidAnswer("is longer than an answer may be", ".body")
     if not heard.content_type.isascii() or not heard.content_type.isprintable() or not heard.content_type:
-        raise Nonsense("is no content type", ".content_type")
+        raise InvalidAnswer("is no content type", ".content_type")
 
 
 _RULES: Mapping[type, Checks] = {

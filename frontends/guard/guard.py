@@ -21,7 +21,7 @@ from .answers import Question, check_answer, check_drawn, clean_answer
 from .asker import Asker, present_asker
 from .bulkheads import SLOW, Bulkhead
 from .fault_log import FaultLog
-from .values import Nonsense
+from .values import InvalidAnswer
 
 P = TypeVar("P")
 
@@ -219,8 +219,8 @@ def _drawing(adapter: Any, provider: str) -> Callable[..., Any]:
         try:
             drawn = adapter.draw_invoice(*given, **named)
             check_drawn(drawn)
-        except Nonsense as wrong:
-            log.error("%s: draw_invoice: nonsense: %s", provider, wrong)  # noqa: TRY400 - its path is all there is
+        except InvalidAnswer as wrong:
+            log.error("%s: draw_invoice: garbage: %s", provider, wrong)  # noqa: TRY400 - its path is all there is
             return None
         return drawn
 
@@ -248,9 +248,9 @@ class _Asked:
         """Return the answer. Raises: the fault of a missing answer, if the answer is invalid."""
         try:
             check_answer(self._port, self._operation, answer, question)
-        except Nonsense as wrong:
-            log.error("%s: nonsense: %s", self, wrong)  # noqa: TRY400 - its path is all there is
-            raise self.unheard(f"nonsense: {wrong}") from wrong
+        except InvalidAnswer as wrong:
+            log.error("%s: garbage: %s", self, wrong)  # noqa: TRY400 - its path is all there is
+            raise self.unheard(f"garbage: {wrong}") from wrong
         return answer
 
     def unheard(self, why: str, *, silent: bool = False) -> Fault:

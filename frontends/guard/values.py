@@ -31,10 +31,10 @@ _RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:", "blob:", "filesystem
 
 
 Checks = Callable[[Any], None]
-"""Checks a value. Raises: Nonsense, with a path relative to the value."""
+"""Checks a value. Raises: Garbage, with a path relative to the value."""
 
 
-class Nonsense(ValueError):
+class InvalidAnswer(ValueError):
     """An answer of a provider that cannot be true; the cause of the fault that the caller sees.
 
     Its path is assembled while the exception propagates (`within`), so that valid answers cost nothing.
@@ -63,53 +63,53 @@ def instance(kind: type) -> Checks:
     return check
 
 
-def wrong_type(value: Any) -> Nonsense:
+def wrong_type(value: Any) -> InvalidAnswer:
     """Return the finding for a value of a wrong type."""
-    return Nonsense(f"is of type {type(value).__name__}")
+    return InvalidAnswer(f"is of type {type(value).__name__}")
 
 
 def _whole(value: Any) -> None:
     if type(value) is not int:
         raise wrong_type(value)
     if not -_WHOLE <= value < _WHOLE:
-        raise Nonsense("is out of range")
+        raise InvalidAnswer("is out of range")
 
 
 def _text(value: Any) -> None:
     if not isinstance(value, str):
         raise wrong_type(value)
     if len(value) > _TEXT:
-        raise Nonsense(f"is longer than {_TEXT} characters")
+        raise InvalidAnswer(f"is longer than {_TEXT} characters")
     # Databases refuse NUL, UTF-8 cannot encode lone surrogates, and a line break would forge a log line.
     if not value.isprintable() and any(ord(each) < 32 or 0xD800 <= ord(each) < 0xE000 for each in value):
-        raise Nonsense("has characters that no text has")
+        raise InvalidAnswer("has characters that no text has")
 
 
 def _pause(value: Any) -> None:
     if type(value) not in (int, float):
         raise wrong_type(value)
     if not isfinite(value) or not 0 <= value <= _LONGEST_PAUSE:
-        raise Nonsense("is no number of seconds")
+        raise InvalidAnswer("is no number of seconds")
 
 
 def _moment(value: Any) -> None:
     if not isinstance(value, datetime):
         raise wrong_type(value)
     if value.tzinfo is None:
-        raise Nonsense("has no time zone")
+        raise InvalidAnswer("has no time zone")
     try:
         is_sane = _FIRST <= value < _LAST
     except OverflowError:
         is_sane = False
     if not is_sane:
-        raise Nonsense("is not of this age")
+        raise InvalidAnswer("is not of this age")
 
 
 def _decimal(value: Any) -> None:
     if not isinstance(value, Decimal):
         raise wrong_type(value)
     if not value.is_finite() or abs(value.adjusted()) > 30:
-        raise Nonsense("is no number of this world")
+        raise InvalidAnswer("is no number of this world")
 
 
 PLAIN: Mapping[Any, Checks] = {
@@ -127,36 +127,36 @@ PLAIN: Mapping[Any, Checks] = {
 def _between(least: int, most: int) -> Checks:
     def check(value: int) -> None:
         if not least <= value <= most:
-            raise Nonsense(f"is {'below ' if value < least else 'above '}{least if value < least else most}")
+            raise InvalidAnswer(f"is {'below ' if value < least else 'above '}{least if value < least else most}")
 
     return check
 
 
 def _id(value: str) -> None:
     if not value or len(value) > _ID or value != value.strip():
-        raise Nonsense("is no id")
+        raise InvalidAnswer("is no id")
 
 
 def address(value: str) -> None:
-    """Check the form of a blockchain address; the core checks the rules of its network. Raises: Nonsense."""
+    """Check the form of a blockchain address; the core checks the rules of its network. Raises: Garbage."""
     if not value.isascii() or not value.isprintable() or " " in value or not 1 <= len(value) <= _ADDRESS:
-        raise Nonsense("is no address")
+        raise InvalidAnswer("is no address")
 
 
 def _hash(value: str) -> None:
     if len(value) != 64 or not _HEX.issuperset(value):
-        raise Nonsense("is not 64 hex digits in lower case")
+        raise InvalidAnswer("is not 64 hex digits in lower case")
 
 
 def filled(value: Any) -> None:
-    """Check that a text or bytes are not empty. Raises: Nonsense."""
+    """Check that a text or bytes are not empty. Raises: Garbage."""
     if not value:
-        raise Nonsense("is empty")
+        raise InvalidAnswer("is empty")
 
 
 def _link(value: str) -> None:
     if " " in value or value.lower().startswith(_RUNS_CODE):
-        raise Nonsense("is no link")
+        raise InvalidAnswer("is no link")
 
 
 NAMED: Mapping[str, Checks] = {

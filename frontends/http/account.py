@@ -7,8 +7,8 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.usecases.refunds.refunds import approval_of
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 
 
 class AccountOptionsView(msgspec.Struct, frozen=True, kw_only=True):

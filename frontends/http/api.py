@@ -16,11 +16,11 @@ from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.quota import API, normalise_path
 from ...core.usecases.accounts.access import require_right
 from ...ports.bundle import Ports
-from .door.access import enter
-from .door.answers import NoContent
-from .door.errors import method_not_allowed, refusal_of, refused
-from .door.headers import headers_of
-from .door.operation import ApiRequest, AppContext, Operation
+from .edge.access import enter
+from .edge.answers import NoContent
+from .edge.errors import method_not_allowed, refusal_of, refused
+from .edge.headers import headers_of
+from .edge.operation import ApiRequest, AppContext, Operation
 
 Row = Operation[Any]
 Methods = Mapping[str, Row]

@@ -6,16 +6,16 @@ from contextvars import Context
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from ...core.domain.accounts.quota import Network
-from ...core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
+from ...core.usecases.accounts.admission import NOTIFICATIONS_PER_MINUTE, PAGES_PER_MINUTE
 from ...ports.bundle import Ports
 from ..dashboard.serving import WithDashboard
 from ..public_addresses import is_servable
 from ..telemetry.requests import RequestWatch
 from .api import Api
-from .door.edge import Edge
-from .door.kept import Kept
-from .door.operation import AppContext
-from .door.streams import WindowStreams
+from .edge.edge import Edge
+from .edge.kept import Kept
+from .edge.operation import AppContext
+from .edge.streams import WindowStreams
 from .health import Doctor, probes
 from .operations import OPERATIONS
 
@@ -28,15 +28,15 @@ def create_app(
     watch: RequestWatch | None = None,
     is_leaving: Callable[[], bool] = lambda: False,
     pages_per_minute: int = PAGES_PER_MINUTE,
-    notices_per_minute: int = NOTICES_PER_MINUTE,
+    notifications_per_minute: int = NOTIFICATIONS_PER_MINUTE,
     has_front: bool = True,
 ) -> ASGIApp:
     """Build the HTTP application of an app as one ASGI application. It opens and closes no resources; compose does.
 
     Before stopping the server, end the `streams` (see WindowStreams). `is_leaving` returns whether load balancers
     should send requests elsewhere. `watch` counts, traces and logs requests. `pages_per_minute` and
-    `notices_per_minute` limit the pages and provider notifications of a client address. `has_front` serves a page for
-    browsers at `/`; a program that mounts the application has its own.
+    `notifications_per_minute` limit the pages and provider notifications of a client address. `has_front` serves a page
+    for browsers at `/`; a program that mounts the application has its own.
     """
     streams = streams or WindowStreams()
     watch = watch or RequestWatch(ports.clock)
@@ -54,7 +54,7 @@ def create_app(
             streams=streams,
             watch=watch,
             pages_per_minute=pages_per_minute,
-            notices_per_minute=notices_per_minute,
+            notifications_per_minute=notifications_per_minute,
             has_front=has_front,
         )
 

@@ -13,9 +13,9 @@ from ...core.usecases.paging import ListFilter
 from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
 from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports
-from .door.answers import answer, made
-from .door.bodies import page_of
-from .door.operation import FOUND_BY, PAGES, ApiRequest, Operation, Refusals
+from .edge.answers import answer, made
+from .edge.bodies import page_of
+from .edge.operation import FOUND_BY, PAGES, ApiRequest, Operation, Refusals
 from .views import PaymentsView, PaymentView, payment_view, payments_view
 
 

@@ -10,8 +10,8 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
 from ...core.usecases.webhooks.endpoint import EndpointReport, endpoint_state, send_test
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 from .endpoint_views import BreakerView, FailureView, TestView, breaker_view, failure_view, report_view
 
 

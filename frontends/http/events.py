@@ -25,9 +25,9 @@ from ...core.usecases.webhooks.events import (
 )
 from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.bodies import page_of
-from .door.operation import MADE, MOMENT, PAGES, ApiRequest, Operation, Query, Refusals
+from .edge.answers import answer
+from .edge.bodies import page_of
+from .edge.operation import MADE, MOMENT, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination
 
 

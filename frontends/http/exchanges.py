@@ -16,9 +16,9 @@ from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_simulat
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
 from ...core.usecases.sealed import deposit_address, open_exchange_phone
 from ...ports.bundle import Ports
-from .door.answers import answer, made
-from .door.bodies import page_of
-from .door.operation import FOUND_BY, PAGES, ApiRequest, Operation, Query, Refusals
+from .edge.answers import answer, made
+from .edge.bodies import page_of
+from .edge.operation import FOUND_BY, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 

@@ -11,9 +11,9 @@ from ...core.domain.errors import shape_error
 from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation, Query
-from .door.streams import Seat, WindowStreams
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation, Query
+from .edge.streams import Seat, WindowStreams
 
 LONGEST_WAIT = 30
 """Longest wait of a request for an event, in seconds. It is below the idle timeouts of proxies and clients."""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from ...core.domain.accounts.quota import Network
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
-from .door.errors import on_error
-from .door.routing import Application
-from .door.streams import WindowStreams
+from .edge.errors import on_error
+from .edge.routing import Application
+from .edge.streams import WindowStreams
 from .front import front_router
-from .notices import NoticeDoor, notices_router
+from .notifications import NotificationEndpoint, notifications_router
 from .openapi.documentation import docs_router, openapi_handler
 from .payer.binding_window import binding_router
 from .payer.kyc_page import kyc_page_router
@@ -25,7 +25,7 @@ def framework(
     streams: WindowStreams,
     watch: RequestWatch,
     pages_per_minute: int,
-    notices_per_minute: int,
+    notifications_per_minute: int,
     has_front: bool,
 ) -> Application:
     """Build the framework's application from the arguments of `create_app`."""
@@ -34,7 +34,7 @@ def framework(
         route_handlers=[
             window_router(ports, streams, trusted_proxies, limit),
             binding_router(ports, streams, trusted_proxies, limit),
-            notices_router(NoticeDoor(ports, watch, trusted_proxies, notices_per_minute)),
+            notifications_router(NotificationEndpoint(ports, watch, trusted_proxies, notifications_per_minute)),
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports, limit),
             openapi_handler(ports),

@@ -8,8 +8,8 @@ from litestar import Response, route
 
 from ...core.domain.accounts.accounts import Mode
 from ...ports.bundle import Ports
-from .door.errors import endpoint_not_found
-from .door.routing import Router
+from .edge.errors import endpoint_not_found
+from .edge.routing import Router
 from .openapi.documentation import linked_assets
 from .payer.page_limit import PageLimit
 from .payer.pages import HEADERS, HTML, Asked

@@ -7,8 +7,8 @@ from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso_or_none
 from ...core.usecases.gateways.gateways import GatewaySimulation, ShownGateway, list_gateways, simulate_gateway
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 
 
 class GatewayView(msgspec.Struct, frozen=True, kw_only=True):

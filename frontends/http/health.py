@@ -20,8 +20,8 @@ from ...core.usecases.operators.health import (
     Rule,
 )
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 
 PATIENCE = 1.9
 """Seconds after which a part without an answer counts as failed. All checks of one request share this time, so monitors

@@ -12,8 +12,8 @@ from ...core.usecases.kyc.check import KycAnswer, check
 from ...core.usecases.kyc.register import register
 from ...core.usecases.kyc.uploads import Grant, grant_upload
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation, Refusals
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation, Refusals
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from ...core.domain.settlement.rates import shown
 from ...core.usecases.ledger.balance import Balance, read_balance
 from ...core.usecases.settlement.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import UUID, ApiRequest, Operation, Query
+from .edge.answers import answer
+from .edge.operation import UUID, ApiRequest, Operation, Query
 
 PAIR = "RUB/USDT"
 NOTE = "Informational: the credit is computed at full precision with the rate of the settlement."

@@ -11,9 +11,9 @@ from ...core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectTy
 from ...core.usecases.ledger.conversions import Conversion, conversions_of
 from ...core.usecases.ledger.movements import MovementFilter, all_movements, list_movements
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.bodies import page_of
-from .door.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Query
+from .edge.answers import answer
+from .edge.bodies import page_of
+from .edge.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Query
 from .views import Pagination, csv_answer, pagination, wants_csv
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .account import ACCOUNT
 from .charges import CHARGES
 from .clients import CLIENTS
-from .door.operation import Operation
+from .edge.operation import Operation
 from .endpoint import ENDPOINT
 from .events import EVENTS
 from .exchanges import EXCHANGES

@@ -13,9 +13,9 @@ from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...core.usecases.payments.transfers import list_transfers
 from ...ports.bundle import Ports
-from .door.answers import answer, made
-from .door.bodies import page_of
-from .door.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .edge.answers import answer, made
+from .edge.bodies import page_of
+from .edge.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
 from .views import (
     Pagination,
     PaymentsView,

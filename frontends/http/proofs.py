@@ -9,8 +9,8 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.payments.proofs import DeliveryProof, ProofOrder, ProofStatus
 from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 
 
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ from ...core.usecases.refunds.list import RefundFilter, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund, require_refunds
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
-from .door.answers import answer, made
-from .door.bodies import page_of
-from .door.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .edge.answers import answer, made
+from .edge.bodies import page_of
+from .edge.operation import FORMAT, FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, csv_answer, file_rows, pagination, wants_csv
 
 

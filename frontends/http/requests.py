@@ -10,9 +10,9 @@ from ...core.domain.days import iso
 from ...core.usecases.accounts.request_list import RequestFilter, list_requests
 from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.bodies import page_of
-from .door.operation import MADE, PAGES, ApiRequest, Operation, Query
+from .edge.answers import answer
+from .edge.bodies import page_of
+from .edge.operation import MADE, PAGES, ApiRequest, Operation, Query
 from .views import Pagination, pagination
 
 

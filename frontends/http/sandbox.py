@@ -8,8 +8,8 @@ from ...core.usecases.operators.review import Review, resolve_own_mismatch
 from ...core.usecases.sandbox.data import forget_test_data
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 from .views import PaymentView, payment_view
 
 

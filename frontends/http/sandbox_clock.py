@@ -9,8 +9,8 @@ from ...core.domain.sandbox_clock import ClockWish
 from ...core.usecases.jobs import do
 from ...core.usecases.sandbox.clock import ClockStanding, advance, read_clock
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 
 
 class ClockView(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from ..first_sign_in import show_first_sign_in
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
-from ..notices import begin_hearing
+from ..notifications import begin_hearing
 from ..open_files import allowed, file_budget
 from ..provider_checks import providers_checked
 from ..registry import counts_alone, registered
@@ -35,13 +35,13 @@ from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
 from ..worker.process import at_work, run_loop
 from .app import create_app
-from .door.crowd import Crowd
-from .door.gated import GatedProtocol
-from .door.half_requests import HalfRequests
-from .door.intake import Intake
-from .door.leaving import Departure, LeavingServer
-from .door.parse_budget import ParseBudget
-from .door.streams import WindowStreams
+from .edge.crowd import Crowd
+from .edge.gated import GatedProtocol
+from .edge.half_requests import HalfRequests
+from .edge.intake import Intake
+from .edge.leaving import Departure, LeavingServer
+from .edge.parse_budget import ParseBudget
+from .edge.streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
 
@@ -175,7 +175,7 @@ def _server(app: App, streams: WindowStreams, watch: RequestWatch, ends: Stoppin
             watch=watch,
             is_leaving=lambda: departure.begun,
             pages_per_minute=settings.pages_per_minute,
-            notices_per_minute=settings.notices_per_minute,
+            notifications_per_minute=settings.notifications_per_minute,
         ),
         http=partial(  # type: ignore[arg-type]  # called, and nothing else
             GatedProtocol, intake, ParseBudget(), app.ports.ids, settings.base_url

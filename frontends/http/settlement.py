@@ -20,9 +20,9 @@ from ...core.usecases.settlement.statements import (
     list_settlements,
 )
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.bodies import page_of
-from .door.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
+from .edge.answers import answer
+from .edge.bodies import page_of
+from .edge.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
 from .views import Pagination, csv_answer, pagination, wants_csv
 
 

@@ -23,9 +23,9 @@ from ...core.usecases.subscriptions.subscriptions import (
     rebind_subscription,
 )
 from ...ports.bundle import Ports
-from .door.answers import answer, made
-from .door.bodies import page_of
-from .door.operation import FOUND_BY, PAGES, ApiRequest, Operation, Query, Refusals
+from .edge.answers import answer, made
+from .edge.bodies import page_of
+from .edge.operation import FOUND_BY, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 

@@ -10,8 +10,8 @@ from ...core.domain.accounts.terminals import Terminal
 from ...core.domain.errors import Refusal
 from ...core.usecases.accounts.terminals import list_methods
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import ApiRequest, Operation
+from .edge.answers import answer
+from .edge.operation import ApiRequest, Operation
 
 
 class MethodView(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from litestar.types import ASGIApp
 from ...core.domain.accounts.accounts import Caller
 from ...core.usecases.payments.turnover import ShopDay, TurnoverReport, shops_turnover
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.operation import DAY, ApiRequest, Operation, Query
+from .edge.answers import answer
+from .edge.operation import DAY, ApiRequest, Operation, Query
 
 
 class ShopDayView(msgspec.Struct, frozen=True, kw_only=True):

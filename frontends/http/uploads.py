@@ -16,11 +16,11 @@ from ...core.domain.accounts.quota import Network
 from ...core.domain.errors import Refusal
 from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.concurrency import ConcurrencyLimit
-from .door.errors import refused
-from .door.origin import origin
-from .door.routing import Router
+from .edge.answers import answer
+from .edge.concurrency import ConcurrencyLimit
+from .edge.errors import refused
+from .edge.origin import origin
+from .edge.routing import Router
 
 _CORS: Mapping[str, str] = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 _PREFLIGHT: Mapping[str, str] = {

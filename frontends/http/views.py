@@ -17,7 +17,7 @@ from ...core.usecases.exports.rows import PaymentRow, RefundRow, Rows, guarded_r
 from ...core.usecases.paging import Page, Position
 from ...core.usecases.sealed import open_payer_name
 from ...ports.bundle import Ports
-from .door.operation import FORMATS
+from .edge.operation import FORMATS
 
 
 class PaymentView(msgspec.Struct, kw_only=True):

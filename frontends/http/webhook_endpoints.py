@@ -21,9 +21,9 @@ from ...core.usecases.webhooks.endpoints import (
     try_endpoint,
 )
 from ...ports.bundle import Ports
-from .door.answers import answer, made
-from .door.bodies import page_of
-from .door.operation import MADE, PAGES, ApiRequest, Operation, Refusals
+from .edge.answers import answer, made
+from .edge.bodies import page_of
+from .edge.operation import MADE, PAGES, ApiRequest, Operation, Refusals
 from .endpoint_views import BreakerView, FailureView, TestView, breaker_view, failure_view, report_view
 from .views import Pagination, pagination
 

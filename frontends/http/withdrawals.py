@@ -17,9 +17,9 @@ from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_
 from ...core.usecases.settlement.payout_items import PayoutItem, all_payout_items, list_payout_items
 from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
-from .door.answers import answer
-from .door.bodies import page_of
-from .door.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
+from .edge.answers import answer
+from .edge.bodies import page_of
+from .edge.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
 from .views import Pagination, csv_answer, pagination, wants_csv
 
 

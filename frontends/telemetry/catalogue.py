@@ -55,7 +55,7 @@ _OWN = (
         "limit_hits",
         "counter",
         "requests refused by a rate limit: `money:ip`, `money:key`, `general:ip`, `general:key`, "
-        "`pages:ip` (hosted pages), `notices:ip` (notices of providers)",
+        "`pages:ip` (hosted pages), `notifications:ip` (notifications of providers)",
     ),
     _counter(
         "requests_not_logged",
@@ -77,21 +77,21 @@ _OWN = (
         "port provider operation outcome",
         "calls to banks, chains, the KYC verifier and rate sources: `done`, `refused` (for certain), `unknown` (it may "
         "have happened), `unavailable` (certainly not executed), `timeout` (no answer within 20 s), `full` (too "
-        "many wait for it already), `nonsense` (cannot be true), `not_possible` (not configured or supported), "
-        "`forged` (a notice that the provider did not send), `error`",
+        "many wait for it already), `garbage` (cannot be true), `not_possible` (not configured or supported), "
+        "`forged` (a notification that the provider did not send), `error`",
     ),
     _histogram("provider_call_seconds", "port provider operation", "time that such a call took"),
     _counter(
-        "notices",
+        "notifications",
         "adapter outcome",
-        "notices of providers: `heard`, `nothing` (about nothing of ours), `forged`, `failed` (the adapter or the "
+        "provider notifications: `heard`, `nothing` (about nothing of ours), `forged`, `failed` (the adapter or the "
         "storage could not take it), `late` (not within 8 s), `too_large`, `wrong_network`, `wrong_secret`, `limited` "
-        "(too many from one address); adapter `none`: no adapter of that name hears notices",
+        "(too many from one address); adapter `none`: no adapter of that name hears notifications",
     ),
     _counter(
-        "notice_operations",
+        "notification_operations",
         "adapter outcome",
-        "operations that notices named: `asked_about`, or `ignored` (can be none of ours, or were too many)",
+        "operations that notifications named: `asked_about`, or `ignored` (can be none of ours, or were too many)",
     ),
     _counter(
         "deliveries",
@@ -129,7 +129,11 @@ _SHARED = (
     ),
     _gauge("settlement_last_success_seconds", "mode", "Unix time when a settlement was last completed (of a week)"),
     _gauge("settlement_late_seconds", "mode", "since when a settlement should have begun, or an open one goes on"),
-    _gauge("notice_last_seconds", "adapter", "Unix time when a provider's notice was last heard, to within a minute"),
+    _gauge(
+        "notification_last_seconds",
+        "adapter",
+        "Unix time when a provider's notification was last heard, to within a minute",
+    ),
     _gauge("alarm_channel_failing_seconds", "channel", "since when an alarm channel does not work; 0: it does"),
     _gauge(
         "reconciliation_last_success_seconds",

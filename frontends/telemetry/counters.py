@@ -86,9 +86,9 @@ class Counters:
         """port, provider, operation, outcome"""
         self.call_seconds = Durations()
         """port, provider, operation"""
-        self.notices = Tallies()
+        self.notifications = Tallies()
         """adapter, outcome"""
-        self.notice_operations = Tallies()
+        self.notification_operations = Tallies()
         """adapter, outcome"""
         self.deliveries = Tallies()
         """outcome"""

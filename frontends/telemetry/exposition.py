@@ -51,8 +51,8 @@ class Exposition(Collector):
         yield _one("jobs_in_progress", counters.jobs_in_progress)
         yield _counter("provider_calls", counters.calls)
         yield _histogram("provider_call_seconds", counters.call_seconds)
-        yield _counter("notices", counters.notices)
-        yield _counter("notice_operations", counters.notice_operations)
+        yield _counter("notifications", counters.notifications)
+        yield _counter("notification_operations", counters.notification_operations)
         yield _counter("deliveries", counters.deliveries)
         yield _histogram("delivery_seconds", counters.delivery_seconds)
         yield _counter("assertions", counters.assertions)
@@ -85,7 +85,7 @@ class Exposition(Collector):
             [((each.mode,), _unix(each.completed_at)) for each in signs.settlements if each.completed_at is not None],
         )
         yield _gauge("settlement_late_seconds", [((each.mode,), each.lateness) for each in signs.settlements])
-        yield _gauge("notice_last_seconds", [((name,), _unix(at)) for name, at in signs.notices.items()])
+        yield _gauge("notification_last_seconds", [((name,), _unix(at)) for name, at in signs.notifications.items()])
         yield _gauge("alarm_channel_failing_seconds", [((name,), age) for name, age in signs.alarm_channels.items()])
         compared = [(each.bank, each.compared_at) for each in signs.reconciliations]
         yield _gauge(

@@ -15,7 +15,7 @@ from ...core.usecases.alarms.channels import channels_failing
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger.watch import ledger_faults
-from ...core.usecases.notice_addresses import last_heard
+from ...core.usecases.notification_addresses import last_heard
 from ...core.usecases.operators import probes
 from ...core.usecases.operators.health import Question
 from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
@@ -54,7 +54,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     suspense: int | None = None
     unknown: tuple[Unknown, ...] = ()
     settlements: tuple[SettlementSigns, ...] = ()
-    notices: dict[str, datetime] = msgspec.field(default_factory=dict)
+    notifications: dict[str, datetime] = msgspec.field(default_factory=dict)
     """Time of the last notification of each provider."""
     alarm_channels: dict[str, float] = msgspec.field(default_factory=dict)
     """Seconds for which each channel has been failing; 0 if it works."""
@@ -106,7 +106,7 @@ class Reader:
             suspense=await told("suspense", lambda: probes.waiting_suspense(ports)),
             unknown=await told("unknown", lambda: probes.unknown_outcomes(ports)) or (),
             settlements=await told("settlements", lambda: probes.settlements(ports)) or (),
-            notices=await told("notices", lambda: last_heard(ports)) or {},
+            notifications=await told("notifications", lambda: last_heard(ports)) or {},
             alarm_channels=await told("alarms", lambda: channels_failing(ports)) or {},
             reconciliations=await told("reconciliation", lambda: reconciliation_signs(ports)) or (),
             days_not_compared=await told("comparisons", lambda: days_not_compared(ports)),

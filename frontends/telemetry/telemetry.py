@@ -9,7 +9,7 @@ from ...ports.clock import Clock
 from ...ports.faults import BulkheadFull, Forged, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
 from ..guard.guard import NotInTime
-from ..guard.values import Nonsense
+from ..guard.values import InvalidAnswer
 from .counters import Counters
 from .tracing import Attributes, Tracing, ended
 
@@ -30,8 +30,8 @@ def outcome_of(fault: BaseException) -> str:
     """Return the outcome of a failed call as one word (ports/faults.py, and the cause set by the provider guard)."""
     if isinstance(fault.__cause__, NotInTime):
         return "timeout"
-    if isinstance(fault.__cause__, Nonsense):
-        return "nonsense"
+    if isinstance(fault.__cause__, InvalidAnswer):
+        return "garbage"
     words = {
         Refused: "refused",
         Forged: "forged",

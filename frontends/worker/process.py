@@ -12,7 +12,7 @@ from ..compose import App, open_app, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
-from ..notices import begin_hearing
+from ..notifications import begin_hearing
 from ..open_files import allowed, file_budget, raise_limit
 from ..provider_checks import providers_checked
 from ..registry import registered

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 FROM_SEVERAL: dict[str, set[str]] = {
     "vault": {"vault_key", "vault_pepper"},
-    "notice_networks": set(),
+    "notification_networks": set(),
     "providers": set(),
 }
 """Settings fields that do not come from the option of the same name: they combine two options or one option for each

@@ -116,7 +116,7 @@ def test_every_citation_leads_to_a_page_and_a_heading_of_this_repository() -> No
 
 
 def test_every_room_that_is_named_is_there() -> None:
-    """A name, or the end of a path, of a file: `bodies.py`, `door/bodies.py`."""
+    """A name, or the end of a path, of a file: `bodies.py`, `edge/bodies.py`."""
     files = {Path(folder, name).relative_to(ROOT).parts for folder, names in _folders() for name in names}
     known = {"/".join(parts[start:]) for parts in files for start in range(len(parts))}
     wrong = [

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
 LINKS = ("__init__.py", "py.typed", *FLOORS)
-DOORS = ("client.py", "testing.py", "conformance")
+ENTRY_POINTS = ("client.py", "testing.py", "conformance")
 HEAVY = ("litestar", "sqlalchemy", "redis", "dramatiq", "textual", "aiohttp", "asyncio", "cryptography")
 
 
@@ -18,9 +18,9 @@ def app_files() -> list[Path]:
     return [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
 
 
-def test_the_package_folder_holds_the_six_links_and_the_public_doors() -> None:
+def test_the_package_folder_holds_the_six_links_and_the_public_entry_points() -> None:
     found = {path.name: path for path in (ROOT / "cambist").iterdir() if path.name != "__pycache__"}
-    assert set(found) == {*LINKS, *DOORS}
+    assert set(found) == {*LINKS, *ENTRY_POINTS}
     links = {name: str(path.readlink()) for name, path in found.items() if path.is_symlink()}
     assert links == {name: f"../{name}" for name in LINKS}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
-DOORS = {"cambist", "cambist.client", "cambist.conformance", "cambist.ports", "cambist.testing"}
+EDGES = {"cambist", "cambist.client", "cambist.conformance", "cambist.ports", "cambist.testing"}
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(cambist[\w.]*)", re.MULTILINE)
 ROOM = re.compile(r"cambist\.(?:core|adapters|frontends)\b|cambist\.ports\.[a-z]\w*")
 TEXTS = [
@@ -20,7 +20,7 @@ TEXTS = [
 @table("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_users_read_names_public_modules_only(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert {found for found in IMPORT.findall(text) if found not in DOORS} == set()
+    assert {found for found in IMPORT.findall(text) if found not in EDGES} == set()
     assert ROOM.findall(text) == []
 
 

@@ -21,7 +21,7 @@ PAGES = (
     *("jinja2", "segno", "markupsafe", "gzip", "cambist.frontends.http.openapi.openapi"),
     *("cambist.frontends.http.openapi.docs_page", "cambist.frontends.http.openapi.documentation"),
     *("cambist.frontends.http.framework", "cambist.frontends.http.payer.window", "cambist.frontends.http.front"),
-    *("cambist.frontends.http.notices", "cambist.frontends.http.uploads", "cambist.core.usecases.payer.window"),
+    *("cambist.frontends.http.notifications", "cambist.frontends.http.uploads", "cambist.core.usecases.payer.window"),
 )
 """Modules loaded with the first page."""
 NOT_IN_A_SANDBOX = (

@@ -10,7 +10,7 @@ import httptools
 import msgspec
 import pytest
 
-from cambist.frontends.http.door.bounded import HEAD, HEADERS
+from cambist.frontends.http.edge.bounded import HEAD, HEADERS
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from tests.tables import table
@@ -138,7 +138,7 @@ async def test_requests_one_after_another_are_counted_each_for_itself(fed: list[
 
 @table(
     "sent",
-    [b"\x16\x03\x01\x02\x00", b"NONSENSE\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"GET / HTTP/9\r\n\r\n"],
+    [b"\x16\x03\x01\x02\x00", b"GARBAGE\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"GET / HTTP/9\r\n\r\n"],
 )
 async def test_what_is_no_request_is_told_so_in_the_documented_form(sent: bytes) -> None:
     async with a_service() as port:

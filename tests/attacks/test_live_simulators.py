@@ -93,7 +93,7 @@ async def test_whatever_live_mode_cannot_do_is_a_documented_answer(
     assert answer.status_code == 200 or answer.json()["error"]["code"]
 
 
-async def test_live_mode_has_no_rate_and_no_wallet_that_pretends(app: TestApp) -> None:
+async def test_live_mode_has_no_rate_and_no_wallet_that_simulates(app: TestApp) -> None:
     answer = await app.get("/rates", mode="live")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "RATE_UNAVAILABLE")
     for missing in (app.ports.senders.of_mode, app.ports.deposits.of_mode):

@@ -13,7 +13,7 @@ from cambist.frontends.telemetry.sparing import CAUSES, SparingHandler
 from tests.apps import TestApp
 from tests.attacks.test_heads import a_service, said
 
-NONSENSE = b"NONSENSE\r\n\r\n"
+GARBAGE = b"GARBAGE\r\n\r\n"
 UPGRADE = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
 
 
@@ -38,11 +38,11 @@ async def test_ten_thousand_malformed_requests_are_two_lines(
         configure_logging("info", "json")
         places = asyncio.Semaphore(100)
 
-        async def nonsense() -> bytes:
+        async def garbage() -> bytes:
             async with places:
-                return await said(port, NONSENSE)
+                return await said(port, GARBAGE)
 
-        answers = await asyncio.gather(*(nonsense() for _ in range(10_000)))
+        answers = await asyncio.gather(*(garbage() for _ in range(10_000)))
     assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 400 Bad Request"}
     root.handlers[0].close()
     told = [event for event in events(capsys) if event.startswith("Invalid HTTP request")]

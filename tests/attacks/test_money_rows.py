@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, journal_entry
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
@@ -172,7 +172,7 @@ async def test_a_payment_that_is_called_paid_is_named(attacked: TestApp, attacke
 
 
 async def test_a_live_payment_that_is_gone_is_named(attacked: TestApp) -> None:
-    money = {Purse.BANK: -5, Purse.PENDING: 5}
+    money = {BalanceType.BANK: -5, BalanceType.PENDING: 5}
     for number in (1, 2):
         lost = f"pay_{number}"
         await book(

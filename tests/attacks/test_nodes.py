@@ -16,9 +16,9 @@ from cambist.ports.chain import InBlock, Network, NotFound
 from cambist.ports.faults import Fault, Unavailable
 from cambist.ports.payouts import TransferState
 from cambist.testing import ProviderAnswer, ProviderFault
-from tests.chains.benches import NodesDepositsBench
-from tests.chains.evm_bench import EvmBench
+from tests.chains.evm_harness import EvmHarness
 from tests.chains.fronts import Front, TronFront
+from tests.chains.harnesses import NodesDepositsHarness
 from tests.chains.test_voices import fronts_of
 from tests.chains.world import ChainWorld, chain_world
 
@@ -114,19 +114,19 @@ class TestInventions:
     @pytest.mark.parametrize("others", [(each,) for each in OTHERS] + [("honest", "down"), ("403", "hangs")], ids=str)
     async def test_an_invented_deposit_is_never_final(self, networks: ChainWorld, others: tuple[str, ...]) -> None:
         async with liar_and(networks, len(others)) as (_, liar, fronts):
-            bench = NodesDepositsBench(networks, liar, *fronts)
-            address = await bench.wallet.address("exch_1")
-            invent(networks, liar, bench.payload(address))
-            await bench.world.clock.advance(3)
+            harness = NodesDepositsHarness(networks, liar, *fronts)
+            address = await harness.wallet.address("exch_1")
+            invent(networks, liar, harness.payload(address))
+            await harness.world.clock.advance(3)
             for name, front in zip(others, fronts, strict=True):
                 await OTHERS[name](front)
             for _ in range(3):
                 with pytest.raises(Unavailable):
-                    await bench.wallet.deposits(address)
-                await bench.world.mine()
-            [shown] = await bench.wallet.addresses(0, 1)
+                    await harness.wallet.deposits(address)
+                await harness.world.mine()
+            [shown] = await harness.wallet.addresses(0, 1)
             assert shown.units == 0
-            await bench.close()
+            await harness.close()
 
     @pytest.mark.parametrize("others", [(each,) for each in OTHERS] + [("honest", "down"), ("403", "hangs")], ids=str)
     async def test_an_invented_proof_is_never_final(self, networks: ChainWorld, others: tuple[str, ...]) -> None:
@@ -180,36 +180,36 @@ class TestPayouts:
     """A node cannot have the wallet sign twice, skip a number, or take a payout for failed."""
 
     @asynccontextmanager
-    async def bench(self, networks: ChainWorld) -> AsyncIterator[tuple[EvmBench, Front, Front]]:
+    async def harness(self, networks: ChainWorld) -> AsyncIterator[tuple[EvmHarness, Front, Front]]:
         async with AsyncExitStack() as stack:
             world, [liar, honest] = await stack.enter_async_context(fronts_of(networks, BSC, 2))
-            made = await EvmBench(world, BSC, liar, honest).begin()
+            made = await EvmHarness(world, BSC, liar, honest).begin()
             yield made, liar, honest
             await made.close()
 
     async def test_a_count_that_one_node_inflates_skips_no_number(self, networks: ChainWorld) -> None:
-        async with self.bench(networks) as (bench, liar, _):
+        async with self.harness(networks) as (harness, liar, _):
             liar.lie = lambda method, params, result: "0x40" if method == "eth_getTransactionCount" else result
-            made = await bench.wallet.sign("wd_1", bench.address, THOUSAND)
+            made = await harness.wallet.sign("wd_1", harness.address, THOUSAND)
             liar.lie = lambda method, params, result: result
-            await bench.wallet.broadcast(made)
-            assert await bench.moved() == THOUSAND
+            await harness.wallet.broadcast(made)
+            assert await harness.moved() == THOUSAND
 
     async def test_a_balance_that_one_node_invents_signs_nothing(self, networks: ChainWorld) -> None:
-        async with self.bench(networks) as (bench, liar, _):
-            bench.endow(usdt=0)
+        async with self.harness(networks) as (harness, liar, _):
+            harness.endow(usdt=0)
             liar.lie = lambda method, params, result: f"0x{10**30:064x}" if method == "eth_call" else result
             with pytest.raises(Unavailable, match="lacks USDT"):
-                await bench.wallet.sign("wd_1", bench.address, THOUSAND)
+                await harness.wallet.sign("wd_1", harness.address, THOUSAND)
 
     @pytest.mark.parametrize("other", ["honest", "down", "403"])
     async def test_one_node_alone_proves_no_failure(self, networks: ChainWorld, other: str) -> None:
         """It hides the transfer, and says that its number is used: signed again it would be paid twice."""
-        async with self.bench(networks) as (bench, liar, honest):
-            made = await bench.wallet.sign("wd_1", bench.address, THOUSAND)
-            await bench.wallet.broadcast(made)
-            assert await bench.moved() == THOUSAND
-            await bench.settle()
+        async with self.harness(networks) as (harness, liar, honest):
+            made = await harness.wallet.sign("wd_1", harness.address, THOUSAND)
+            await harness.wallet.broadcast(made)
+            assert await harness.moved() == THOUSAND
+            await harness.settle()
             hidden: dict[str, Any] = {
                 "eth_getTransactionReceipt": None,
                 "eth_getLogs": [],
@@ -218,23 +218,23 @@ class TestPayouts:
             liar.lie = lambda method, params, result: hidden.get(method, result)
             await OTHERS[other](honest)
             try:
-                state = await bench.wallet.state(made)
+                state = await harness.wallet.state(made)
             except Unavailable:
                 state = TransferState.UNSEEN
             assert state is not TransferState.FAILED
             honest.recover()
             await honest.come_back()
             liar.lie = lambda method, params, result: result
-            await bench.recover()
-            assert await bench.wallet.state(made) is TransferState.FINAL
+            await harness.recover()
+            assert await harness.wallet.state(made) is TransferState.FINAL
 
     async def test_the_number_of_a_transaction_two_nodes_tell(self, networks: ChainWorld) -> None:
         """One says that what has our number has another, so that nothing seems to have come of ours."""
-        async with self.bench(networks) as (bench, liar, _):
-            made = await bench.wallet.sign("wd_1", bench.address, THOUSAND)
-            await bench.wallet.broadcast(made)
-            assert await bench.moved() == THOUSAND
-            await bench.settle()
+        async with self.harness(networks) as (harness, liar, _):
+            made = await harness.wallet.sign("wd_1", harness.address, THOUSAND)
+            await harness.wallet.broadcast(made)
+            assert await harness.moved() == THOUSAND
+            await harness.settle()
 
             def lie(method: str, params: list[Any], result: Any) -> Any:
                 if method == "eth_getTransactionByHash":
@@ -243,4 +243,4 @@ class TestPayouts:
 
             liar.lie = lie
             with pytest.raises(Unavailable):
-                await bench.wallet.state(made)
+                await harness.wallet.state(made)

@@ -18,7 +18,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.limit_hits import HitCounter
 from cambist.core.usecases.payments.opening import WATCH
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.frontends.http.framework import framework
 from cambist.frontends.own_adapters import Adapters
 from cambist.frontends.telemetry.requests import RequestWatch
@@ -96,7 +96,7 @@ PAGES = {
 async def test_no_get_of_a_page_changes_a_row() -> None:
     """Previews, scanners, prefetching browsers and HEAD change no row. One exception: opening a payment's page may move
     the time of the next poll of its bank (docs/window.md "What it shows", "Subscriptions")."""
-    bank = TellsNothing(sends_notices=True)
+    bank = TellsNothing(sends_notifications=True)
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
         bank.clock = app.ports.clock
         payment = (await app.create(mode="live")).json()
@@ -113,7 +113,7 @@ async def test_no_get_of_a_page_changes_a_row() -> None:
             streams=streams,
             watch=RequestWatch(app.ports.clock),
             pages_per_minute=10_000,
-            notices_per_minute=10_000,
+            notifications_per_minute=10_000,
             has_front=True,
         )
         read = {

@@ -34,7 +34,7 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.kyc import CheckStatus
 from tests.apps import TestApp, open_test_app
 from tests.exchange_app import BANK_ID
@@ -154,7 +154,7 @@ async def _paid_and_refunded(app: TestApp) -> None:
     for phone in (PHONE, f"+{CANARIES['phone of another payer']}"):
         made = await post(app, "/payments", {"amount_rub": "100.00", "client_phone": phone, **whole})
         name = CANARIES["name as the bank has it"]
-        await app.told(made["id"], Pretence(status=InvoiceStatus.PAID, payer_name=name))
+        await app.told(made["id"], Simulation(status=InvoiceStatus.PAID, payer_name=name))
         await app.work(5)
         assert (await app.get(f"/payments/{made['id']}", mode="live")).json()["payer_name"] == name
     await post(app, "/refunds", {"payment_id": made["id"], "amount_rub": "40.00"})
@@ -167,7 +167,7 @@ async def _exchanged(app: TestApp) -> None:
     watcher = app.ports.deposits.of_mode("live")
     assert isinstance(watcher, SimulatedDeposits)
     assert exchange.crypto_deposit_address is not None
-    await watcher.pretend_deposit(exchange.crypto_deposit_address, exchange.amount_usdt.units)
+    await watcher.simulate_deposit(exchange.crypto_deposit_address, exchange.amount_usdt.units)
     await app.work(60)
 
 

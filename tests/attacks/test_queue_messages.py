@@ -24,7 +24,7 @@ CANARY = "forged\x1b[2J\nlevel=critical"
 def message(**other: Any) -> bytes:
     """A message as Dramatiq writes it, with what is forged in it."""
     plain = {
-        "queue_name": "kicks",
+        "queue_name": "wake_ups",
         "actor_name": "look",
         "args": [],
         "kwargs": {},
@@ -41,7 +41,7 @@ FORGED: dict[str, bytes | None] = {
     "a pickle": b"cposix\nsystem\n(S'touch /tmp/forged'\ntR.",
     "no JSON": b"{",
     "JSON of another shape": b"[1, 2]",
-    "a field that is missing": b'{"queue_name": "kicks"}',
+    "a field that is missing": b'{"queue_name": "wake-ups"}',
     "nested deeply": b"[" * 100_000,
     "an unknown actor": message(actor_name=CANARY),
     "an actor that is a class of ours": message(actor_name="pay_out_now", args=["acc_1", "live"]),
@@ -64,7 +64,7 @@ def place() -> Iterator[tuple[str, str]]:
         forget(url, f"{namespace}:*")
 
 
-def forge(url: str, namespace: str, data: bytes | None, *, queue: str = "kicks") -> str:
+def forge(url: str, namespace: str, data: bytes | None, *, queue: str = "wake_ups") -> str:
     """Push it as Dramatiq's script would."""
     number = secrets.token_hex(8)
     with redis.Redis.from_url(url) as client:
@@ -74,17 +74,17 @@ def forge(url: str, namespace: str, data: bytes | None, *, queue: str = "kicks")
     return number
 
 
-def taken(url: str, namespace: str, queue: str = "kicks") -> bool:
+def taken(url: str, namespace: str, queue: str = "wake_ups") -> bool:
     with redis.Redis.from_url(url) as client:
         return bool(client.llen(f"{namespace}:{queue}") == 0)
 
 
-@pytest.mark.parametrize("queue", ["kicks", "kicks.DQ"])
+@pytest.mark.parametrize("queue", ["wake_ups", "wake_ups.DQ"])
 @pytest.mark.parametrize("data", FORGED.values(), ids=FORGED)
 async def test_a_forged_message_ends_nothing_and_is_written_nowhere(
     place: tuple[str, str], data: bytes | None, queue: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A worker that waits is woken at most; the next true kick arrives."""
+    """A worker that waits is woken at most; the next true wake-up arrives."""
     url, namespace = place
     caplog.set_level(logging.INFO)
     near, far = (DramatiqQueue(url, SystemClock(), namespace=namespace) for _ in range(2))
@@ -98,8 +98,8 @@ async def test_a_forged_message_ends_nothing_and_is_written_nowhere(
         assert await near.works()
         now = SystemClock().now()
         while not near._is_hinted:
-            assert time.monotonic() < deadline, "a true kick is not heard any more"
-            await far.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            assert time.monotonic() < deadline, "a true wake-up is not heard any more"
+            await far.wake_up([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
             await asyncio.sleep(0.05)
     finally:
         await near.close()
@@ -109,11 +109,11 @@ async def test_a_forged_message_ends_nothing_and_is_written_nowhere(
     assert len(written) < 5, written
 
 
-@pytest.mark.parametrize("name", ["kicks", "kicks.msgs", "kicks.DQ"])
+@pytest.mark.parametrize("name", ["wake_ups", "wake_ups.msgs", "wake_ups.DQ"])
 async def test_keys_of_another_kind_cost_no_work_either(
     place: tuple[str, str], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Kicks are lost; the wait ends by its own time, in which workers look by themselves."""
+    """Wake ups are lost; the wait ends by its own time, in which workers look by themselves."""
     url, namespace = place
     with redis.Redis.from_url(url) as client:
         client.set(f"{namespace}:{name}", CANARY)
@@ -121,7 +121,7 @@ async def test_keys_of_another_kind_cost_no_work_either(
     now = SystemClock().now()
     try:
         for _ in range(20):
-            await far.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            await far.wake_up([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
             await near.wait(0.02)
     finally:
         await near.close()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.http.door.streams import PER_ADDRESS, PER_PAGE, Seat, WindowStreams
+from cambist.frontends.http.edge.streams import PER_ADDRESS, PER_PAGE, Seat, WindowStreams
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 

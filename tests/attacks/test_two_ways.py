@@ -18,7 +18,7 @@ from litestar.types import ASGIApp
 
 from cambist.core.usecases.accounts import accounts
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.operation import Operation
+from cambist.frontends.http.edge.operation import Operation
 from cambist.frontends.http.operations import OPERATIONS
 from tests.apps import TestApp, open_test_app
 from tests.framework_way import framework_way, in_order

@@ -7,10 +7,10 @@ import pytest
 
 from cambist.frontends.conformance import chain as of_chains
 from cambist.frontends.conformance import deposits as of_deposits
-from cambist.frontends.conformance.benches import ChainBench, DepositsBench
+from cambist.frontends.conformance.harnesses import ChainHarness, DepositsHarness
 from cambist.ports.chain import Network
-from tests.chains.benches import KEY, NodesChainBench, NodesDepositsBench
 from tests.chains.fronts import Front, TronFront
+from tests.chains.harnesses import KEY, NodesChainHarness, NodesDepositsHarness
 from tests.chains.world import ChainWorld
 
 
@@ -21,12 +21,12 @@ def front(world: ChainWorld, network: Network) -> Front:
 
 class TestProofs:
     @pytest.fixture
-    async def chain_bench(self, networks: ChainWorld) -> AsyncIterator[ChainBench]:
+    async def chain_harness(self, networks: ChainWorld) -> AsyncIterator[ChainHarness]:
         async with AsyncExitStack() as stack:
             fronts = {network: await stack.enter_async_context(front(networks, network)) for network in Network}
-            bench = NodesChainBench(networks, fronts)
-            yield bench
-            await bench.close()
+            harness = NodesChainHarness(networks, fronts)
+            yield harness
+            await harness.close()
 
     class TestSightings(of_chains.TestSightings): ...
 
@@ -35,13 +35,13 @@ class TestProofs:
 
 class TestDepositsByNodes:
     @pytest.fixture(params=[Network.TRON, Network.BSC])
-    async def deposits_bench(
+    async def deposits_harness(
         self, networks: ChainWorld, request: pytest.FixtureRequest
-    ) -> AsyncIterator[DepositsBench]:
+    ) -> AsyncIterator[DepositsHarness]:
         async with front(networks, request.param) as one:
-            bench = NodesDepositsBench(networks, one, network=request.param)
-            yield bench
-            await bench.close()
+            harness = NodesDepositsHarness(networks, one, network=request.param)
+            yield harness
+            await harness.close()
 
     class TestAddresses(of_deposits.TestAddresses): ...
 

@@ -20,8 +20,8 @@ from cambist.ports.chain import Final, Network
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Unavailable
 from cambist.testing import ProviderFault
-from tests.chains.benches import NodesDepositsBench
 from tests.chains.fronts import Front, TronFront
+from tests.chains.harnesses import NodesDepositsHarness
 from tests.chains.world import SOMEBODY, STRANGE, ChainWorld, chain_world
 
 TRON = Network.TRON
@@ -36,8 +36,8 @@ async def front(networks: ChainWorld) -> AsyncIterator[Front]:
 
 
 @pytest.fixture
-async def bench(networks: ChainWorld, front: Front) -> AsyncIterator[NodesDepositsBench]:
-    made = NodesDepositsBench(networks, front)
+async def harness(networks: ChainWorld, front: Front) -> AsyncIterator[NodesDepositsHarness]:
+    made = NodesDepositsHarness(networks, front)
     yield made
     await made.close()
 
@@ -53,24 +53,24 @@ def told(deposits: Any) -> Units:
     return [(each.units, each.is_final) for each in deposits]
 
 
-async def given(bench: NodesDepositsBench, count: int) -> list[str]:
-    return [await bench.watcher.address(f"exch_{number}") for number in range(count)]
+async def given(harness: NodesDepositsHarness, count: int) -> list[str]:
+    return [await harness.watcher.address(f"exch_{number}") for number in range(count)]
 
 
 class TestNames:
     async def test_a_deposit_has_the_index_that_the_chain_gives_it(
-        self, bench: NodesDepositsBench, front: Front
+        self, harness: NodesDepositsHarness, front: Front
     ) -> None:
         """Its place among all events of the transaction: the node's own numbers go by block."""
-        address = await bench.watcher.address("exch_1")
-        mine, world = bench.payload(address), bench.world
+        address = await harness.watcher.address("exch_1")
+        mine, world = harness.payload(address), harness.world
         world.pay(TRON, (SOMEBODY, 9_00))  # an event before it in the block
         tx_hash = world.send(
             TRON, [(USDT, SOMEBODY, 1), (STRANGE, mine, 7), (USDT, mine, 5), (USDT, mine, 0), (USDT, mine, 6)]
         )
         await world.mine()
         await world.finalise()
-        found = await bench.watcher.deposits(address)
+        found = await harness.watcher.deposits(address)
         assert [(each.tx_hash, each.index, each.units) for each in found] == [(tx_hash, 2, 5_00), (tx_hash, 4, 6_00)]
         chain = NodesChain({TRON: Nodes(CHAINS[TRON], [front.address], world.clock)})
         seen = await chain.lookup(TRON, tx_hash)
@@ -79,130 +79,130 @@ class TestNames:
         assert mine_there == [(2, 5_00), (4, 6_00)]
         await chain.close()
 
-    async def test_in_another_block_it_is_the_same_deposit(self, bench: NodesDepositsBench) -> None:
+    async def test_in_another_block_it_is_the_same_deposit(self, harness: NodesDepositsHarness) -> None:
         """A block is taken back and the transaction stands in the next one: at another moment, and not twice."""
-        address, world = await bench.watcher.address("exch_1"), bench.world
-        tx_hash = await bench.send(address, 5_00, final=False)
-        [before] = await bench.watcher.deposits(address)
+        address, world = await harness.watcher.address("exch_1"), harness.world
+        tx_hash = await harness.send(address, 5_00, final=False)
+        [before] = await harness.watcher.deposits(address)
         raw = world.nodes[TRON].ask("eth_getRawTransactionByHash", f"0x{tx_hash}")
         world.nodes[TRON].ask("anvil_reorg", 1, [[raw, 0]])
         await world.mine()
-        [after] = await bench.watcher.deposits(address)
+        [after] = await harness.watcher.deposits(address)
         assert (after.tx_hash, after.index, after.is_final) == (before.tx_hash, before.index, False)
         await world.finalise()
-        assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+        assert told(await harness.watcher.deposits(address)) == [(5_00, True)]
 
-    async def test_the_moment_is_the_blocks(self, bench: NodesDepositsBench) -> None:
+    async def test_the_moment_is_the_blocks(self, harness: NodesDepositsHarness) -> None:
         """The block's time decides whether a deposit is late. The time when we saw it does not."""
-        address = await bench.watcher.address("exch_1")
-        await bench.send(address, 5_00, final=False)
-        made_at = bench.world.clock.now()
-        await bench.world.mine(5)
-        [found] = await bench.watcher.deposits(address)
+        address = await harness.watcher.address("exch_1")
+        await harness.send(address, 5_00, final=False)
+        made_at = harness.world.clock.now()
+        await harness.world.mine(5)
+        [found] = await harness.watcher.deposits(address)
         assert found.at == made_at
 
 
 class TestReading:
-    async def test_many_addresses_are_one_question(self, bench: NodesDepositsBench, front: Front) -> None:
+    async def test_many_addresses_are_one_question(self, harness: NodesDepositsHarness, front: Front) -> None:
         """The same holds for addresses that are asked for one after the other."""
-        addresses = await given(bench, 40)
+        addresses = await given(harness, 40)
         for address in addresses[:20]:
-            await bench.watcher.deposits(address)
+            await harness.watcher.deposits(address)
         for number in (3, 37):
-            await bench.send(addresses[number], 5_00)
+            await harness.send(addresses[number], 5_00)
         front.calls.clear()
-        await asyncio.gather(*(bench.watcher.deposits(address) for address in addresses))
+        await asyncio.gather(*(harness.watcher.deposits(address) for address in addresses))
         assert (front.calls["eth_getLogs"], front.calls["eth_getTransactionReceipt"]) == (1, 2)
-        await bench.world.mine()
+        await harness.world.mine()
         front.calls.clear()
         for address in addresses:
-            await bench.watcher.deposits(address)
+            await harness.watcher.deposits(address)
         assert (front.calls["eth_getLogs"], front.calls["eth_getTransactionReceipt"]) == (1, 0)
 
-    async def test_who_asks_again_at_once_gets_the_same_look(self, bench: NodesDepositsBench, front: Front) -> None:
-        address = await bench.watcher.address("exch_1")
-        await bench.watcher.deposits(address)
+    async def test_who_asks_again_at_once_gets_the_same_look(self, harness: NodesDepositsHarness, front: Front) -> None:
+        address = await harness.watcher.address("exch_1")
+        await harness.watcher.deposits(address)
         front.calls.clear()
-        await bench.watcher.deposits(address)
+        await harness.watcher.deposits(address)
         assert not front.calls
-        await bench.world.clock.advance(FRESH + 1)
-        await bench.watcher.deposits(address)
+        await harness.world.clock.advance(FRESH + 1)
+        await harness.watcher.deposits(address)
         assert front.calls["eth_getLogs"] == 1
 
     async def test_who_gives_up_waiting_takes_the_answer_from_nobody(
-        self, bench: NodesDepositsBench, front: Front
+        self, harness: NodesDepositsHarness, front: Front
     ) -> None:
-        one, other = await given(bench, 2)
-        await bench.send(other, 5_00)
+        one, other = await given(harness, 2)
+        await harness.send(other, 5_00)
         held = front.hold_next(matching=lambda request: b"eth_getLogs" in request.body)
-        impatient, patient = [asyncio.create_task(bench.wallet.deposits(address)) for address in (one, other)]
+        impatient, patient = [asyncio.create_task(harness.wallet.deposits(address)) for address in (one, other)]
         await held.arrived()
         impatient.cancel()
         await asyncio.wait([impatient])
         await held.release()
         assert told(await patient) == [(5_00, True)]
 
-    async def test_what_is_read_is_kept(self, bench: NodesDepositsBench, front: Front) -> None:
+    async def test_what_is_read_is_kept(self, harness: NodesDepositsHarness, front: Front) -> None:
         """A deposit, and how far it was read: the next process goes on there."""
-        address = await bench.watcher.address("exch_1")
-        watcher = bench.restarted(span=10)
-        await bench.send(address, 5_00)
-        await bench.world.mine(60)
+        address = await harness.watcher.address("exch_1")
+        watcher = harness.restarted(span=10)
+        await harness.send(address, 5_00)
+        await harness.world.mine(60)
         await watcher.deposits(address)
         front.requests.clear()
-        await bench.world.mine()
-        again = bench.restarted(span=10)
+        await harness.world.mine()
+        again = harness.restarted(span=10)
         assert told(await again.deposits(address)) == [(5_00, True)]
         first, _ = spans(front)[0]
-        assert first == bench.world.height(TRON) - 1 - CHAINS[TRON].reread + 1
+        assert first == harness.world.height(TRON) - 1 - CHAINS[TRON].reread + 1
 
-    async def test_one_that_is_far_behind_holds_nobody_up(self, bench: NodesDepositsBench, front: Front) -> None:
-        old = await bench.watcher.address("exch_old")
-        await bench.world.mine(70)
-        young = await bench.watcher.address("exch_young")
-        watcher = bench.restarted(span=10)
+    async def test_one_that_is_far_behind_holds_nobody_up(self, harness: NodesDepositsHarness, front: Front) -> None:
+        old = await harness.watcher.address("exch_old")
+        await harness.world.mine(70)
+        young = await harness.watcher.address("exch_young")
+        watcher = harness.restarted(span=10)
         await watcher.deposits(young)
         front.requests.clear()
         await watcher.deposits(old)
         assert all(last - first < 10 for first, last in spans(front))
 
-    async def test_what_takes_long_goes_on_where_it_stopped(self, bench: NodesDepositsBench, front: Front) -> None:
+    async def test_what_takes_long_goes_on_where_it_stopped(self, harness: NodesDepositsHarness, front: Front) -> None:
         """Hours without a node: each look reads some, and nobody hears that nothing came until all is read."""
-        address = await bench.watcher.address("exch_1")
-        await bench.send(address, 5_00)
-        await bench.world.mine(60)
-        watcher, found, looks = bench.restarted(span=1), list[Deposit](), 0
+        address = await harness.watcher.address("exch_1")
+        await harness.send(address, 5_00)
+        await harness.world.mine(60)
+        watcher, found, looks = harness.restarted(span=1), list[Deposit](), 0
         while not found and looks < 10:
             looks += 1
             with contextlib.suppress(StillReading):
                 found = [*await watcher.deposits(address)]
-            await bench.world.clock.advance(1)
+            await harness.world.clock.advance(1)
         assert (looks > 1, told(found)) == (True, [(5_00, True)])
 
-    async def test_dust_of_strangers_costs_no_calls(self, bench: NodesDepositsBench, front: Front) -> None:
+    async def test_dust_of_strangers_costs_no_calls(self, harness: NodesDepositsHarness, front: Front) -> None:
         """Transfers of nothing are sent to addresses to be seen there."""
-        address = await bench.watcher.address("exch_1")
-        await bench.watcher.deposits(address)
+        address = await harness.watcher.address("exch_1")
+        await harness.watcher.deposits(address)
         for _ in range(3):
-            await bench.send(address, 0, final=False)
+            await harness.send(address, 0, final=False)
         front.calls.clear()
-        assert list(await bench.watcher.deposits(address)) == []
+        assert list(await harness.watcher.deposits(address)) == []
         assert front.calls["eth_getTransactionReceipt"] == 0
 
     async def test_a_node_that_starts_again_has_lost_nothing(self, tmp_path: Path) -> None:
         with chain_world(tmp_path, [TRON]) as world:
             node = world.nodes[TRON]
             async with TronFront(node) as front:
-                bench = NodesDepositsBench(world, front)
-                address = await bench.watcher.address("exch_1")
-                await bench.send(address, 5_00)
+                harness = NodesDepositsHarness(world, front)
+                address = await harness.watcher.address("exch_1")
+                await harness.send(address, 5_00)
                 node.stop()
                 with pytest.raises(Unavailable):
-                    await bench.watcher.deposits(address)
+                    await harness.watcher.deposits(address)
                 node.start()
-                await bench.world.mine()
-                assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
-                await bench.close()
+                await harness.world.mine()
+                assert told(await harness.watcher.deposits(address)) == [(5_00, True)]
+                await harness.close()
 
 
 class TestRefusals:
@@ -217,55 +217,57 @@ class TestRefusals:
         ],
     )
     async def test_the_span_is_halved_until_it_is_taken(
-        self, bench: NodesDepositsBench, front: Front, refusal: tuple[int, str]
+        self, harness: NodesDepositsHarness, front: Front, refusal: tuple[int, str]
     ) -> None:
-        address = await bench.watcher.address("exch_1")
-        await bench.send(address, 5_00)
-        await bench.world.mine(50)
+        address = await harness.watcher.address("exch_1")
+        await harness.send(address, 5_00)
+        await harness.world.mine(50)
 
         def narrow(method: str, params: list[Any]) -> tuple[int, str] | None:
             wanted = params[0] if method == "eth_getLogs" else {"fromBlock": "0x0", "toBlock": "0x0"}
             return refusal if int(wanted["toBlock"], 16) - int(wanted["fromBlock"], 16) >= 10 else None
 
         front.refuse = narrow
-        assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+        assert told(await harness.watcher.deposits(address)) == [(5_00, True)]
         asked = len(spans(front))
-        await bench.world.mine()
-        await bench.watcher.deposits(address)
+        await harness.world.mine()
+        await harness.watcher.deposits(address)
         assert all(last - first < 10 for first, last in spans(front)[asked:]), "what was learned is forgotten"
 
-    async def test_so_are_the_addresses(self, bench: NodesDepositsBench, front: Front) -> None:
-        addresses = await given(bench, 9)
-        await bench.send(addresses[4], 5_00)
+    async def test_so_are_the_addresses(self, harness: NodesDepositsHarness, front: Front) -> None:
+        addresses = await given(harness, 9)
+        await harness.send(addresses[4], 5_00)
 
         def few(method: str, params: list[Any]) -> tuple[int, str] | None:
             is_many = method == "eth_getLogs" and len(params[0]["topics"][2]) > 2
             return (-32602, "exceed max topics: 2") if is_many else None
 
         front.refuse = few
-        found = [await bench.watcher.deposits(address) for address in addresses]
+        found = [await harness.watcher.deposits(address) for address in addresses]
         assert [told(each) for each in found if each] == [[(5_00, True)]]
 
     async def test_a_node_that_refuses_one_block_of_one_address_is_of_no_use(
-        self, bench: NodesDepositsBench, front: Front
+        self, harness: NodesDepositsHarness, front: Front
     ) -> None:
-        address = await bench.watcher.address("exch_1")
+        address = await harness.watcher.address("exch_1")
         front.refuse = lambda method, params: (-32000, "no logs here") if method == "eth_getLogs" else None
         with pytest.raises(Unavailable, match="no logs here"):
-            await bench.watcher.deposits(address)
+            await harness.watcher.deposits(address)
 
-    async def test_who_counts_us_is_not_asked_for_less_but_later(self, bench: NodesDepositsBench, front: Front) -> None:
-        address, watcher = await bench.watcher.address("exch_1"), bench.restarted(span=64)
-        await bench.world.mine(40)
+    async def test_who_counts_us_is_not_asked_for_less_but_later(
+        self, harness: NodesDepositsHarness, front: Front
+    ) -> None:
+        address, watcher = await harness.watcher.address("exch_1"), harness.restarted(span=64)
+        await harness.world.mine(40)
         await watcher.deposits(address)
-        await bench.world.mine()
+        await harness.world.mine()
         first, last = spans(front)[-1]
         assert last - first > 32, "half of the span would do, too"
         front.next(ProviderFault.BUSY, matching=lambda request: b"eth_getLogs" in request.body, retry_after=3)
         with pytest.raises(Unavailable) as raised:
             await watcher.deposits(address)
         assert raised.value.retry_after == 3
-        await bench.world.mine()
+        await harness.world.mine()
         front.calls.clear()
         await watcher.deposits(address)
         assert front.calls["eth_getLogs"] == 1, "it is asked in halves"
@@ -284,58 +286,58 @@ class TestLies:
         ],
     )
     async def test_logs_that_cannot_be_true_are_no_answer(
-        self, bench: NodesDepositsBench, front: Front, lie: Callable[[Any], Any]
+        self, harness: NodesDepositsHarness, front: Front, lie: Callable[[Any], Any]
     ) -> None:
-        address = await bench.watcher.address("exch_1")
-        await bench.send(address, 5_00)
+        address = await harness.watcher.address("exch_1")
+        await harness.send(address, 5_00)
         front.lie = lambda method, params, result: lie(result) if method == "eth_getLogs" else result
         with pytest.raises(Unavailable):
-            await bench.watcher.deposits(address)
+            await harness.watcher.deposits(address)
 
     async def test_what_was_removed_or_is_of_another_contract_is_not_counted(
-        self, bench: NodesDepositsBench, front: Front
+        self, harness: NodesDepositsHarness, front: Front
     ) -> None:
-        address = await bench.watcher.address("exch_1")
-        await bench.send(address, 5_00)
+        address = await harness.watcher.address("exch_1")
+        await harness.send(address, 5_00)
         front.lie = lambda method, params, result: (
             [{**each, "removed": True} for each in result] + [{**each, "address": STRANGE} for each in result]
             if method == "eth_getLogs"
             else result
         )
-        assert list(await bench.watcher.deposits(address)) == []
+        assert list(await harness.watcher.deposits(address)) == []
 
 
 class TestWallet:
-    async def test_an_address_that_held_usdt_is_given_to_nobody(self, bench: NodesDepositsBench) -> None:
+    async def test_an_address_that_held_usdt_is_given_to_nobody(self, harness: NodesDepositsHarness) -> None:
         """A restored database counts from its old state: deposits since then belong to another exchange."""
-        first, second, third = [each.address for each in await bench.wallet.addresses(0, 3)]
-        await bench.send(first, 5_00)
-        await bench.send(second, 5_00)
-        assert await bench.watcher.address("exch_1") == third
-        assert await bench.watcher.address("exch_1") == third
-        assert await bench.restarted().address("exch_1") == third
+        first, second, third = [each.address for each in await harness.wallet.addresses(0, 3)]
+        await harness.send(first, 5_00)
+        await harness.send(second, 5_00)
+        assert await harness.watcher.address("exch_1") == third
+        assert await harness.watcher.address("exch_1") == third
+        assert await harness.restarted().address("exch_1") == third
 
-    async def test_the_wallet_s_addresses_are_its_own_given_out_or_next(self, bench: NodesDepositsBench) -> None:
-        given = await bench.watcher.address("exch_1")
-        following = [each.address for each in await bench.wallet.addresses(0, 100)]
+    async def test_the_wallet_s_addresses_are_its_own_given_out_or_next(self, harness: NodesDepositsHarness) -> None:
+        given = await harness.watcher.address("exch_1")
+        following = [each.address for each in await harness.wallet.addresses(0, 100)]
         for address in (given, following[1], following[99]):
-            assert await bench.restarted().owns(address)
+            assert await harness.restarted().owns(address)
         for other in ("TP2XF6cQrytbPzkiympYZe7ptUkDacptok", "", "x"):
-            assert not await bench.wallet.owns(other)
+            assert not await harness.wallet.owns(other)
 
-    async def test_numbers_that_are_skipped_are_given_to_nobody(self, bench: NodesDepositsBench) -> None:
-        await bench.watcher.address("exch_1")
-        assert await bench.wallet.skip(7) == 7
-        assert await bench.wallet.skip(3) == 7, "it went back"
-        assert await bench.watcher.address("exch_2") == (await bench.wallet.addresses(7, 1))[0].address
+    async def test_numbers_that_are_skipped_are_given_to_nobody(self, harness: NodesDepositsHarness) -> None:
+        await harness.watcher.address("exch_1")
+        assert await harness.wallet.skip(7) == 7
+        assert await harness.wallet.skip(3) == 7, "it went back"
+        assert await harness.watcher.address("exch_2") == (await harness.wallet.addresses(7, 1))[0].address
 
-    async def test_what_came_is_shown_by_number(self, bench: NodesDepositsBench) -> None:
+    async def test_what_came_is_shown_by_number(self, harness: NodesDepositsHarness) -> None:
         for number in range(3):
-            await bench.watcher.address(f"exch_{number}")
-        shown = await bench.wallet.addresses(0, 4)
-        await bench.send(shown[1].address, 5_00, 7_00)
-        await bench.watcher.deposits(shown[1].address)
-        after = await bench.wallet.addresses(0, 4)
+            await harness.watcher.address(f"exch_{number}")
+        shown = await harness.wallet.addresses(0, 4)
+        await harness.send(shown[1].address, 5_00, 7_00)
+        await harness.watcher.deposits(shown[1].address)
+        after = await harness.wallet.addresses(0, 4)
         assert [(each.number, each.is_given, each.units) for each in after] == [
             (0, True, 0),
             (1, True, 12_00),
@@ -343,64 +345,64 @@ class TestWallet:
             (3, False, 0),
         ]
 
-    async def test_an_address_of_nobody_is_not_watched(self, bench: NodesDepositsBench) -> None:
-        [following] = await bench.wallet.addresses(0, 1)
+    async def test_an_address_of_nobody_is_not_watched(self, harness: NodesDepositsHarness) -> None:
+        [following] = await harness.wallet.addresses(0, 1)
         for address in (following.address, "T" + "1" * 33, ""):
             with pytest.raises(Unavailable):
-                await bench.watcher.deposits(address)
+                await harness.watcher.deposits(address)
 
 
 class TestPages:
     """The stored page of an address, as a newly started process finds it."""
 
-    async def test_what_is_kept_is_asked_for_once_more(self, bench: NodesDepositsBench, front: Front) -> None:
-        address = await bench.watcher.address("exch_1")
-        await bench.send(address, 5_00)
-        await bench.watcher.deposits(address)
-        again = bench.restarted()
+    async def test_what_is_kept_is_asked_for_once_more(self, harness: NodesDepositsHarness, front: Front) -> None:
+        address = await harness.watcher.address("exch_1")
+        await harness.send(address, 5_00)
+        await harness.watcher.deposits(address)
+        again = harness.restarted()
         front.calls.clear()
         for _ in range(2):
-            await bench.world.mine()
+            await harness.world.mine()
             assert told(await again.deposits(address)) == [(5_00, True)]
         assert front.calls["eth_getTransactionReceipt"] == 1
 
     async def test_a_page_that_somebody_wrote_makes_no_money(
-        self, bench: NodesDepositsBench, caplog: pytest.LogCaptureFixture
+        self, harness: NodesDepositsHarness, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Otherwise a writer to the database could have RUB paid for nothing."""
-        address = await bench.watcher.address("exch_1")
-        other = await bench.watcher.address("exch_2")
-        elsewhere = await bench.send(other, 9_00)
-        at = bench.world.clock.now()
+        address = await harness.watcher.address("exch_1")
+        other = await harness.watcher.address("exch_2")
+        elsewhere = await harness.send(other, 9_00)
+        at = harness.world.clock.now()
         forged = tuple(
             Deposit(tx_hash=tx_hash, index=0, units=5_00, at=at, is_final=True) for tx_hash in ("ab" * 32, elsewhere)
         )
-        watcher = bench.restarted()
+        watcher = harness.restarted()
         await watcher._pages.change(address, lambda page: msgspec.structs.replace(page, found=forged))
-        await bench.world.mine()
+        await harness.world.mine()
         assert list(await watcher.deposits(address)) == []
         assert f"the network knows nothing of {'ab' * 32}" in caplog.text
 
 
-async def test_two_processes_keep_one_page(bench: NodesDepositsBench) -> None:
+async def test_two_processes_keep_one_page(harness: NodesDepositsHarness) -> None:
     """Neither process removes deposits that the other found."""
-    address = await bench.watcher.address("exch_1")
-    one, other = bench.restarted(), bench.restarted()
+    address = await harness.watcher.address("exch_1")
+    one, other = harness.restarted(), harness.restarted()
     await one.deposits(address)
     await other.deposits(address)
-    await bench.send(address, 5_00)
+    await harness.send(address, 5_00)
     await one.deposits(address)
-    await bench.send(address, 7_00)
+    await harness.send(address, 7_00)
     await other.deposits(address)
-    await bench.world.mine(60)
-    assert sorted(told(await bench.restarted().deposits(address))) == [(5_00, True), (7_00, True)]
+    await harness.world.mine(60)
+    assert sorted(told(await harness.restarted().deposits(address))) == [(5_00, True), (7_00, True)]
 
 
 async def test_a_storage_that_fails_keeps_nothing_from_being_told(
-    bench: NodesDepositsBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: NodesDepositsHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    address, watcher = await bench.watcher.address("exch_1"), bench.wallet
-    await bench.send(address, 5_00)
+    address, watcher = await harness.watcher.address("exch_1"), harness.wallet
+    await harness.send(address, 5_00)
 
     async def away(*_: Any) -> None:
         raise Unavailable("the storage is away")
@@ -410,6 +412,6 @@ async def test_a_storage_that_fails_keeps_nothing_from_being_told(
     assert told(found) == [(5_00, True)]
     assert "could not be kept" in caplog.text
     monkeypatch.undo()
-    await bench.world.clock.advance(10)
+    await harness.world.clock.advance(10)
     await watcher.deposits(address)
     assert (await watcher.addresses(0, 1))[0].units == 5_00

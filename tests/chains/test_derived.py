@@ -13,7 +13,7 @@ from cambist.core.domain.keccak import keccak256, sponge
 from cambist.core.domain.tron import is_tron_address, tron_address
 from cambist.ports.chain import Network
 from cambist.ports.faults import NotConfigured
-from tests.chains.benches import XPUB
+from tests.chains.harnesses import XPUB
 from tests.tables import table
 
 # BIP32, test vector 1: m/0' and m/0'/1.

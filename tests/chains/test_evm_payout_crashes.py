@@ -14,7 +14,7 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.ports.chain import Network
 from cambist.ports.payouts import Senders
 from cambist.testing import ProviderFault
-from tests.chains.evm_bench import RICH, EvmBench, is_broadcast
+from tests.chains.evm_harness import RICH, EvmHarness, is_broadcast
 from tests.chains.fronts import Front
 from tests.chains.world import ChainWorld, chain_world
 from tests.crash_points import CrashPoint, Killed, fused
@@ -48,15 +48,15 @@ async def run_with_crash(
         world.join(payouts.app.clock)
         for fault in faults:
             front.next(fault, matching=is_broadcast)
-        bench = EvmBench(world, Network.BSC, front, storage=payouts.ports.storage)
-        senders = Senders(senders={"evm": bench.sender}, modes={"test": "evm"})
+        harness = EvmHarness(world, Network.BSC, front, storage=payouts.ports.storage)
+        senders = Senders(senders={"evm": harness.sender}, modes={"test": "evm"})
         whole = payouts.ports = payouts.app.ports = msgspec.structs.replace(payouts.ports, senders=senders)
         await payouts.set_wallet(EVM.write(bytes(range(20))))
         await payouts.credit()
         commits = CrashPoint(commit, after=after)
         payouts.app.ports = fused(whole, commits)
-        bench.storage = payouts.app.ports.storage
-        doomed = msgspec.structs.replace(senders, senders={"evm": bench.restarted()})
+        harness.storage = payouts.app.ports.storage
+        doomed = msgspec.structs.replace(senders, senders={"evm": harness.restarted()})
         payouts.app.ports = msgspec.structs.replace(payouts.app.ports, senders=doomed)
         with suppress(Killed):
             await payouts.pay_out()
@@ -64,10 +64,10 @@ async def run_with_crash(
         payouts.app.ports = whole
         await payouts.pay_out()
         await worked(payouts, world)
-        assert await bench.moved() == CREDIT.units
+        assert await harness.moved() == CREDIT.units
         assert CREDIT.units < RICH
         assert {each.status for each in await payouts.every()} == {WithdrawalStatus.COMPLETED}
-        await bench.close()
+        await harness.close()
         return commits.commits, sum(map(is_broadcast, front.requests))
 
 
@@ -100,8 +100,8 @@ async def test_a_database_that_was_restored_pays_nobody_twice(made_world: ChainW
         await payouts.app.clock.advance_to(max(payouts.app.clock.now(), world.clock.now()))
         world.join(payouts.app.clock)
         await world.mine()
-        bench = await EvmBench(world, Network.BSC, front, storage=payouts.ports.storage).begin()
-        senders = Senders(senders={"evm": bench.sender}, modes={"test": "evm"})
+        harness = await EvmHarness(world, Network.BSC, front, storage=payouts.ports.storage).begin()
+        senders = Senders(senders={"evm": harness.sender}, modes={"test": "evm"})
         payouts.ports = payouts.app.ports = msgspec.structs.replace(payouts.ports, senders=senders)
         await payouts.set_wallet(EVM.write(bytes(range(20))))
         made = await payouts.made()
@@ -112,9 +112,9 @@ async def test_a_database_that_was_restored_pays_nobody_twice(made_world: ChainW
         async with beneath(payouts.ports).unit() as unit:
             unit[Withdrawal].save(msgspec.structs.replace(made, version=sent.version))
             await unit.commit()
-        await bench.forget()
+        await harness.forget()
         await worked(payouts, world)
         after = await payouts.record(made.id)
         assert (after.status, after.tx_hash) == (WithdrawalStatus.COMPLETED, sent.tx_hash)
-        assert await bench.moved() == CREDIT.units
-        await bench.close()
+        assert await harness.moved() == CREDIT.units
+        await harness.close()

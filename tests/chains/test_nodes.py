@@ -17,8 +17,8 @@ from cambist.adapters.nodes.rpc import Node, TooOften
 from cambist.ports.chain import Final, InBlock, Network, NotFound
 from cambist.ports.faults import Fault, NotConfigured, Unavailable
 from cambist.testing import ProviderAnswer, ProviderFault
-from tests.chains.benches import KEY
 from tests.chains.fronts import Front, TronFront
+from tests.chains.harnesses import KEY
 from tests.chains.world import SOMEBODY, ChainWorld
 
 BSC = Network.BSC

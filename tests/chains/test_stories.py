@@ -24,8 +24,8 @@ from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.chain import Network
 from cambist.ports.faults import Held
 from tests.apps import TestApp, open_test_app
-from tests.chains.benches import KEY, XPUB
 from tests.chains.fronts import Front, TronFront
+from tests.chains.harnesses import KEY, XPUB
 from tests.chains.world import SOMEBODY, ChainWorld, chain_world
 from tests.proof_kit import CREDIT, open_exchange
 

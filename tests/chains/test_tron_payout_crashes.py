@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.ports.payouts import Senders
 from cambist.testing import ProviderFault
-from tests.chains.test_tron_payouts import RICH, TronBench, is_broadcast
+from tests.chains.test_tron_payouts import RICH, TronHarness, is_broadcast
 from tests.chains.tron_network import TronNetwork
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.payout_kit import PAID, Payouts, open_payouts
@@ -26,8 +26,8 @@ async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderF
         network.lively = True
         for fault in faults:
             network.next(fault, matching=is_broadcast)
-        bench = TronBench(network)
-        senders = Senders(senders={"tron": bench.sender}, modes={"test": "tron"})
+        harness = TronHarness(network)
+        senders = Senders(senders={"tron": harness.sender}, modes={"test": "tron"})
         whole = payouts.ports = payouts.app.ports = msgspec.structs.replace(payouts.ports, senders=senders)
         await payouts.credit()
         commits = CrashPoint(commit, after=after)
@@ -38,10 +38,10 @@ async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderF
         payouts.app.ports = whole
         await payouts.pay_out()
         await worked(payouts)
-        assert RICH - network.usdt[bench.owner] == PAID.units // 100
+        assert RICH - network.usdt[harness.owner] == PAID.units // 100
         assert {each.status for each in await payouts.every()} == {WithdrawalStatus.COMPLETED}
         sent = sum(map(is_broadcast, network.requests))
-        await bench.close()
+        await harness.close()
         return commits.commits, sent
 
 

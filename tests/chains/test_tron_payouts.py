@@ -26,13 +26,13 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.compose import open_app
 from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
-from cambist.frontends.conformance.benches import PayoutsBench
+from cambist.frontends.conformance.harnesses import PayoutsHarness
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings import Settings
 from cambist.ports import NotConfigured, OutcomeUnknown, Refused, SignedTransfer, TransferState, Unavailable
 from cambist.ports.chain import Network
-from cambist.ports.notebook import Notebook
 from cambist.ports.notes import ProviderNote
+from cambist.ports.operation_log import OperationLog
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.chains.tron_network import PACE, USDT, TronNetwork
 from tests.contracts.storage_kit import START
@@ -48,11 +48,11 @@ def is_broadcast(request: ProviderRequest) -> bool:
     return request.path == "/wallet/broadcasthex"
 
 
-class TronBench(PayoutsBench):
+class TronHarness(PayoutsHarness):
     """A wallet on a network behind one node or several."""
 
     secrets = (KEY, API_KEY)
-    wrong_addresses = (*PayoutsBench.wrong_addresses, TRON.write(USDT), TRON.write(bytes(20)))
+    wrong_addresses = (*PayoutsHarness.wrong_addresses, TRON.write(USDT), TRON.write(bytes(20)))
     kind = TronSender
 
     def __init__(self, *networks: TronNetwork) -> None:
@@ -71,8 +71,10 @@ class TronBench(PayoutsBench):
         clock = self.network.clock
         nodes = Nodes(CHAINS[Network.TRON], [each.node for each in self.networks], clock)
         apis = [TronApi(place, each.api, clock) for place, each in enumerate(self.networks, 1)]
-        whole = Notebook("tron-payouts", Whole, self.storage, clock)
-        read_back = SentTransfers(nodes, apis, self.owner, whole, Notebook("tron-payouts", Sent, self.storage, clock))
+        whole = OperationLog("tron-payouts", Whole, self.storage, clock)
+        read_back = SentTransfers(
+            nodes, apis, self.owner, whole, OperationLog("tron-payouts", Sent, self.storage, clock)
+        )
         self.wallets.append(self.kind("tron", nodes, apis, KeySigner(KEY), read_back, clock, fee_limit=60 * SUN))
         return self.wallets[-1]
 
@@ -108,7 +110,7 @@ class TronBench(PayoutsBench):
             await wallet.close()
 
 
-class PromptBench(TronBench):
+class PromptHarness(TronHarness):
     """Its network makes a block upon each broadcast."""
 
     def __init__(self, network: TronNetwork) -> None:
@@ -124,17 +126,17 @@ class PromptBench(TronBench):
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[TronBench]:
+async def harness() -> AsyncIterator[TronHarness]:
     async with TronNetwork(VirtualClock(START), API_KEY) as network:
-        made = TronBench(network)
+        made = TronHarness(network)
         yield made
         await made.close()
 
 
 class TestTheContract:
     @pytest.fixture
-    def payouts_bench(self, bench: TronBench) -> PayoutsBench:
-        return bench
+    def payouts_harness(self, harness: TronHarness) -> PayoutsHarness:
+        return harness
 
     class TestSigning(of_payouts.TestSigning): ...
 
@@ -146,11 +148,11 @@ class TestTheContract:
         """The suite reads transfers in blocks, so each broadcast makes a block."""
 
         @pytest.fixture
-        async def payouts_bench(self) -> AsyncIterator[PayoutsBench]:
+        async def payouts_harness(self) -> AsyncIterator[PayoutsHarness]:
             async with TronNetwork(VirtualClock(START), API_KEY) as network:
-                bench = PromptBench(network)
-                yield bench
-                await bench.close()
+                harness = PromptHarness(network)
+                yield harness
+                await harness.close()
 
     class TestFailures(payout_faults.TestFailures): ...
 
@@ -237,87 +239,87 @@ class TestBytes:
 class TestMeans:
     """The network keeps the fee of a failed transfer, so the wallet signs none that could fail."""
 
-    async def _lacks(self, bench: TronBench, match: str) -> None:
+    async def _lacks(self, harness: TronHarness, match: str) -> None:
         with pytest.raises(Unavailable, match=match):
-            await bench.sender.sign("wd_1", TO, UNITS)
+            await harness.sender.sign("wd_1", TO, UNITS)
 
-    async def test_usdt(self, bench: TronBench) -> None:
-        bench.network.usdt[bench.owner] = 249_999_999
-        await self._lacks(bench, r"lacks USDT: it has 250\.00")
+    async def test_usdt(self, harness: TronHarness) -> None:
+        harness.network.usdt[harness.owner] = 249_999_999
+        await self._lacks(harness, r"lacks USDT: it has 250\.00")
 
-    async def test_trx_for_energy(self, bench: TronBench) -> None:
-        bench.network.sun[bench.owner] = 12 * SUN
-        await self._lacks(bench, r"it has 12\.0 TRX, and a transfer needs 16\.0")
+    async def test_trx_for_energy(self, harness: TronHarness) -> None:
+        harness.network.sun[harness.owner] = 12 * SUN
+        await self._lacks(harness, r"it has 12\.0 TRX, and a transfer needs 16\.0")
 
-    async def test_bandwidth_for_the_longest_operation(self, bench: TronBench) -> None:
-        before = bench.network.sun[bench.owner] = 16_100_000
-        await bench.sender.broadcast(await bench.sender.sign("wd_" + "1" * 37, TO, UNITS))
-        bench.network.energy[bench.owner] = 10**6
-        bench.network.mine()
-        burned = (before - bench.network.sun[bench.owner]) // 1000
+    async def test_bandwidth_for_the_longest_operation(self, harness: TronHarness) -> None:
+        before = harness.network.sun[harness.owner] = 16_100_000
+        await harness.sender.broadcast(await harness.sender.sign("wd_" + "1" * 37, TO, UNITS))
+        harness.network.energy[harness.owner] = 10**6
+        harness.network.mine()
+        burned = (before - harness.network.sun[harness.owner]) // 1000
         assert 345 < burned <= _BANDWIDTH
 
-    async def test_staked_energy_counts(self, bench: TronBench) -> None:
-        bench.network.sun[bench.owner] = SUN
-        bench.network.energy[bench.owner] = 160_000
-        assert (await bench.sender.sign("wd_1", TO, UNITS)).blob
+    async def test_staked_energy_counts(self, harness: TronHarness) -> None:
+        harness.network.sun[harness.owner] = SUN
+        harness.network.energy[harness.owner] = 160_000
+        assert (await harness.sender.sign("wd_1", TO, UNITS)).blob
 
-    async def test_a_recipient_whom_the_contract_refuses(self, bench: TronBench) -> None:
-        bench.network.blacklisted.add(bytes(range(20)))
-        await self._lacks(bench, "would not do")
+    async def test_a_recipient_whom_the_contract_refuses(self, harness: TronHarness) -> None:
+        harness.network.blacklisted.add(bytes(range(20)))
+        await self._lacks(harness, "would not do")
 
-    async def test_a_price_above_the_limit(self, bench: TronBench) -> None:
-        dear = bench.restarted()
+    async def test_a_price_above_the_limit(self, harness: TronHarness) -> None:
+        dear = harness.restarted()
         dear._fee_limit = SUN
         with pytest.raises(Unavailable, match=r"15\.6 TRX, above the limit"):
             await dear.sign("wd_1", TO, UNITS)
 
     @pytest.mark.parametrize(("limit", "is_signed"), [(13_716_000, False), (15_635_999, False), (15_636_000, True)])
     async def test_a_limit_without_room_for_a_rise_of_the_price(
-        self, bench: TronBench, limit: int, *, is_signed: bool
+        self, harness: TronHarness, limit: int, *, is_signed: bool
     ) -> None:
         """An estimate of 95 % of the limit may end without energy: the fee is burned, and nothing is moved."""
-        tight = bench.restarted()
+        tight = harness.restarted()
         tight._fee_limit = limit
-        bench.network.energy[bench.owner] = 10**6
+        harness.network.energy[harness.owner] = 10**6
         if is_signed:
             await tight.sign("wd_1", TO, UNITS)
         else:
             with pytest.raises(Unavailable, match="above the limit"):
                 await tight.sign("wd_1", TO, UNITS)
 
-    async def test_the_check_tells_of_an_empty_wallet(self, bench: TronBench) -> None:
-        await bench.wallet.check()
-        bench.network.sun[bench.owner] = 0
+    async def test_the_check_tells_of_an_empty_wallet(self, harness: TronHarness) -> None:
+        await harness.wallet.check()
+        harness.network.sun[harness.owner] = 0
         with pytest.raises(Unavailable, match="neither energy nor TRX"):
-            await bench.wallet.check()
+            await harness.wallet.check()
 
 
 class TestWhatANodeAnswers:
     @pytest.mark.parametrize("code", [*CODES, "OTHER_ERROR", "NEW_ERROR"])
-    async def test_each_code_has_its_end(self, bench: TronBench, code: str) -> None:
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        bench.network.code = code
+    async def test_each_code_has_its_end(self, harness: TronHarness, code: str) -> None:
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        harness.network.code = code
         match CODES.get(code):
             case Taken.YES:
-                await bench.sender.broadcast(made)
+                await harness.sender.broadcast(made)
             case Taken.LATER:
                 with pytest.raises(Unavailable):
-                    await bench.sender.broadcast(made)
+                    await harness.sender.broadcast(made)
             case Taken.EXPIRED | Taken.NO as end:
                 with pytest.raises(Refused) as refused:
-                    await bench.sender.broadcast(made)
+                    await harness.sender.broadcast(made)
                 assert refused.value.reason == ("expired" if end is Taken.EXPIRED else "invalid")
             case None:
                 with pytest.raises(OutcomeUnknown):
-                    await bench.sender.broadcast(made)
+                    await harness.sender.broadcast(made)
 
-    async def test_a_limiter_that_answers_200_took_nothing(self, bench: TronBench) -> None:
-        made = await bench.sender.sign("wd_1", TO, UNITS)
+    async def test_a_limiter_that_answers_200_took_nothing(self, harness: TronHarness) -> None:
+        made = await harness.sender.sign("wd_1", TO, UNITS)
         said = b'{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}'
-        bench.network.next(ProviderAnswer(body=said), matching=is_broadcast, done=False)
+        harness.network.next(ProviderAnswer(body=said), matching=is_broadcast, done=False)
         with pytest.raises(Unavailable):
-            await bench.sender.broadcast(made)
+            await harness.sender.broadcast(made)
 
     @pytest.mark.parametrize(
         ("fault", "end"),
@@ -330,67 +332,67 @@ class TestWhatANodeAnswers:
             (ProviderFault.UNAUTHORIZED, NotConfigured),
         ],
     )
-    async def test_a_fault_of_the_wire(self, bench: TronBench, fault: ProviderFault, end: type[Exception]) -> None:
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        bench.network.next(fault, matching=is_broadcast)
+    async def test_a_fault_of_the_wire(self, harness: TronHarness, fault: ProviderFault, end: type[Exception]) -> None:
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        harness.network.next(fault, matching=is_broadcast)
         with pytest.raises(end):
-            await bench.sender.broadcast(made)
+            await harness.sender.broadcast(made)
 
 
 class TestProof:
     """FAILED gives the money back: it is told by a final block past the end, and by all who may know better."""
 
-    async def test_the_end_alone_proves_nothing(self, bench: TronBench) -> None:
+    async def test_the_end_alone_proves_nothing(self, harness: TronHarness) -> None:
         """The final block is a minute behind, and has to be five minutes past the end."""
-        made = await bench.sender.sign("wd_1", TO, UNITS)
+        made = await harness.sender.sign("wd_1", TO, UNITS)
         for seconds in (LIFETIME.total_seconds() + 70, PROOF_AFTER.total_seconds() - 70):
-            await bench.network.pass_time(seconds)
-            assert await bench.sender.state(made) is TransferState.UNSEEN
-        await bench.network.pass_time(200)
-        assert await bench.sender.state(made) is TransferState.FAILED
+            await harness.network.pass_time(seconds)
+            assert await harness.sender.state(made) is TransferState.UNSEEN
+        await harness.network.pass_time(200)
+        assert await harness.sender.state(made) is TransferState.FAILED
 
-    async def test_a_network_that_stands_still_proves_nothing(self, bench: TronBench) -> None:
+    async def test_a_network_that_stands_still_proves_nothing(self, harness: TronHarness) -> None:
         """The next block's head may be before the end, and then it takes the transfer however late it comes."""
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.sender.broadcast(made)
-        await bench.network.clock.advance(2 * LIFETIME.total_seconds())
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.sender.broadcast(made)
+        await harness.network.clock.advance(2 * LIFETIME.total_seconds())
         with pytest.raises(Unavailable, match="does not keep up"):
-            await bench.sender.state(made)
-        bench.network.mine(1)
-        assert await bench.sender.state(made) is TransferState.IN_BLOCK
+            await harness.sender.state(made)
+        harness.network.mine(1)
+        assert await harness.sender.state(made) is TransferState.IN_BLOCK
 
-    async def test_a_transaction_that_one_interface_alone_knows_proves_nothing(self, bench: TronBench) -> None:
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.sender.broadcast(made)
-        bench.network.hides.add(made.tx_hash)
-        await bench.outlive(made)
+    async def test_a_transaction_that_one_interface_alone_knows_proves_nothing(self, harness: TronHarness) -> None:
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.sender.broadcast(made)
+        harness.network.hides.add(made.tx_hash)
+        await harness.outlive(made)
         with pytest.raises(Unavailable, match="nothing is proven"):
-            await bench.sender.state(made)
+            await harness.sender.state(made)
 
-    async def test_a_final_transfer_that_ran_out_of_energy_failed(self, bench: TronBench) -> None:
+    async def test_a_final_transfer_that_ran_out_of_energy_failed(self, harness: TronHarness) -> None:
         """Its fee is burned, and the USDT did not move: it may be signed again."""
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.sender.broadcast(made)
-        bench.network.blacklisted.add(bytes(range(20)))
-        bench.network.mine()
-        await bench.network.clock.advance(PACE)
-        assert await bench.sender.state(made) is TransferState.IN_BLOCK
-        await bench.make_final(made)
-        assert await bench.sender.state(made) is TransferState.FAILED
-        assert bench.network.usdt[bench.owner] == RICH
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.sender.broadcast(made)
+        harness.network.blacklisted.add(bytes(range(20)))
+        harness.network.mine()
+        await harness.network.clock.advance(PACE)
+        assert await harness.sender.state(made) is TransferState.IN_BLOCK
+        await harness.make_final(made)
+        assert await harness.sender.state(made) is TransferState.FAILED
+        assert harness.network.usdt[harness.owner] == RICH
 
 
 class TestSeveralNodes:
     @pytest.fixture
-    async def two(self) -> AsyncIterator[tuple[TronBench, Sequence[TronNetwork]]]:
+    async def two(self) -> AsyncIterator[tuple[TronHarness, Sequence[TronNetwork]]]:
         """Two nodes of one network."""
         clock = VirtualClock(START)
         async with TronNetwork(clock) as one, TronNetwork(clock) as other:
             for shared in ("usdt", "sun", "blocks", "pool", "seen", "receipts", "signed"):
                 setattr(other, shared, getattr(one, shared))
-            bench = TronBench(one, other)
-            yield bench, (one, other)
-            await bench.close()
+            harness = TronHarness(one, other)
+            yield harness, (one, other)
+            await harness.close()
 
     @pytest.mark.parametrize(
         "path",
@@ -416,227 +418,231 @@ class TestSeveralNodes:
         ids=repr,
     )
     async def test_what_one_interface_refuses_the_other_answers(
-        self, two: tuple[TronBench, Sequence[TronNetwork]], path: str, refusal: ProviderFault | ProviderAnswer
+        self, two: tuple[TronHarness, Sequence[TronNetwork]], path: str, refusal: ProviderFault | ProviderAnswer
     ) -> None:
-        bench, (one, _) = two
+        harness, (one, _) = two
         one.next(refusal, matching=lambda request: request.path == path, always=True)
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.sender.broadcast(made)
-        assert await bench.moved() == UNITS
-        await bench.make_final(made)
-        assert await bench.sender.state(made) is TransferState.FINAL
-        await bench.forget()
-        found = await bench.restarted().find("wd_1")
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.sender.broadcast(made)
+        assert await harness.moved() == UNITS
+        await harness.make_final(made)
+        assert await harness.sender.state(made) is TransferState.FINAL
+        await harness.forget()
+        found = await harness.restarted().find("wd_1")
         assert found is not None
         assert found.signed == made
 
-    async def test_one_interface_alone_proves_no_failure(self, two: tuple[TronBench, Sequence[TronNetwork]]) -> None:
-        bench, (one, _) = two
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.outlive(made)
+    async def test_one_interface_alone_proves_no_failure(self, two: tuple[TronHarness, Sequence[TronNetwork]]) -> None:
+        harness, (one, _) = two
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.outlive(made)
         is_asked = ProviderFault.SERVER_ERROR, lambda request: request.path == "/wallet/gettransactioninfobyid"
         one.next(is_asked[0], matching=is_asked[1])
         with pytest.raises(Unavailable):
-            await bench.sender.state(made)
-        assert await bench.sender.state(made) is TransferState.FAILED
+            await harness.sender.state(made)
+        assert await harness.sender.state(made) is TransferState.FAILED
 
     async def test_an_invented_moment_of_one_node_proves_no_failure(
-        self, two: tuple[TronBench, Sequence[TronNetwork]]
+        self, two: tuple[TronHarness, Sequence[TronNetwork]]
     ) -> None:
         """A final block of tomorrow would call a transfer failed that may still come."""
-        bench, (one, _) = two
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.network.clock.advance(PACE)
-        bench.network.mine()
-        view = await bench.wallet._nodes.view()
-        number, (block, _, _) = view.final, bench.network.blocks[view.final]
-        late = round((bench.network.clock.now() + 2 * LIFETIME).timestamp())
+        harness, (one, _) = two
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.network.clock.advance(PACE)
+        harness.network.mine()
+        view = await harness.wallet._nodes.view()
+        number, (block, _, _) = view.final, harness.network.blocks[view.final]
+        late = round((harness.network.clock.now() + 2 * LIFETIME).timestamp())
         said = {"number": hex(number), "hash": f"0x{block}", "timestamp": hex(late)}
         one.next(
-            ProviderAnswer.of_json({"jsonrpc": "2.0", "id": bench.wallet._nodes._nodes[0]._number + 1, "result": said}),
+            ProviderAnswer.of_json(
+                {"jsonrpc": "2.0", "id": harness.wallet._nodes._nodes[0]._number + 1, "result": said}
+            ),
             matching=lambda request: b"eth_getBlockByNumber" in request.body,
         )
         with pytest.raises(Unavailable, match="contradict"):
-            await bench.sender.state(made)
+            await harness.sender.state(made)
 
     async def test_a_transaction_with_a_signature_that_is_none_of_ours_says_nothing(
-        self, two: tuple[TronBench, Sequence[TronNetwork]]
+        self, two: tuple[TronHarness, Sequence[TronNetwork]]
     ) -> None:
         """An interface could have a payout followed for ever that nobody signed."""
-        bench, (one, other) = two
-        made = await bench.sender.sign("wd_1", TO, UNITS)
-        await bench.sender.broadcast(made)
-        assert await bench.moved() == UNITS
+        harness, (one, other) = two
+        made = await harness.sender.sign("wd_1", TO, UNITS)
+        await harness.sender.broadcast(made)
+        assert await harness.moved() == UNITS
         forged = dict(one.signed)
         forged[made.tx_hash] = type(forged[made.tx_hash]).FromString(forged[made.tx_hash].SerializeToString())
         forged[made.tx_hash].signature[0] = bytes(64) + b"\1"
         one.signed = forged
-        assert await bench.restarted().find("wd_1") is not None
+        assert await harness.restarted().find("wd_1") is not None
         other.signed = forged
         with pytest.raises(Unavailable, match="otherwise than it was signed"):
-            await bench.restarted().find("wd_2")
+            await harness.restarted().find("wd_2")
 
     async def test_what_one_does_not_take_now_the_next_one_takes(
-        self, two: tuple[TronBench, Sequence[TronNetwork]]
+        self, two: tuple[TronHarness, Sequence[TronNetwork]]
     ) -> None:
-        bench, (one, _) = two
-        made = await bench.sender.sign("wd_1", TO, UNITS)
+        harness, (one, _) = two
+        made = await harness.sender.sign("wd_1", TO, UNITS)
         one.code = "SERVER_BUSY"
-        await bench.sender.broadcast(made)
-        assert await bench.moved() == UNITS
+        await harness.sender.broadcast(made)
+        assert await harness.moved() == UNITS
 
-    async def test_a_lost_answer_is_settled_by_the_next_one(self, two: tuple[TronBench, Sequence[TronNetwork]]) -> None:
+    async def test_a_lost_answer_is_settled_by_the_next_one(
+        self, two: tuple[TronHarness, Sequence[TronNetwork]]
+    ) -> None:
         """It says that it has the transaction already."""
-        bench, (one, other) = two
-        made = await bench.sender.sign("wd_1", TO, UNITS)
+        harness, (one, other) = two
+        made = await harness.sender.sign("wd_1", TO, UNITS)
         one.next(ProviderFault.LOST_AFTER, matching=is_broadcast)
-        await bench.sender.broadcast(made)
-        assert await bench.moved() == UNITS
+        await harness.sender.broadcast(made)
+        assert await harness.moved() == UNITS
         assert any(map(is_broadcast, other.requests))
 
-    async def test_a_no_beside_a_lost_answer_is_unknown(self, two: tuple[TronBench, Sequence[TronNetwork]]) -> None:
-        bench, (one, other) = two
-        made = await bench.sender.sign("wd_1", TO, UNITS)
+    async def test_a_no_beside_a_lost_answer_is_unknown(self, two: tuple[TronHarness, Sequence[TronNetwork]]) -> None:
+        harness, (one, other) = two
+        made = await harness.sender.sign("wd_1", TO, UNITS)
         one.next(ProviderFault.LOST_AFTER, matching=is_broadcast)
         other.code = "TAPOS_ERROR"
         with pytest.raises(OutcomeUnknown):
-            await bench.sender.broadcast(made)
+            await harness.sender.broadcast(made)
 
 
-async def test_the_wallet_s_address_is_its_own(bench: TronBench) -> None:
-    assert await bench.wallet.owns(bench.wallet.address)
+async def test_the_wallet_s_address_is_its_own(harness: TronHarness) -> None:
+    assert await harness.wallet.owns(harness.wallet.address)
     for other in (TO, "", "x"):
-        assert not await bench.wallet.owns(other)
+        assert not await harness.wallet.owns(other)
 
 
-async def test_a_signer_that_signs_something_else_sends_nothing(bench: TronBench) -> None:
+async def test_a_signer_that_signs_something_else_sends_nothing(harness: TronHarness) -> None:
     class Broken(KeySigner):
         async def sign(self, digest: bytes) -> bytes:
             return await super().sign(bytes(reversed(digest)))
 
-    bench.wallet._signer = Broken(KEY)
+    harness.wallet._signer = Broken(KEY)
     with pytest.raises(Unavailable, match="signed for another address"):
-        await bench.wallet.sign("wd_1", TO, UNITS)
+        await harness.wallet.sign("wd_1", TO, UNITS)
 
 
 class TestWhatWasSent:
     """It is read back from the chain, where each call says its operation: a restored database pays nobody twice."""
 
     @staticmethod
-    async def sends(bench: TronBench, *operations: str) -> None:
+    async def sends(harness: TronHarness, *operations: str) -> None:
         for each in operations:
-            await bench.wallet.broadcast(await bench.wallet.sign(each, TO, UNITS))
-        await bench.network.pass_time(25 * PACE)
+            await harness.wallet.broadcast(await harness.wallet.sign(each, TO, UNITS))
+        await harness.network.pass_time(25 * PACE)
 
     @staticmethod
-    def spans(bench: TronBench) -> list[tuple[int, int]]:
+    def spans(harness: TronHarness) -> list[tuple[int, int]]:
         """The blocks that the node was asked about since, question by question."""
-        asked = [json.loads(each.body) for each in bench.network.requests if each.path == "/jsonrpc"]
+        asked = [json.loads(each.body) for each in harness.network.requests if each.path == "/jsonrpc"]
         searches = [each["params"][0] for each in asked if each["method"] == "eth_getLogs"]
-        bench.network.requests.clear()
+        harness.network.requests.clear()
         return [(int(each["fromBlock"], 16), int(each["toBlock"], 16)) for each in searches]
 
     @staticmethod
-    def short(bench: TronBench, blocks: int) -> TronSender:
+    def short(harness: TronHarness, blocks: int) -> TronSender:
         """A wallet that asks about so few blocks at once."""
-        wallet = bench.restarted()
+        wallet = harness.restarted()
         wallet._sent._search = LogSearch(wallet._nodes, span=blocks)
         return wallet
 
-    async def test_a_long_way_that_is_cut_off_is_gone_on_with(self, bench: TronBench) -> None:
+    async def test_a_long_way_that_is_cut_off_is_gone_on_with(self, harness: TronHarness) -> None:
         """A call ends after 20 s. The next call continues where it stopped and reads nothing twice."""
-        await bench.wallet.find("wd_1")
-        await self.sends(bench, "wd_1")
-        bench.network.mine(60)
-        begun = bench.network.final
-        self.spans(bench)
-        wallet = self.short(bench, 10)
+        await harness.wallet.find("wd_1")
+        await self.sends(harness, "wd_1")
+        harness.network.mine(60)
+        begun = harness.network.final
+        self.spans(harness)
+        wallet = self.short(harness, 10)
         searches = count(1)
 
         def is_fourth(request: ProviderRequest) -> bool:
             return b"eth_getLogs" in request.body and next(searches) == 4
 
-        bench.network.next(ProviderFault.BAD_GATEWAY, matching=is_fourth)
+        harness.network.next(ProviderFault.BAD_GATEWAY, matching=is_fourth)
         with pytest.raises(Unavailable):
             await wallet.find("wd_1")
-        *_, (last_read, _), (failed, _) = self.spans(bench)
-        await bench.network.pass_time(60)
-        assert await self.short(bench, 10).find("wd_1") is not None
-        assert self.spans(bench)[0][0] == failed > last_read
+        *_, (last_read, _), (failed, _) = self.spans(harness)
+        await harness.network.pass_time(60)
+        assert await self.short(harness, 10).find("wd_1") is not None
+        assert self.spans(harness)[0][0] == failed > last_read
         assert failed < begun
 
     async def test_a_listing_reads_back_what_was_sent_before_the_first_look(
-        self, bench: TronBench, monkeypatch: pytest.MonkeyPatch
+        self, harness: TronHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The copy predates the first payout: a search for one operation reads only a day."""
         for name, blocks in (("DAY", 10), ("SPAN", 20)):
             monkeypatch.setattr(sent, name, blocks)
-        since = bench.network.clock.now()
-        await self.sends(bench, "wd_1", "wd_2")
+        since = harness.network.clock.now()
+        await self.sends(harness, "wd_1", "wd_2")
         for _ in range(4):
-            await bench.network.pass_time(30 * PACE)
-        await bench.forget()
-        wallet = bench.restarted()
+            await harness.network.pass_time(30 * PACE)
+        await harness.forget()
+        wallet = harness.restarted()
         assert await wallet.find("wd_1") is None
         listed = await wallet.sent_since(since)
         assert sorted((each.signed.operation, each.units) for each in listed) == [("wd_1", UNITS), ("wd_2", UNITS)]
         assert await wallet.find("wd_1") is not None
-        self.spans(bench)
-        await bench.network.pass_time(PACE)
+        self.spans(harness)
+        await harness.network.pass_time(PACE)
         assert len(await wallet.sent_since(since)) == 2
-        [(first, last)] = self.spans(bench)
+        [(first, last)] = self.spans(harness)
         assert last - first < 20, "what was read is not read again"
 
-    async def test_it_lists_what_may_have_been_sent_from_then_on(self, bench: TronBench) -> None:
-        await self.sends(bench, "wd_1")
-        await bench.network.pass_time((LIFETIME * 2).total_seconds())
-        between = bench.network.clock.now()
-        await self.sends(bench, "wd_2")
-        assert [each.signed.operation for each in await bench.wallet.sent_since(between)] == ["wd_2"]
+    async def test_it_lists_what_may_have_been_sent_from_then_on(self, harness: TronHarness) -> None:
+        await self.sends(harness, "wd_1")
+        await harness.network.pass_time((LIFETIME * 2).total_seconds())
+        between = harness.network.clock.now()
+        await self.sends(harness, "wd_2")
+        assert [each.signed.operation for each in await harness.wallet.sent_since(between)] == ["wd_2"]
 
-    async def test_it_reads_back_a_month_at_most(self, bench: TronBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_it_reads_back_a_month_at_most(self, harness: TronHarness, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, blocks in (("DAY", 10), ("FARTHEST", 30)):
             monkeypatch.setattr(sent, name, blocks)
-        bench.network.mine(60)
-        await bench.wallet.sent_since(START - timedelta(days=9000))
-        final = bench.network.final
-        assert min(first for first, _ in self.spans(bench)) == final - 30
+        harness.network.mine(60)
+        await harness.wallet.sent_since(START - timedelta(days=9000))
+        final = harness.network.final
+        assert min(first for first, _ in self.spans(harness)) == final - 30
 
-    async def test_blocks_are_read_once(self, bench: TronBench) -> None:
-        await bench.wallet.broadcast(await bench.wallet.sign("wd_1", TO, UNITS))
-        await bench.network.pass_time(25 * PACE)
-        assert await bench.wallet.find("wd_1") is not None
-        bench.network.requests.clear()
-        await bench.network.pass_time(PACE)
-        assert await bench.restarted().find("wd_1") is not None
-        assert "/wallet/gettransactionbyid" not in {each.path for each in bench.network.requests}
+    async def test_blocks_are_read_once(self, harness: TronHarness) -> None:
+        await harness.wallet.broadcast(await harness.wallet.sign("wd_1", TO, UNITS))
+        await harness.network.pass_time(25 * PACE)
+        assert await harness.wallet.find("wd_1") is not None
+        harness.network.requests.clear()
+        await harness.network.pass_time(PACE)
+        assert await harness.restarted().find("wd_1") is not None
+        assert "/wallet/gettransactionbyid" not in {each.path for each in harness.network.requests}
 
-    async def test_what_a_reorg_may_take_back_is_not_noted(self, bench: TronBench) -> None:
-        made = await bench.wallet.sign("wd_1", TO, UNITS)
-        await bench.wallet.broadcast(made)
-        await bench.network.pass_time(PACE)
-        assert await bench.wallet.find("wd_1") is not None
-        bench.network.hides.add(made.tx_hash)
-        assert await bench.wallet.find("wd_1") is None
+    async def test_what_a_reorg_may_take_back_is_not_noted(self, harness: TronHarness) -> None:
+        made = await harness.wallet.sign("wd_1", TO, UNITS)
+        await harness.wallet.broadcast(made)
+        await harness.network.pass_time(PACE)
+        assert await harness.wallet.find("wd_1") is not None
+        harness.network.hides.add(made.tx_hash)
+        assert await harness.wallet.find("wd_1") is None
 
-    async def test_what_somebody_else_built_is_no_operation_s(self, bench: TronBench) -> None:
+    async def test_what_somebody_else_built_is_no_operation_s(self, harness: TronHarness) -> None:
         """Its call says none: it is found by nobody, and listed for nobody."""
-        block = bytes.fromhex(bench.network.blocks[-1][0])
-        now = round(bench.network.clock.now().timestamp() * 1000)
-        made = transfer(owner=bench.owner, token=USDT, block=block, expiration=now + 60_000, timestamp=now)
+        block = bytes.fromhex(harness.network.blocks[-1][0])
+        now = round(harness.network.clock.now().timestamp() * 1000)
+        made = transfer(owner=harness.owner, token=USDT, block=block, expiration=now + 60_000, timestamp=now)
         raw = signed(made.raw, await KeySigner(KEY).sign(tx_id(made.raw)))
-        await bench.wallet._apis[0].broadcast(raw)
-        await bench.network.pass_time(25 * PACE)
-        assert await bench.wallet.find("wd_1") is None
-        assert await bench.wallet.sent_since(START) == []
+        await harness.wallet._apis[0].broadcast(raw)
+        await harness.network.pass_time(25 * PACE)
+        assert await harness.wallet.find("wd_1") is None
+        assert await harness.wallet.sent_since(START) == []
 
-    async def test_a_node_that_tells_a_transaction_otherwise_says_nothing(self, bench: TronBench) -> None:
-        made = await bench.wallet.sign("wd_1", TO, UNITS)
-        await bench.wallet.broadcast(made)
-        await bench.network.pass_time(PACE)
-        bench.network.signed[made.tx_hash].raw_data.timestamp += 1
+    async def test_a_node_that_tells_a_transaction_otherwise_says_nothing(self, harness: TronHarness) -> None:
+        made = await harness.wallet.sign("wd_1", TO, UNITS)
+        await harness.wallet.broadcast(made)
+        await harness.network.pass_time(PACE)
+        harness.network.signed[made.tx_hash].raw_data.timestamp += 1
         with pytest.raises(Unavailable, match="otherwise than it was signed"):
-            await bench.wallet.find("wd_1")
+            await harness.wallet.find("wd_1")
 
 
 def test_it_ends_within_what_the_network_takes() -> None:
@@ -652,13 +658,13 @@ class TestSettings:
         async with open_app(settings, clock=network.clock) as app:
             await app.ports.senders.of_mode("live").check()  # type: ignore[attr-defined]  # it is Checkable
 
-    async def test_the_interfaces_are_those_of_the_nodes_unless_they_are_named(self, bench: TronBench) -> None:
-        await self.check(bench.network)
-        assert "/wallet/getaccountresource" in {each.path for each in bench.network.requests}
-        bench.network.requests.clear()
+    async def test_the_interfaces_are_those_of_the_nodes_unless_they_are_named(self, harness: TronHarness) -> None:
+        await self.check(harness.network)
+        assert "/wallet/getaccountresource" in {each.path for each in harness.network.requests}
+        harness.network.requests.clear()
         with pytest.raises(Unavailable):
-            await self.check(bench.network, tron_api=("http://127.0.0.1:1",))
-        assert "/wallet/getaccountresource" not in {each.path for each in bench.network.requests}
+            await self.check(harness.network, tron_api=("http://127.0.0.1:1",))
+        assert "/wallet/getaccountresource" not in {each.path for each in harness.network.requests}
 
     @pytest.mark.parametrize(
         ("given", "said"),

@@ -16,9 +16,9 @@ from cambist.ports.chain import Final, Network, NotFound, Reverted
 from cambist.ports.faults import OutcomeUnknown, Unavailable
 from cambist.ports.payouts import TransferState
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
-from tests.chains.benches import NodesDepositsBench
-from tests.chains.evm_bench import EvmBench
+from tests.chains.evm_harness import EvmHarness
 from tests.chains.fronts import Front, TronFront
+from tests.chains.harnesses import NodesDepositsHarness
 from tests.chains.world import SOMEBODY, STRANGE, ChainWorld, chain_world
 
 BSC, TRON = Network.BSC, Network.TRON
@@ -195,18 +195,18 @@ class TestRefusals:
         self, networks: ChainWorld, method: str, refusal: str
     ) -> None:
         async with fronts_of(networks, BSC, 3) as (world, fronts):
-            bench = await EvmBench(world, BSC, *fronts).begin()
+            harness = await EvmHarness(world, BSC, *fronts).begin()
             REFUSALS[refusal](fronts[0], method)
-            made = await bench.wallet.sign("wd_1", bench.address, UNITS)
-            await bench.wallet.broadcast(made)
-            assert await bench.moved() == UNITS
-            await bench.settle()
-            assert await bench.wallet.state(made) is TransferState.FINAL
-            await bench.forget()
-            found = await bench.restarted().find("wd_1")
+            made = await harness.wallet.sign("wd_1", harness.address, UNITS)
+            await harness.wallet.broadcast(made)
+            assert await harness.moved() == UNITS
+            await harness.settle()
+            assert await harness.wallet.state(made) is TransferState.FINAL
+            await harness.forget()
+            found = await harness.restarted().find("wd_1")
             assert found is not None
             assert found.signed == made
-            await bench.close()
+            await harness.close()
 
     @pytest.mark.parametrize("method", ["eth_getBlockByNumber", "eth_getTransactionReceipt", "eth_getLogs", "eth_call"])
     @pytest.mark.parametrize("refusal", ["internal error", "limit", "403", "another shape"])
@@ -214,13 +214,13 @@ class TestRefusals:
         self, networks: ChainWorld, method: str, refusal: str
     ) -> None:
         async with fronts_of(networks, TRON, 3, TronFront) as (world, fronts):
-            bench = NodesDepositsBench(world, *fronts)
+            harness = NodesDepositsHarness(world, *fronts)
             REFUSALS[refusal](fronts[0], method)
-            address = await bench.wallet.address("exch_1")
-            await bench.send(address, UNITS)
-            [found] = await bench.wallet.deposits(address)
+            address = await harness.wallet.address("exch_1")
+            await harness.send(address, UNITS)
+            [found] = await harness.wallet.deposits(address)
             assert (found.units, found.is_final) == (UNITS, True)
-            await bench.close()
+            await harness.close()
 
 
 class TestSilence:
@@ -320,15 +320,17 @@ class TestOddLogs:
     """Logs are read one by one. An unreadable log that may be a deposit keeps the scanner where it is."""
 
     @pytest.fixture
-    async def bench(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsBench]:
+    async def harness(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsHarness]:
         async with fronts_of(networks, TRON, 1, TronFront) as (world, fronts):
-            made = NodesDepositsBench(world, *fronts)
+            made = NodesDepositsHarness(world, *fronts)
             yield made
             await made.close()
 
     @staticmethod
-    def adds(bench: NodesDepositsBench, *odd: Any, place: int = 0) -> None:
-        bench._fronts[place].lie = lambda method, params, result: [*odd, *result] if method == "eth_getLogs" else result
+    def adds(harness: NodesDepositsHarness, *odd: Any, place: int = 0) -> None:
+        harness._fronts[place].lie = lambda method, params, result: (
+            [*odd, *result] if method == "eth_getLogs" else result
+        )
 
     @pytest.mark.parametrize(
         "odd",
@@ -339,73 +341,75 @@ class TestOddLogs:
             | {"transactionHash": f"0x{OTHER}", "removed": None},
         ],
     )
-    async def test_what_cannot_be_ours_drops_nothing(self, bench: NodesDepositsBench, odd: Any) -> None:
-        address = await bench.wallet.address("exch_1")
-        await bench.send(address, UNITS)
-        self.adds(bench, odd)
-        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+    async def test_what_cannot_be_ours_drops_nothing(self, harness: NodesDepositsHarness, odd: Any) -> None:
+        address = await harness.wallet.address("exch_1")
+        await harness.send(address, UNITS)
+        self.adds(harness, odd)
+        assert [each.units for each in await harness.wallet.deposits(address)] == [UNITS]
 
-    async def test_a_null_for_removed_is_no(self, bench: NodesDepositsBench) -> None:
-        address = await bench.wallet.address("exch_1")
-        await bench.send(address, UNITS)
-        bench._fronts[0].lie = lambda method, params, result: (
+    async def test_a_null_for_removed_is_no(self, harness: NodesDepositsHarness) -> None:
+        address = await harness.wallet.address("exch_1")
+        await harness.send(address, UNITS)
+        harness._fronts[0].lie = lambda method, params, result: (
             [{**each, "removed": None} for each in result] if method == "eth_getLogs" else result
         )
-        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+        assert [each.units for each in await harness.wallet.deposits(address)] == [UNITS]
 
     @pytest.mark.parametrize("odd", [None, 7, {}, {"address": CHAINS[TRON].usdt}, {"address": None}])
-    async def test_what_may_be_ours_keeps_the_scanner_where_it_is(self, bench: NodesDepositsBench, odd: Any) -> None:
-        address = await bench.wallet.address("exch_1")
-        await bench.send(address, UNITS)
-        await bench.world.mine(60)
+    async def test_what_may_be_ours_keeps_the_scanner_where_it_is(
+        self, harness: NodesDepositsHarness, odd: Any
+    ) -> None:
+        address = await harness.wallet.address("exch_1")
+        await harness.send(address, UNITS)
+        await harness.world.mine(60)
 
         def hides(method: str, params: list[Any], result: Any) -> Any:
             return [odd] if method == "eth_getLogs" and result else result
 
-        bench._fronts[0].lie = hides
+        harness._fronts[0].lie = hides
         for _ in range(3):
             with pytest.raises(Unavailable, match="cannot be read"):
-                await bench.wallet.deposits(address)
-            await bench.world.mine()
-        bench._fronts[0].lie = lambda method, params, result: result
-        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+                await harness.wallet.deposits(address)
+            await harness.world.mine()
+        harness._fronts[0].lie = lambda method, params, result: result
+        assert [each.units for each in await harness.wallet.deposits(address)] == [UNITS]
 
 
 class TestTwoScanners:
     """One of two nodes may lack or hide a deposit. The other's report is reason enough to examine it."""
 
     @pytest.fixture
-    async def bench(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsBench]:
+    async def harness(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsHarness]:
         async with fronts_of(networks, TRON, 2, TronFront) as (world, fronts):
-            made = NodesDepositsBench(world, *fronts)
+            made = NodesDepositsHarness(world, *fronts)
             yield made
             await made.close()
 
     @pytest.mark.parametrize("place", [0, 1])
-    async def test_logs_that_one_node_hides_the_other_tells(self, bench: NodesDepositsBench, place: int) -> None:
-        address = await bench.wallet.address("exch_1")
-        await bench.send(address, UNITS)
-        bench._fronts[place].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
-        assert [each.is_final for each in await bench.wallet.deposits(address)] == [True]
+    async def test_logs_that_one_node_hides_the_other_tells(self, harness: NodesDepositsHarness, place: int) -> None:
+        address = await harness.wallet.address("exch_1")
+        await harness.send(address, UNITS)
+        harness._fronts[place].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
+        assert [each.is_final for each in await harness.wallet.deposits(address)] == [True]
 
-    async def test_what_one_node_alone_read_is_read_again(self, bench: NodesDepositsBench) -> None:
+    async def test_what_one_node_alone_read_is_read_again(self, harness: NodesDepositsHarness) -> None:
         """It says that nothing came while the other is away."""
-        address = await bench.wallet.address("exch_1")
-        await bench.send(address, UNITS)
-        await bench.world.mine(60)
-        bench._fronts[0].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
-        bench._fronts[1].be_away()
+        address = await harness.wallet.address("exch_1")
+        await harness.send(address, UNITS)
+        await harness.world.mine(60)
+        harness._fronts[0].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
+        harness._fronts[1].be_away()
         for _ in range(3):
-            assert list(await bench.wallet.deposits(address)) == []
-            await bench.world.mine(10)
-        await bench._fronts[1].come_back()
-        await bench.world.mine(10)
-        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+            assert list(await harness.wallet.deposits(address)) == []
+            await harness.world.mine(10)
+        await harness._fronts[1].come_back()
+        await harness.world.mine(10)
+        assert [each.units for each in await harness.wallet.deposits(address)] == [UNITS]
 
-    async def test_each_node_is_asked_in_spans_that_it_takes(self, bench: NodesDepositsBench) -> None:
-        address = await bench.wallet.address("exch_1")
-        await bench.send(address, UNITS)
-        await bench.world.mine(60)
+    async def test_each_node_is_asked_in_spans_that_it_takes(self, harness: NodesDepositsHarness) -> None:
+        address = await harness.wallet.address("exch_1")
+        await harness.send(address, UNITS)
+        await harness.world.mine(60)
 
         def narrow(method: str, params: list[Any]) -> tuple[int, str] | None:
             if method != "eth_getLogs":
@@ -413,57 +417,59 @@ class TestTwoScanners:
             blocks = int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16)
             return (-32602, "exceed max block range: 10") if blocks >= 10 else None
 
-        bench._fronts[1].refuse = narrow
-        assert [each.is_final for each in await bench.wallet.deposits(address)] == [True]
-        await bench.world.mine()
-        bench._fronts[1].be_away()
-        assert [each.is_final for each in await bench.wallet.deposits(address)] == [True], "it was agreed, and is kept"
+        harness._fronts[1].refuse = narrow
+        assert [each.is_final for each in await harness.wallet.deposits(address)] == [True]
+        await harness.world.mine()
+        harness._fronts[1].be_away()
+        assert [each.is_final for each in await harness.wallet.deposits(address)] == [True], (
+            "it was agreed, and is kept"
+        )
 
-    async def test_a_node_is_not_asked_for_blocks_that_it_lacks(self, bench: NodesDepositsBench) -> None:
+    async def test_a_node_is_not_asked_for_blocks_that_it_lacks(self, harness: NodesDepositsHarness) -> None:
         """Some refuse that, and would be asked for ever less."""
-        address = await bench.wallet.address("exch_1")
-        lags = hex(bench.world.height(TRON) - 1)
-        before = bench.world.nodes[TRON].ask("eth_getBlockByNumber", lags, False)
+        address = await harness.wallet.address("exch_1")
+        lags = hex(harness.world.height(TRON) - 1)
+        before = harness.world.nodes[TRON].ask("eth_getBlockByNumber", lags, False)
 
         def behind(method: str, params: list[Any], result: Any) -> Any:
             return before if method == "eth_getBlockByNumber" and params[0] == "latest" else result
 
-        bench._fronts[1].lie = behind
-        bench._fronts[1].requests.clear()
-        await bench.world.clock.advance(10)
-        await bench.wallet.deposits(address)
-        asked = [json.loads(each.body) for each in bench._fronts[1].requests]
+        harness._fronts[1].lie = behind
+        harness._fronts[1].requests.clear()
+        await harness.world.clock.advance(10)
+        await harness.wallet.deposits(address)
+        asked = [json.loads(each.body) for each in harness._fronts[1].requests]
         assert [each["params"][0]["toBlock"] for each in asked if each["method"] == "eth_getLogs"] == [lags]
 
 
 class TestWallets:
     async def test_a_payout_waits_while_one_of_two_nodes_is_away(self, networks: ChainWorld) -> None:
         async with fronts_of(networks, BSC, 2) as (world, fronts):
-            bench = await EvmBench(world, BSC, *fronts).begin()
-            made = await bench.wallet.sign("wd_1", bench.address, UNITS)
+            harness = await EvmHarness(world, BSC, *fronts).begin()
+            made = await harness.wallet.sign("wd_1", harness.address, UNITS)
             fronts[1].be_away()
-            await bench.world.mine()
+            await harness.world.mine()
             with pytest.raises(Unavailable, match="2 have to agree"):
-                await bench.wallet.sign("wd_2", bench.address, UNITS)
-            await bench.wallet.broadcast(made)
-            assert await bench.moved() == UNITS
-            await bench.settle()
-            for asked in (bench.wallet.state(made), bench.restarted().find("wd_3")):
+                await harness.wallet.sign("wd_2", harness.address, UNITS)
+            await harness.wallet.broadcast(made)
+            assert await harness.moved() == UNITS
+            await harness.settle()
+            for asked in (harness.wallet.state(made), harness.restarted().find("wd_3")):
                 with pytest.raises(Unavailable, match="2 have to agree"):
                     await asked
             await fronts[1].come_back()
-            await bench.recover()
-            assert await bench.wallet.state(made) is TransferState.FINAL
-            await bench.close()
+            await harness.recover()
+            assert await harness.wallet.state(made) is TransferState.FINAL
+            await harness.close()
 
     async def test_a_broadcast_of_which_one_node_answers_oddly_is_unknown(self, networks: ChainWorld) -> None:
         async with fronts_of(networks, BSC, 1) as (world, fronts):
-            bench = await EvmBench(world, BSC, *fronts).begin()
-            made = await bench.wallet.sign("wd_1", bench.address, UNITS)
+            harness = await EvmHarness(world, BSC, *fronts).begin()
+            made = await harness.wallet.sign("wd_1", harness.address, UNITS)
             fronts[0].next(ProviderAnswer.of_json({"id": 1}), matching=is_of("eth_sendRawTransaction"))
             with pytest.raises(OutcomeUnknown):
-                await bench.wallet.broadcast(made)
-            await bench.close()
+                await harness.wallet.broadcast(made)
+            await harness.close()
 
 
 class TestShortage:

@@ -179,7 +179,7 @@ FREE_COMMANDS: dict[str, str] = {
     "alarm test": "a message",
     "gateway set": "which banks are asked",
     "provider trial": "asks before each step; moves the operator's own money",
-    "notice rotate": "a notification is a hint only",
+    "notification rotate": "a notification is a hint only",
     "event resend": "the same events, to the guarded address",
     "vault adopt": "what the database checks the machine's keys by",
     "vault drop": "keys of the machine, which settings hold",
@@ -199,7 +199,7 @@ READS = frozenset(
         "wallet addresses",
         "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "act list",
         "act show", "operation list", "operator list", "doctor", "alarm list", "gateway banks", "gateway list",
-        "provider check", "notice list", "event list", "logs tail", "vault new", "vault status", "backup",
+        "provider check", "notification list", "event list", "logs tail", "vault new", "vault status", "backup",
         "unreadable list", "demo", "trigger", "listen", "openapi",
     )
 )  # fmt: skip

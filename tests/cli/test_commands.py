@@ -150,7 +150,7 @@ class TestAccount:
         outcomes = [
             call("account", "set", account_id, f"webhook_secret={SECRET}"),
             call("account", "set", account_id, f"webhook_secret={SECRET}", "--json"),
-            call("account", "set", account_id, f"webhook_secret={other}", "nonsense=1"),
+            call("account", "set", account_id, f"webhook_secret={other}", "garbage=1"),
             call("account", "set", account_id, f"webhook_url={SECRET}"),
             *(
                 call(*words, *json)

@@ -77,7 +77,7 @@ class TestDoctor:
         assert (told.status, told.err) == (0, "")
         lines = [line for line in told.out.splitlines() if line and not line.startswith(" ")]
         *checks, summary = lines
-        of_a_app = ["simulators", "notices", "alarms"]
+        of_a_app = ["simulators", "notifications", "alarms"]
         assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, *of_a_app]
         assert {line.split()[0] for line in checks} == {"ok", "warning"}
         assert summary.endswith("0 failed")
@@ -365,7 +365,7 @@ class TestBackup:
     def test_a_damaged_ledger_is_copied_and_told(self, call: Call, account: str, folder: Path) -> None:
         database = sqlite3.connect(folder / "cambist-data" / "cambist.db", isolation_level=None)
         database.execute(
-            "INSERT INTO ledger_accounts (id, owner, mode, purse, balance, version)"
+            "INSERT INTO ledger_accounts (id, owner, mode, balance_type, balance, version)"
             " VALUES ('a:live:pending:0', 'a', 'live', 'pending', 5, 0)"
         )
         database.close()

@@ -83,7 +83,7 @@ async def test_database_with_an_account_gives_no_sign_in(fresh: App) -> None:
         ({"allow_live_simulators": False}, False),
     ],
 )
-def test_only_this_machine_in_pretended_live_mode_is_private(given: dict[str, Any], private: bool) -> None:
+def test_only_this_machine_in_simulated_live_mode_is_private(given: dict[str, Any], private: bool) -> None:
     assert is_private(Settings(**given)) is private
 
 

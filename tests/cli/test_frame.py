@@ -56,9 +56,9 @@ class TestStatuses:
     @tables.table(
         "arguments",
         [
-            ("nonsense",),
+            ("garbage",),
             ("account",),
-            ("account", "nonsense"),
+            ("account", "garbage"),
             ("account", "create"),
             ("account", "create", "A", "B"),
             ("account", "create", "A", "--colour"),

@@ -18,7 +18,7 @@ from cambist.frontends.cli import listening
 from cambist.frontends.cli.listen import usual_file
 from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.frontends.http.server import listen as listening_socket
 from cambist.ports.faults import Fault, Unavailable
 from tests.apps import WEBHOOK_SECRET, TestApp

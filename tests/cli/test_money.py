@@ -20,8 +20,8 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
-from cambist.ports.rates import RatePretence, RateSimulator
+from cambist.ports.bank_simulator import Simulation
+from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.cli.conftest import Call
 
 FIELDS = [
@@ -48,7 +48,7 @@ async def _pay(data: Path, account_id: str, mode: Mode, at: datetime) -> None:
         assert account is not None
         caller = Caller(account=account, mode=mode, key_id="a-key")
         made = await create_payment(app.ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
-        paid = await simulate_payment(app.ports, made.resource, Pretence(status=InvoiceStatus.PAID))
+        paid = await simulate_payment(app.ports, made.resource, Simulation(status=InvoiceStatus.PAID))
         assert paid.status == "paid"
 
 
@@ -56,7 +56,7 @@ async def _silence(data: Path) -> None:
     async with open_app(Settings(data_dir=data)) as app:
         [source] = app.ports.rates.of_mode("live")
         assert isinstance(source, RateSimulator)
-        await source.pretend(RatePretence(rate=Decimal("92.50"), silent=True))
+        await source.simulate(RateSimulation(rate=Decimal("92.50"), silent=True))
 
 
 class Books:
@@ -268,7 +268,7 @@ def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ("kind = 'nonsense'", ("number = 1", 1)),
+        ("kind = 'garbage'", ("number = 1", 1)),
         ("postings = '[1]'", ("number = 2", 2)),
         ("postings = 'x'", ("number IS NULL", None)),
     ],

@@ -14,7 +14,7 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from tests.cli.conftest import Call
 
 
@@ -26,7 +26,7 @@ async def _mismatch(data: Path, account_id: str) -> str:
         caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_test")
         order = PaymentOrder(amount_rub="100.00")
         made = await create_payment(app.ports, caller, str(uuid4()), lambda: order)
-        underpaid = Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00)
+        underpaid = Simulation(status=InvoiceStatus.PAID, amount_kopecks=60_00)
         return (await simulate_payment(app.ports, made.resource, underpaid)).id
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, journal_entry
 from cambist.core.usecases.ledger.ledger import post
 from cambist.frontends.compose import open_app
 from cambist.frontends.http.movements import MovementView
@@ -35,7 +35,7 @@ def credit(folder: Path, account_id: str) -> None:
                 account_id=account_id,
                 mode=Mode.TEST,
                 at=app.ports.clock.now(),
-                postings={Purse.CONVERTED_USDT: -500_000_070, Purse.AVAILABLE: 500_000_070},
+                postings={BalanceType.CONVERTED_USDT: -500_000_070, BalanceType.AVAILABLE: 500_000_070},
             )
             async with app.ports.storage.unit() as unit:
                 post(unit, entry)

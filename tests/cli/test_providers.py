@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.frontends import plugins
 from cambist.ports import Invoice, InvoiceRequest, InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from examples.own_bank.bank import NAME
 from tests.cli.conftest import Call
 
@@ -77,7 +77,7 @@ def paid_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def created(self: SimulatedBank, request: InvoiceRequest) -> Invoice:
         invoice = await create(self, request)
-        await self.pretend(request.operation, Pretence(status=InvoiceStatus.PAID), reference=invoice.reference)
+        await self.simulate(request.operation, Simulation(status=InvoiceStatus.PAID), reference=invoice.reference)
         return invoice
 
     monkeypatch.setattr(SimulatedBank, "create_invoice", created)

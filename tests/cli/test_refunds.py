@@ -17,7 +17,7 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from tests.cli.conftest import Call
 
@@ -43,8 +43,8 @@ def paid(account_id: str, kopecks: int = 100_00) -> Callable[[Ports], Awaitable[
         assert account is not None
         caller = Caller(account=account, mode=Mode.LIVE, key_id="svc_live_test")
         made = await create_payment(ports, caller, str(uuid4()), lambda: PaymentOrder(amount_rub="100.00"))
-        pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
-        return (await simulate_payment(ports, made.resource, pretence)).id
+        simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
+        return (await simulate_payment(ports, made.resource, simulation)).id
 
     return work
 
@@ -141,7 +141,7 @@ def test_refused_is_1_with_its_code(call: Call, account_id: str, arguments: tupl
     assert (outcome.status, outcome.document["error"]["code"]) == (1, code)
 
 
-@pytest.mark.parametrize("arguments", [("reject", NOBODY), ("list", "--status", "nonsense"), ("create",)])
+@pytest.mark.parametrize("arguments", [("reject", NOBODY), ("list", "--status", "garbage"), ("create",)])
 def test_wrong_usage_is_2(call: Call, arguments: tuple[str, ...]) -> None:
     assert call("refund", *arguments).status == 2
 

@@ -153,7 +153,7 @@ class TestRedisPassword:
         url = form.format(word=WORD, place=redis_place)
         async with open_app(Settings(database_url="memory://", redis_url=url)) as app:
             now = app.ports.clock.now()
-            await app.ports.queue.kick([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
+            await app.ports.queue.wake_up([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])
             reached = await app.ports.queue.works(), await app.ports.counters.works()
             await app.ports.counters.count(1, [Counter("canary", 5)])
         written = "".join(f"{each.getMessage()} {each.exc_text or ''} {each.args}" for each in caplog.records)

@@ -115,7 +115,7 @@ KEYS = ("--api-key", "svc_test_1", "--api-secret", "s")
     ("arguments", "message"),
     [
         (("payment.pad", *KEYS), "did you mean payment.paid?"),
-        (("nonsense", *KEYS), "there are: payment.processing"),
+        (("garbage", *KEYS), "there are: payment.processing"),
         (("payment.paid", "--amount", "x", *KEYS), "must be a number of roubles"),
         (("payment.paid", "--amount", "1.005", *KEYS), "must be a number of roubles"),
         (("payment.paid", "--amount", "NaN", *KEYS), "must be a number of roubles"),

@@ -13,7 +13,7 @@ from cambist.core.usecases.acts.audit import list_audit
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.chain import Network
-from tests.chains.benches import KEY, XPUB
+from tests.chains.harnesses import KEY, XPUB
 from tests.chains.world import ChainWorld, chain_world
 from tests.cli.conftest import Call
 

@@ -322,7 +322,7 @@ async def test_a_cancelled_call_is_not_sent_again_and_its_key_is_the_callers() -
 
 
 def test_a_retry_after_that_is_no_number_is_no_pause() -> None:
-    """A date is HTTP's other form of it; something between may send one, or nonsense."""
+    """A date is HTTP's other form of it; something between may send one, or garbage."""
     for told in ("Sat, 21 Nov 2026 17:00:00 GMT", "-1", "9" * 5000):
         service = Service(no(503, "RATE_UNAVAILABLE", Retry_After=told))
         service.client().send(READ)

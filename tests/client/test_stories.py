@@ -29,7 +29,7 @@ from cambist.frontends.client import (
 )
 from cambist.frontends.client.kyc import Kyc, UploadGrant
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from tests.client.conftest import Merchant, every, now
 
@@ -241,7 +241,7 @@ async def test_terminals_and_delivery_proofs(merchant: Merchant) -> None:
         async with ports.storage.unit() as unit:
             payment = await unit[Payment].get(made.id)
         assert payment is not None
-        await simulate_payment(ports, payment, Pretence(status=InvoiceStatus.PAID))
+        await simulate_payment(ports, payment, Simulation(status=InvoiceStatus.PAID))
 
     sandbox.run(pay)
     proof = await now(client.payments.submit_delivery_proof(made.id, network="TRC20", tx_hash="a" * 64))

@@ -19,7 +19,7 @@ from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import Unavailable
 from tests.console.storages import Gate, Gated
 from tests.quiesce import at_rest
@@ -192,7 +192,7 @@ async def sitting(
 async def mismatch(refunds: RefundApp) -> str:
     """A live payment of 100 RUB for which 60 came; its id."""
     made = (await refunds.app.create({"external_id": "order-7"}, mode="live")).json()["id"]
-    await refunds.app.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+    await refunds.app.told(made, Simulation(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     return str(made)
 
 

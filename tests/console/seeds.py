@@ -27,7 +27,7 @@ from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.sealed import tag_act
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, RefundState, RefundStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import FourEyes
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.console.kit import mismatch, waiting
@@ -77,7 +77,7 @@ async def seed(refunds: RefundApp) -> Seeded:
     body = {"phone": "+79005557788", "kyc_status": "verified"}
     made = await app.http.post("/api/v1/sandbox/exchange-clients", json=body, headers=app.headers())
     assert made.status_code in (200, 201), made.text
-    await app.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await app.told(payment, Simulation(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     await app.work()
     [failed] = [each for each in await everything(refunds.ports, Delivery) if each.status is DeliveryStatus.FAILED]
     [client] = await everything(refunds.ports, Client)

@@ -9,7 +9,7 @@ Gate = Callable[[], Awaitable[None]]
 
 
 class Gated:
-    """Whatever it is put around, with each of its awaits behind a gate: a storage, its units, their shelves."""
+    """Whatever it is put around, with each of its awaits behind a gate: a storage, its units, their repositories."""
 
     def __init__(self, inner: Any, gate: Gate) -> None:
         self._inner = inner

@@ -25,7 +25,7 @@ from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import FourEyes
 from tests.console.kit import SIZES, Sitting, mismatch, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
@@ -107,7 +107,7 @@ async def forgotten_refund(refunds: RefundApp) -> str:
 
 async def forgotten_return(refunds: RefundApp) -> str:
     payment = await refunds.paid()
-    await refunds.app.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=50_00, again=True))
+    await refunds.app.told(payment, Simulation(status=InvoiceStatus.PAID, amount_kopecks=50_00, again=True))
     money = next(each for each in await list_suspense(refunds.ports) if each.payment_id == payment)
     await refunds.app.work()
     refunds.app.script.refund.append(LOST)

@@ -117,7 +117,7 @@ async def acts(ports: Ports) -> set[str]:
     return {row.act for row in await everything(ports, AuditEntry)}
 
 
-async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
+async def test_balance_types_statements_and_acts_are_read_page_by_page() -> None:
     """Pages join without a gap or a double, whatever is asked for."""
     async with open_refund_app() as refunds:
         for _ in range(3):
@@ -149,9 +149,9 @@ async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
                 assert len(whole) >= fewest, (name, filters)
                 for each in whole:
                     assert kind.facts(await kind.get(ports, each.id))
-        kept = {f"{row.owner}:{row.mode}:{row.purse}": 0 for row in await everything(ports, LedgerAccount)}
+        kept = {f"{row.owner}:{row.mode}:{row.balance_type}": 0 for row in await everything(ports, LedgerAccount)}
         for row in await everything(ports, LedgerAccount):
-            kept[f"{row.owner}:{row.mode}:{row.purse}"] += row.balance
+            kept[f"{row.owner}:{row.mode}:{row.balance_type}"] += row.balance
         ledger = kind_of("ledger")
         assert ledger is not None
         assert {each.id: each.balance for each in await ledger.read(ports, Wish(), None, 100)} == kept

@@ -19,7 +19,7 @@ APP = Path(__file__).parents[2] / "frontends" / "console"
 SECRET = "https://qr.example/a-payers-bank-link"
 
 
-class Door:
+class Edge:
     """A storage's answers, held until they are let out."""
 
     def __init__(self) -> None:
@@ -59,21 +59,21 @@ async def test_each_screen_is_left_while_it_waits_for_an_answer(answers: int) ->
         made.append(await mismatch(refunds))
 
     async with sitting(SIZES[0], seed) as shared:
-        door = shared.storage.gate = Door()
+        edge = shared.storage.gate = Edge()
         for kind in KINDS:
             if kind.key:
                 await shared.pilot.press(kind.key)
-                await door.let(shared, answers)
+                await edge.let(shared, answers)
                 await shared.pilot.press("escape")
-                await door.let(shared, 1)
+                await edge.let(shared, 1)
         await shared.app.push_screen(DetailScreen(shared.app.shared, KINDS[0], made[0]))
-        await door.let(shared, answers)
+        await edge.let(shared, answers)
         await shared.pilot.press("escape", "slash", *"order-7", "enter")
-        await door.let(shared, answers)
+        await edge.let(shared, answers)
         await shared.pilot.press("escape", "escape")
-        await door.let(shared, 1)
+        await edge.let(shared, 1)
         shared.storage.gate = None
-        door.open()
+        edge.open()
         await shared.press("0")
         assert isinstance(shared.front(), HomeScreen)
         await shared.press("r", "1")

@@ -11,7 +11,7 @@ from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from tests.console.kit import SIZES, mismatch, sitting, waiting
 from tests.refund_app import RefundApp
 
@@ -97,7 +97,7 @@ async def test_the_next_and_the_one_before_come_in_the_order_of_the_list(size: t
 async def test_home_shows_live_mode_first_and_one_mode_where_it_is_asked_for() -> None:
     async def older_test(refunds: RefundApp) -> None:
         made = (await refunds.app.create({}, mode="test")).json()["id"]
-        await refunds.app.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+        await refunds.app.told(made, Simulation(status=InvoiceStatus.PAID, amount_kopecks=60_00))
         await refunds.app.clock.advance(3 * 86_400)
         await waiting(refunds)
 

@@ -18,7 +18,7 @@ from cambist.frontends.console.app import Console
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.listing import ListScreen
 from tests.console.kit import SIZES, Sitting, both, sitting
-from tests.console.test_left import Door
+from tests.console.test_left import Edge
 
 
 @contextmanager
@@ -62,7 +62,7 @@ async def test_lists_objects_and_dialogs_are_first_painted_with_what_they_show(s
 
 async def test_a_screen_whose_answer_is_late_is_painted_without_it() -> None:
     async with sitting(SIZES[0], both) as shared:
-        door = shared.storage.gate = Door()
+        edge = shared.storage.gate = Edge()
         with painting(shared, asking._BLANK) as painted:
             await shared.pilot.press("1")
             while not any("external id" in each for each in painted):
@@ -71,7 +71,7 @@ async def test_a_screen_whose_answer_is_late_is_painted_without_it() -> None:
             while "working…" not in painted[-1]:
                 await shared.pilot.pause(0.02)
             shared.storage.gate = None
-            door.open()
+            edge.open()
             await shared.settle()
             assert "100.00" in painted[-1]
             assert shared.front().query_one("#state", Label).content == ""

@@ -48,7 +48,7 @@ FEW = {"external_id", "batch_id"}
 
 
 class Recorded:
-    """A storage, or a unit or shelf of it, whose finds are kept."""
+    """A storage, or a unit or repository of it, whose finds are kept."""
 
     def __init__(self, inner: Any, finds: list[tuple[Any, str, dict[str, Any]]], kind: Any = None) -> None:
         self._inner, self._finds, self._kind = inner, finds, kind

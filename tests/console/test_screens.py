@@ -23,7 +23,7 @@ from tests.refund_app import RefundApp
 TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH", "amount": "100"}
 """Texts to enter in a filter; any other filter takes an id."""
 QUIET = ("ledger", "gateway")
-"""A purse has no story but the journal's; nothing happened to the gateway."""
+"""A balance type has no story but the journal's; nothing happened to the gateway."""
 
 
 @pytest.mark.parametrize("size", SIZES)

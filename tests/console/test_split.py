@@ -10,7 +10,7 @@ from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.listing import ListScreen
 from cambist.frontends.console.object_pane import ObjectPane
 from tests.console.kit import Sitting, sitting, waiting
-from tests.console.test_left import Door
+from tests.console.test_left import Edge
 from tests.refund_app import RefundApp
 
 WIDE, NARROW = (200, 50), (120, 30)
@@ -139,7 +139,7 @@ async def test_new_rows_at_the_top_do_not_move_the_selected_object() -> None:
 async def test_keys_work_while_an_object_loads_and_the_last_one_is_shown() -> None:
     async with sitting(WIDE, three) as shared:
         await shared.press("1")
-        door = shared.storage.gate = Door()
+        edge = shared.storage.gate = Edge()
         front(shared).refresh_beside()
         await shared.pilot.press("down", "down")
         assert front(shared).table.cursor_row == 2
@@ -148,7 +148,7 @@ async def test_keys_work_while_an_object_loads_and_the_last_one_is_shown() -> No
         await shared.pilot.press("a")
         assert isinstance(shared.front(), ListScreen), "nothing is done with what is not read yet"
         shared.storage.gate = None
-        door.open()
+        edge.open()
         await shared.settle()
         assert pane(shared).record.id == at_cursor(shared) == front(shared).records[2].id
 

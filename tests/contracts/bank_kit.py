@@ -22,7 +22,7 @@ from cambist.ports.bank import (
     RefundState,
     RefundStatus,
 )
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import Fault, Refused
 from cambist.ports.storage import Unit
 from tests.race_barriers import OtherCommit
@@ -30,7 +30,7 @@ from tests.race_barriers import OtherCommit
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)
 LIFETIME = timedelta(minutes=15)
 OPERATION = "pay_1"
-PAID = Pretence(status=InvoiceStatus.PAID)
+PAID = Simulation(status=InvoiceStatus.PAID)
 REFUND = "ref_1"
 DONE = RefundState(status=RefundStatus.DONE)
 PROCESSING = RefundState(status=RefundStatus.PROCESSING)
@@ -73,7 +73,7 @@ class World:
     async def paid(self, bank: SimulatedBank, kopecks: int = 100_00, operation: str = OPERATION) -> None:
         """An invoice that is paid."""
         await bank.create_invoice(self.request(kopecks, operation))
-        await bank.pretend(operation, PAID)
+        await bank.simulate(operation, PAID)
 
     async def state(self, bank: Bank, operation: str = OPERATION) -> InvoiceState:
         invoice = await bank.find_invoice(operation)

@@ -13,7 +13,7 @@ from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.ports.storage import Storage
-from cambist.ports.tools import Kick
+from cambist.ports.tools import WakeUp
 from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace, prepare_postgres, prepare_sqlite
 from tests.servers import database, empty
 
@@ -109,22 +109,22 @@ async def storage(place: StoragePlace) -> Storage:
 def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StoragePlace:
     if name == "memory":
 
-        async def in_memory(clock: VirtualClock, kick: Kick) -> Storage:
-            return MemoryStorage(clock, kick, catalogue=KIT_CATALOGUE)
+        async def in_memory(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+            return MemoryStorage(clock, wake_up, catalogue=KIT_CATALOGUE)
 
         return StoragePlace(in_memory, is_shared=False)
     if name == "sqlite":
         path = folder / "app.db"
         shutil.copy(request.getfixturevalue("kit_sqlite"), path)
 
-        async def in_file(clock: VirtualClock, kick: Kick) -> Storage:
-            return await SqliteStorage.open(path, clock, kick, catalogue=KIT_CATALOGUE)
+        async def in_file(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+            return await SqliteStorage.open(path, clock, wake_up, catalogue=KIT_CATALOGUE)
 
         return StoragePlace(in_file, where=str(path))
     url: str = request.getfixturevalue("kit_postgres")
     empty(url, metadata(KIT_CATALOGUE).tables)
 
-    async def on_server(clock: VirtualClock, kick: Kick) -> Storage:
-        return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE)
+    async def on_server(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+        return await PostgresStorage.open(url, clock, wake_up, catalogue=KIT_CATALOGUE)
 
     return StoragePlace(on_server, where=url)

@@ -14,7 +14,7 @@ from cambist.ports.mandates import (
     ChargeState,
     MandateBank,
     MandateEvent,
-    MandatePretence,
+    MandateSimulation,
     MandateState,
     MandateStatus,
 )
@@ -36,7 +36,7 @@ def binding(first: int | None = FIRST, operation: str = BINDING) -> BindingReque
 async def tell(bank: SimulatedBank, *events: MandateEvent, operation: str = BINDING, **more: Any) -> None:
     """The payer or the bank does this, one after the other."""
     for event in events:
-        await bank.pretend_mandate(operation, MandatePretence(event=event, **more))
+        await bank.simulate_mandate(operation, MandateSimulation(event=event, **more))
 
 
 async def state_of(bank: MandateBank, operation: str = BINDING) -> MandateState:

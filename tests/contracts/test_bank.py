@@ -15,7 +15,7 @@ from cambist.adapters.bank.pages import InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import Bank, InvoiceState, InvoiceStatus, Transfer
-from cambist.ports.bank_simulator import BankSimulator, Pretence
+from cambist.ports.bank_simulator import BankSimulator, Simulation
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.notes import ProviderNote
 from tests.contracts.bank_kit import LIFETIME, OPERATION, PAID, START, Busy, World
@@ -48,7 +48,7 @@ class TestContract:
         await bank.create_invoice(world.request())
         assert await other.find_invoice(OPERATION) is None
         await other.create_invoice(world.request())
-        await other.pretend(OPERATION, PAID)
+        await other.simulate(OPERATION, PAID)
         assert (await world.state(bank)).status is InvoiceStatus.OPEN
 
     async def test_it_says_what_it_can_do(self, bank: Bank) -> None:
@@ -78,12 +78,14 @@ class TestContract:
                 world.bank(name)
 
 
-class TestPretend:
+class TestSimulate:
     async def test_paid_brings_what_was_asked(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
         await world.clock.advance(30)
-        notices = await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, payer_name="Ivan Petrovich P."))
-        assert [notice.operation for notice in notices] == [OPERATION]
+        notifications = await bank.simulate(
+            OPERATION, Simulation(status=InvoiceStatus.PAID, payer_name="Ivan Petrovich P.")
+        )
+        assert [notification.operation for notification in notifications] == [OPERATION]
         state = await world.state(bank)
         assert state.status is InvoiceStatus.PAID
         assert state.transfers == (
@@ -97,19 +99,19 @@ class TestPretend:
 
     async def test_paid_with_another_amount(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, amount_kopecks=99_99))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, amount_kopecks=99_99))
         state = await world.state(bank)
         assert [transfer.amount_kopecks for transfer in state.transfers] == [99_99]
         assert state.transfers[0].payer_name is None
 
     async def test_a_repeat_brings_no_second_transfer_but_again_does(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
         first = await world.state(bank)
         await world.clock.advance(5)
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
         assert await world.state(bank) == first
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, again=True, amount_kopecks=50_00))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, again=True, amount_kopecks=50_00))
         after = await world.state(bank)
         assert after.transfers[:1] == first.transfers
         assert [transfer.amount_kopecks for transfer in after.transfers] == [100_00, 50_00]
@@ -117,26 +119,26 @@ class TestPretend:
 
     async def test_again_on_an_unpaid_invoice_is_one_transfer(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, again=True))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, again=True))
         assert len((await world.state(bank)).transfers) == 1
 
     @pytest.mark.parametrize(
-        ("pretence", "failure"),
+        ("simulation", "failure"),
         [
-            (Pretence(status=InvoiceStatus.FAILED), "declined_by_bank"),
-            (Pretence(status=InvoiceStatus.FAILED, failure="cancelled_by_customer"), "cancelled_by_customer"),
-            (Pretence(status=InvoiceStatus.CANCELLED, failure="ignored"), None),
-            (Pretence(status=InvoiceStatus.PROCESSING), None),
-            (Pretence(status=InvoiceStatus.EXPIRED), None),
+            (Simulation(status=InvoiceStatus.FAILED), "declined_by_bank"),
+            (Simulation(status=InvoiceStatus.FAILED, failure="cancelled_by_customer"), "cancelled_by_customer"),
+            (Simulation(status=InvoiceStatus.CANCELLED, failure="ignored"), None),
+            (Simulation(status=InvoiceStatus.PROCESSING), None),
+            (Simulation(status=InvoiceStatus.EXPIRED), None),
         ],
     )
     async def test_other_ends_bring_no_money(
-        self, world: World, bank: SimulatedBank, pretence: Pretence, failure: str | None
+        self, world: World, bank: SimulatedBank, simulation: Simulation, failure: str | None
     ) -> None:
         invoice = await bank.create_invoice(world.request())
-        assert len(await bank.pretend(OPERATION, pretence)) == 1
+        assert len(await bank.simulate(OPERATION, simulation)) == 1
         assert await world.state(bank) == InvoiceState(
-            reference=invoice.reference, status=pretence.status, failure=failure
+            reference=invoice.reference, status=simulation.status, failure=failure
         )
 
     @pytest.mark.parametrize(
@@ -147,9 +149,9 @@ class TestPretend:
     ) -> None:
         """Late and impossible payments happen; the core decides how to handle them (docs/payments.md "How it ends")."""
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, Pretence(status=status))
+        await bank.simulate(OPERATION, Simulation(status=status))
         await world.clock.advance(7 * 3600)
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
         state = await world.state(bank)
         assert (state.status, state.failure, len(state.transfers)) == (InvoiceStatus.PAID, None, 1)
 
@@ -158,35 +160,39 @@ class TestPretend:
         self, world: World, bank: SimulatedBank, status: InvoiceStatus
     ) -> None:
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
         paid = await world.state(bank)
-        await bank.pretend(OPERATION, Pretence(status=status))
+        await bank.simulate(OPERATION, Simulation(status=status))
         assert await world.state(bank) == paid
 
-    @pytest.mark.parametrize(("silent", "doubled", "notices"), [(False, False, 1), (True, False, 0), (False, True, 2)])
-    async def test_notices(self, world: World, bank: SimulatedBank, silent: bool, doubled: bool, notices: int) -> None:
+    @pytest.mark.parametrize(
+        ("silent", "doubled", "notifications"), [(False, False, 1), (True, False, 0), (False, True, 2)]
+    )
+    async def test_notifications(
+        self, world: World, bank: SimulatedBank, silent: bool, doubled: bool, notifications: int
+    ) -> None:
         await bank.create_invoice(world.request())
-        sent = await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, silent=silent, doubled=doubled))
-        assert [notice.operation for notice in sent] == [OPERATION] * notices
+        sent = await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, silent=silent, doubled=doubled))
+        assert [notification.operation for notification in sent] == [OPERATION] * notifications
         assert (await world.state(bank)).status is InvoiceStatus.PAID
 
     async def test_no_such_invoice(self, bank: SimulatedBank) -> None:
         with pytest.raises(Refused):
-            await bank.pretend(OPERATION, PAID)
+            await bank.simulate(OPERATION, PAID)
 
     @pytest.mark.parametrize(
-        "pretence",
-        [Pretence(status=InvoiceStatus.OPEN), Pretence(status=InvoiceStatus.PAID, amount_kopecks=0)],
+        "simulation",
+        [Simulation(status=InvoiceStatus.OPEN), Simulation(status=InvoiceStatus.PAID, amount_kopecks=0)],
     )
-    async def test_what_no_bank_reports(self, world: World, bank: SimulatedBank, pretence: Pretence) -> None:
+    async def test_what_no_bank_reports(self, world: World, bank: SimulatedBank, simulation: Simulation) -> None:
         await bank.create_invoice(world.request())
         with pytest.raises(ValueError, match=r"open|nothing"):
-            await bank.pretend(OPERATION, pretence)
+            await bank.simulate(OPERATION, simulation)
 
     async def test_transfers_at_once_are_all_kept(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
-        again = Pretence(status=InvoiceStatus.PAID, again=True)
-        await asyncio.gather(*(bank.pretend(OPERATION, again) for _ in range(10)))
+        again = Simulation(status=InvoiceStatus.PAID, again=True)
+        await asyncio.gather(*(bank.simulate(OPERATION, again) for _ in range(10)))
         state = await world.state(bank)
         assert len({transfer.id for transfer in state.transfers}) == 10
 
@@ -201,14 +207,14 @@ class TestTime:
 
     async def test_one_in_processing_ends_then_too(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PROCESSING))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PROCESSING))
         await world.clock.advance(LIFETIME.total_seconds())
         assert (await world.state(bank)).status is InvoiceStatus.EXPIRED
 
     async def test_the_books_survive_a_restart(self, world: World, bank: SimulatedBank) -> None:
         first = await bank.create_invoice(world.request())
         await bank.create_invoice(world.request(operation="pay_2"))
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
         before = await world.state(bank)
         restarted = world.bank()
         assert await restarted.find_invoice(OPERATION) == first
@@ -246,7 +252,7 @@ class TestAmountsThatAct:
         await bank.create_invoice(world.request(404_03))
         await world.clock.advance(10)
         first = (await world.state(bank)).transfers
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, again=True))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, again=True))
         after = (await world.state(bank)).transfers
         assert after[:1] == first
         assert after[1].id != first[0].id
@@ -261,7 +267,7 @@ class TestAmountsThatAct:
 
     async def test_who_acts_first_decides(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request(404_01))
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
         await world.clock.advance(10)
         assert (await world.state(bank)).status is InvoiceStatus.PAID
 
@@ -399,7 +405,7 @@ class TestStorageTrouble:
         told = (
             bank.cancel_invoice(drawn.reference)
             if is_cancelled
-            else bank.pretend(OPERATION, PAID, reference=drawn.reference)
+            else bank.simulate(OPERATION, PAID, reference=drawn.reference)
         )
         with pytest.raises(Unavailable):
             await told
@@ -424,13 +430,13 @@ class TestStorageTrouble:
         await bank.create_invoice(world.request())
         storage.fault = Stale("somebody was quicker")
         with pytest.raises(Unavailable):
-            await bank.pretend(OPERATION, PAID)
+            await bank.simulate(OPERATION, PAID)
         storage.fault = None
         assert (await world.state(bank)).status is InvoiceStatus.OPEN
 
     async def test_no_payer_shows_in_the_repr_of_the_books(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request())
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, payer_name="Ivan Petrovich P."))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, payer_name="Ivan Petrovich P."))
         async with world.storage.unit() as unit:
             note = await unit[ProviderNote].get("sim:pay_1")
         assert note is not None

@@ -8,8 +8,8 @@ from cambist.ports.bank import BankCapabilities
 from cambist.ports.faults import Fault, NotConfigured
 from cambist.ports.mandates import (
     MANDATE_REVOKED,
-    ChargePretence,
     ChargeRequest,
+    ChargeSimulation,
     ChargeStatus,
     MandateBank,
     MandateEvent,
@@ -108,7 +108,7 @@ class TestCharge:
         self, world: World, bank: SimulatedBank, mandate: MandateState
     ) -> None:
         await bank.charge(debit(mandate))
-        await bank.pretend_charge(CHARGE, ChargePretence(status=C.PAID, payer_name="Ivan Petrovich P."))
+        await bank.simulate_charge(CHARGE, ChargeSimulation(status=C.PAID, payer_name="Ivan Petrovich P."))
         page = await bank._pages.read(BINDING)
         assert page is not None
         told = repr([mandate, debit(mandate), await charge_of(bank), page, page.binding])

@@ -11,7 +11,7 @@ from cambist.ports.mandates import (
     NEXT_PAID,
     NEXT_PENDING,
     NEXT_UNAVAILABLE,
-    ChargePretence,
+    ChargeSimulation,
     ChargeStatus,
     MandateEvent,
     MandateState,
@@ -72,7 +72,7 @@ class TestNextCharge:
         at_once: tuple[ChargeStatus, str | None, float | None],
         later: tuple[ChargeStatus, str | None],
     ) -> None:
-        await bank.pretend_next_charge(BINDING, result)
+        await bank.simulate_next_charge(BINDING, result)
         begun = await bank.charge(debit(mandate))
         assert (begun.status, begun.failure, begun.check_after) == at_once
         await world.clock.advance(3600)
@@ -91,7 +91,7 @@ class TestNextCharge:
     async def test_unavailable_may_have_debited(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
         """PROVIDER_UNAVAILABLE (docs/subscriptions.md "When a charge is refused"): the same request again, and no
         second debit."""
-        await bank.pretend_next_charge(BINDING, NEXT_UNAVAILABLE)
+        await bank.simulate_next_charge(BINDING, NEXT_UNAVAILABLE)
         request = debit(mandate)
         answers = await asyncio.gather(bank.charge(request), bank.charge(request), return_exceptions=True)
         assert sorted(type(answer).__name__ for answer in answers) == ["ChargeState", "OutcomeUnknown"]
@@ -101,31 +101,31 @@ class TestNextCharge:
         await has_debited(bank, f"sim:{CHARGE}", 250_00)
 
     async def test_unavailable_may_not_have_debited(self, bank: SimulatedBank, mandate: MandateState) -> None:
-        await bank.pretend_next_charge(BINDING, NEXT_UNAVAILABLE, executed=False)
+        await bank.simulate_next_charge(BINDING, NEXT_UNAVAILABLE, executed=False)
         with pytest.raises(OutcomeUnknown):
             await bank.charge(debit(mandate))
         assert await bank.find_charge(CHARGE) is None
         assert (await bank.charge(debit(mandate))).status is C.PROCESSING
 
     async def test_what_is_not_unavailable_is_executed(self, bank: SimulatedBank, mandate: MandateState) -> None:
-        await bank.pretend_next_charge(BINDING, NEXT_PAID, executed=False)
+        await bank.simulate_next_charge(BINDING, NEXT_PAID, executed=False)
         assert (await bank.charge(debit(mandate))).status is C.PROCESSING
 
     async def test_the_last_wish_counts_and_once(self, bank: SimulatedBank, mandate: MandateState) -> None:
-        await bank.pretend_next_charge(BINDING, "declined_by_bank")
-        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.simulate_next_charge(BINDING, "declined_by_bank")
+        await bank.simulate_next_charge(BINDING, "insufficient_funds")
         states = [await bank.charge(debit(mandate, operation=f"pay_{number}")) for number in range(3)]
         assert [state.failure for state in states] == ["insufficient_funds", None, None]
 
     async def test_of_charges_at_once_one_meets_it(self, bank: SimulatedBank, mandate: MandateState) -> None:
-        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.simulate_next_charge(BINDING, "insufficient_funds")
         requests = [debit(mandate, operation=f"pay_{number}") for number in range(5)]
         states = await asyncio.gather(*(bank.charge(request) for request in requests))
         assert [state.failure for state in states].count("insufficient_funds") == 1
 
     async def test_only_charges_by_that_mandate_meet_it(self, bank: SimulatedBank, mandate: MandateState) -> None:
         other = await bound(bank, "bind_2")
-        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.simulate_next_charge(BINDING, "insufficient_funds")
         assert (await bank.charge(debit(other, operation="pay_8"))).failure is None
         assert (await bank.charge(debit(mandate))).failure == "insufficient_funds"
 
@@ -133,7 +133,7 @@ class TestNextCharge:
         self, world: World, bank: SimulatedBank, mandate: MandateState
     ) -> None:
         await bank.charge(debit(mandate))
-        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.simulate_next_charge(BINDING, "insufficient_funds")
         await bank.charge(debit(mandate))
         await is_refused(bank, debit(mandate, 0, "pay_8"), "amount")
         await is_refused(bank, debit(mandate, operation="pay_8", token="another"), "not_found")
@@ -145,13 +145,13 @@ class TestNextCharge:
 
     async def test_a_revoked_mandate_is_lost_with_the_charge(self, bank: SimulatedBank, mandate: MandateState) -> None:
         """`mandate_revoked`, retrying is pointless (docs/subscriptions.md "When a charge is refused")."""
-        await bank.pretend_next_charge(BINDING, "mandate_revoked")
+        await bank.simulate_next_charge(BINDING, "mandate_revoked")
         assert (await bank.charge(debit(mandate))).failure == "mandate_revoked"
         assert (await state_of(bank)).status is S.LOST
         assert (await bank.charge(debit(mandate, operation="pay_8"))).failure == "mandate_revoked"
 
     async def test_it_goes_before_an_acting_amount(self, bank: SimulatedBank, mandate: MandateState) -> None:
-        await bank.pretend_next_charge(BINDING, NEXT_PAID)
+        await bank.simulate_next_charge(BINDING, NEXT_PAID)
         assert (await bank.charge(debit(mandate, 404_01))).status is C.PROCESSING
 
 
@@ -184,16 +184,16 @@ class TestAmountsThatAct:
         assert transfer.amount_kopecks == 404_03
 
 
-class TestPretend:
+class TestSimulate:
     @pytest.mark.parametrize(
         ("told", "after"),
         [
-            ((ChargePretence(status=C.PAID),), (C.PAID, None)),
-            ((ChargePretence(status=C.FAILED),), (C.FAILED, "declined_by_bank")),
-            ((ChargePretence(status=C.FAILED, failure="expired"),), (C.FAILED, "expired")),
-            ((ChargePretence(status=C.PROCESSING),), (C.PROCESSING, None)),
-            ((ChargePretence(status=C.PAID), ChargePretence(status=C.FAILED)), (C.PAID, None)),
-            ((ChargePretence(status=C.FAILED), ChargePretence(status=C.PAID)), (C.FAILED, "declined_by_bank")),
+            ((ChargeSimulation(status=C.PAID),), (C.PAID, None)),
+            ((ChargeSimulation(status=C.FAILED),), (C.FAILED, "declined_by_bank")),
+            ((ChargeSimulation(status=C.FAILED, failure="expired"),), (C.FAILED, "expired")),
+            ((ChargeSimulation(status=C.PROCESSING),), (C.PROCESSING, None)),
+            ((ChargeSimulation(status=C.PAID), ChargeSimulation(status=C.FAILED)), (C.PAID, None)),
+            ((ChargeSimulation(status=C.FAILED), ChargeSimulation(status=C.PAID)), (C.FAILED, "declined_by_bank")),
         ],
     )
     async def test_a_charge_in_processing_stands_as_it_was_told(
@@ -201,12 +201,12 @@ class TestPretend:
         world: World,
         bank: SimulatedBank,
         mandate: MandateState,
-        told: tuple[ChargePretence, ...],
+        told: tuple[ChargeSimulation, ...],
         after: tuple[ChargeStatus, str | None],
     ) -> None:
         await bank.charge(debit(mandate))
-        for pretence in told:
-            await bank.pretend_charge(CHARGE, pretence)
+        for simulation in told:
+            await bank.simulate_charge(CHARGE, simulation)
         await world.clock.advance(3600)
         state = await charge_of(bank)
         assert (state.status, state.failure) == after
@@ -214,23 +214,25 @@ class TestPretend:
 
     async def test_it_names_the_payer_where_told(self, bank: SimulatedBank, mandate: MandateState) -> None:
         await bank.charge(debit(mandate))
-        await bank.pretend_charge(CHARGE, ChargePretence(status=C.PAID, payer_name="Ivan Petrovich P."))
+        await bank.simulate_charge(CHARGE, ChargeSimulation(status=C.PAID, payer_name="Ivan Petrovich P."))
         transfer = (await charge_of(bank)).transfer
         assert transfer is not None
         assert transfer.payer_name == "Ivan Petrovich P."
 
-    @pytest.mark.parametrize(("silent", "doubled", "notices"), [(False, False, 1), (True, False, 0), (False, True, 2)])
-    async def test_notices(
-        self, bank: SimulatedBank, mandate: MandateState, silent: bool, doubled: bool, notices: int
+    @pytest.mark.parametrize(
+        ("silent", "doubled", "notifications"), [(False, False, 1), (True, False, 0), (False, True, 2)]
+    )
+    async def test_notifications(
+        self, bank: SimulatedBank, mandate: MandateState, silent: bool, doubled: bool, notifications: int
     ) -> None:
         await bank.charge(debit(mandate))
-        sent = await bank.pretend_charge(CHARGE, ChargePretence(status=C.PAID, silent=silent, doubled=doubled))
-        assert [notice.operation for notice in sent] == [CHARGE] * notices
+        sent = await bank.simulate_charge(CHARGE, ChargeSimulation(status=C.PAID, silent=silent, doubled=doubled))
+        assert [notification.operation for notification in sent] == [CHARGE] * notifications
 
     async def test_no_such_charge(self, bank: SimulatedBank, mandate: MandateState) -> None:
         for operation in (CHARGE, BINDING):
             with pytest.raises(Refused):
-                await bank.pretend_charge(operation, ChargePretence(status=C.PAID))
+                await bank.simulate_charge(operation, ChargeSimulation(status=C.PAID))
 
 
 class TestBooks:
@@ -275,12 +277,12 @@ class TestOverdue:
         await world.clock.advance(1)
         await tell(bank, E.PAST_DUE)
         assert (await state_of(bank)).overdue
-        await bank.pretend_next_charge(BINDING, "insufficient_funds")
+        await bank.simulate_next_charge(BINDING, "insufficient_funds")
         await bank.charge(debit(mandate, operation="pay_2"))
         assert (await state_of(bank)).overdue, "a failure clears nothing"
         await bank.charge(debit(mandate, operation="pay_3"))
         assert (await state_of(bank)).overdue, "not paid yet"
-        await bank.pretend_charge("pay_3", ChargePretence(status=C.PAID))
+        await bank.simulate_charge("pay_3", ChargeSimulation(status=C.PAID))
         assert not (await state_of(bank)).overdue
         await tell(bank, E.PAST_DUE)
         assert (await state_of(bank)).overdue, "again"

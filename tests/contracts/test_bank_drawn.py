@@ -13,7 +13,7 @@ from cambist.adapters.bank.pages import ACTING, InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.script import Twist
 from cambist.ports.bank import Invoice, InvoiceRequest, InvoiceState, InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import Refused
 from cambist.ports.notes import ProviderNote
 from tests.contracts.bank_kit import LIFETIME, OPERATION, PAID, START, World, back
@@ -62,8 +62,8 @@ async def test_it_ends_with_its_lifetime(world: World, bank: SimulatedBank) -> N
 async def test_who_pays_it_makes_it_known_and_its_money_goes_back(world: World, bank: SimulatedBank) -> None:
     invoice = draw(world, bank)
     await world.clock.advance(30)
-    notices = await bank.pretend(OPERATION, PAID, reference=invoice.reference)
-    assert [notice.operation for notice in notices] == [OPERATION]
+    notifications = await bank.simulate(OPERATION, PAID, reference=invoice.reference)
+    assert [notification.operation for notification in notifications] == [OPERATION]
     # The bank after a restart.
     state = await world.bank().invoice_state(invoice.reference)
     assert state.status is InvoiceStatus.PAID
@@ -80,14 +80,14 @@ async def test_who_pays_it_makes_it_known_and_its_money_goes_back(world: World, 
 async def test_late_money_comes_in_as_for_any_invoice(world: World, bank: SimulatedBank) -> None:
     invoice = draw(world, bank)
     await world.clock.advance(7 * 3600)
-    await bank.pretend(OPERATION, PAID, reference=invoice.reference)
+    await bank.simulate(OPERATION, PAID, reference=invoice.reference)
     assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
 
 
 async def test_without_its_reference_nobody_has_heard_of_it(world: World, bank: SimulatedBank) -> None:
     draw(world, bank)
     with pytest.raises(Refused):
-        await bank.pretend(OPERATION, PAID)
+        await bank.simulate(OPERATION, PAID)
     assert await pages(world) == []
 
 
@@ -104,7 +104,7 @@ async def test_a_reference_that_we_did_not_draw_is_refused(bank: SimulatedBank, 
         with pytest.raises(Refused):
             await bank.invoice_state(reference)
         with pytest.raises(Refused):
-            await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID), reference=reference)
+            await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID), reference=reference)
 
 
 @pytest.mark.parametrize("kopecks", [*sorted(ACTING), 0, -1])

@@ -110,7 +110,7 @@ class TestStorageTrouble:
         storage = world.storage = Busy(world.clock)
         bank = world.bank()
         mandate = await bound(bank)
-        await bank.pretend_next_charge(BINDING, result)
+        await bank.simulate_next_charge(BINDING, result)
         storage.fault, storage.spared = trouble, spared
         with pytest.raises(OutcomeUnknown):
             await bank.charge(debit(mandate))

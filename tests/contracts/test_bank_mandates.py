@@ -11,7 +11,7 @@ from cambist.ports.mandates import (
     ChargeStatus,
     MandateBank,
     MandateEvent,
-    MandatePretence,
+    MandateSimulation,
     MandateSimulator,
     MandateState,
     MandateStatus,
@@ -186,7 +186,7 @@ class TestBeside:
             with pytest.raises(Refused, match="began as no invoice"):
                 await bank.create_invoice(world.request(operation=operation))
             with pytest.raises(Refused):
-                await bank.pretend(operation, PAID)
+                await bank.simulate(operation, PAID)
         await bank.create_invoice(world.request())
         assert await bank.find_binding(OPERATION) is None
         assert await bank.find_charge(OPERATION) is None
@@ -199,11 +199,11 @@ class TestBeside:
             await bank.bind(binding(operation=OPERATION))
 
     @pytest.mark.parametrize("event", [E.PAST_DUE, E.MANDATE_LOST, E.CONSENT_ENDED])
-    async def test_a_notice_names_the_binding_and_the_state_says_the_rest(
+    async def test_a_notification_names_the_binding_and_the_state_says_the_rest(
         self, bank: SimulatedBank, mandate: MandateState, event: MandateEvent
     ) -> None:
-        notices = await bank.pretend_mandate(BINDING, MandatePretence(event=event))
-        assert [notice.operation for notice in notices] == [BINDING]
+        notifications = await bank.simulate_mandate(BINDING, MandateSimulation(event=event))
+        assert [notification.operation for notification in notifications] == [BINDING]
         assert await state_of(bank) != mandate
 
     async def test_it_says_what_it_can_do(self, bank: MandateBank) -> None:

@@ -10,7 +10,7 @@ from cambist.ports.faults import OutcomeUnknown, Refused
 from cambist.ports.mandates import (
     MandateBank,
     MandateEvent,
-    MandatePretence,
+    MandateSimulation,
     MandateStatus,
 )
 from tests.apps import open_test_app
@@ -30,7 +30,7 @@ def bank(world: World) -> SimulatedBank:
     return world.bank()
 
 
-class TestPretend:
+class TestSimulate:
     @pytest.mark.parametrize(
         ("before", "told", "after"),
         [
@@ -79,7 +79,7 @@ class TestPretend:
         assert (await state_of(bank)).failure == "cancelled_by_bank"
 
     @pytest.mark.parametrize(
-        ("first", "event", "notices"),
+        ("first", "event", "notifications"),
         [
             (100_00, E.CONFIRM, 2),
             (100_00, E.PAID_NOT_BOUND, 2),
@@ -90,14 +90,14 @@ class TestPretend:
         ],
     )
     async def test_money_and_mandate_are_told_apart_and_maybe_twice_or_never(
-        self, bank: SimulatedBank, first: int | None, event: MandateEvent, notices: int
+        self, bank: SimulatedBank, first: int | None, event: MandateEvent, notifications: int
     ) -> None:
         for number, (silent, doubled, factor) in enumerate(((False, False, 1), (False, True, 2), (True, True, 0))):
             operation = f"bind_{number}"
             await bank.bind(binding(first, operation))
-            pretence = MandatePretence(event=event, silent=silent, doubled=doubled)
-            sent = await bank.pretend_mandate(operation, pretence)
-            assert [notice.operation for notice in sent] == [operation] * notices * factor
+            simulation = MandateSimulation(event=event, silent=silent, doubled=doubled)
+            sent = await bank.simulate_mandate(operation, simulation)
+            assert [notification.operation for notification in sent] == [operation] * notifications * factor
 
     @pytest.mark.parametrize("event", [E.PAID, E.PAID_NOT_BOUND])
     async def test_a_binding_without_a_first_charge_brings_no_money(
@@ -113,7 +113,7 @@ class TestPretend:
             with pytest.raises(Refused):
                 await tell(bank, E.CONFIRM, operation=operation)
             with pytest.raises(Refused):
-                await bank.pretend_next_charge(operation, "paid")
+                await bank.simulate_next_charge(operation, "paid")
 
 
 class TestLink:

@@ -4,7 +4,7 @@ import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.ports.bank import Bank, InvoiceStatus, RefundRequest, RefundState, RefundStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from tests.contracts.bank_kit import DONE, OPERATION, PROCESSING, REFUND, World, back, is_refused, left, sent
 
 S = RefundStatus
@@ -43,7 +43,7 @@ class TestContract:
     async def test_a_repeat_answers_with_the_present_state(self, slow_bank: SimulatedBank) -> None:
         assert await slow_bank.refund(back()) == PROCESSING
         for status in (S.DONE, S.REVERSED):
-            await slow_bank.pretend_refund(REFUND, status)
+            await slow_bank.simulate_refund(REFUND, status)
             assert await slow_bank.refund(back()) == RefundState(status=status)
 
     @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ class TestContract:
         bank = world.bank()
         await bank.create_invoice(world.request())
         if status is not None:
-            await bank.pretend(OPERATION, Pretence(status=status))
+            await bank.simulate(OPERATION, Simulation(status=status))
         await is_refused(bank, back(), "not_paid")
 
     async def test_several_parts_up_to_the_amount_and_no_further(self, bank: Bank) -> None:
@@ -84,7 +84,7 @@ class TestContract:
         bank = world.bank()
         for operation, kopecks in (("pay_1", 99_00), ("pay_2", 101_00)):
             await bank.create_invoice(world.request(operation=operation))
-            await bank.pretend(operation, Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks))
+            await bank.simulate(operation, Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks))
             reference = f"sim:{operation}"
             await is_refused(bank, back(kopecks + 1, f"ref_{operation}", reference=reference), "amount")
             assert await bank.refund(back(kopecks, f"ref_{operation}", reference=reference)) == DONE
@@ -100,7 +100,7 @@ class TestContract:
     ) -> None:
         await slow_bank.refund(back())
         for status in end:
-            await slow_bank.pretend_refund(REFUND, status)
+            await slow_bank.simulate_refund(REFUND, status)
         state = await slow_bank.find_refund(REFUND)
         assert state is not None
         assert state.status is end[-1]
@@ -108,7 +108,7 @@ class TestContract:
 
     async def test_no_more_of_a_transfer_than_is_left_of_it(self, bank: SimulatedBank) -> None:
         """A payer can scan a QR code twice. The second transfer is returned by its own id, up to its own amount."""
-        await bank.pretend(OPERATION, Pretence(status=InvoiceStatus.PAID, again=True, amount_kopecks=50_00))
+        await bank.simulate(OPERATION, Simulation(status=InvoiceStatus.PAID, again=True, amount_kopecks=50_00))
         await is_refused(bank, back(50_01, transfer="pay_1/2"), "amount")
         assert await bank.refund(back(50_00, transfer="pay_1/2")) == DONE
         await is_refused(bank, back(1, "ref_2", transfer="pay_1/2"), "amount")

@@ -46,7 +46,7 @@ async def slow_bank(world: World, bank: SimulatedBank) -> SimulatedBank:
     return world.bank(refunds_hold=None)
 
 
-class TestPretend:
+class TestSimulate:
     @pytest.mark.parametrize(
         ("before", "told", "after"),
         [
@@ -72,21 +72,21 @@ class TestPretend:
     ) -> None:
         await slow_bank.refund(back())
         for status in before:
-            await slow_bank.pretend_refund(REFUND, status)
-        notices = await slow_bank.pretend_refund(REFUND, *told)
-        assert [notice.operation for notice in notices] == [REFUND]
+            await slow_bank.simulate_refund(REFUND, status)
+        notifications = await slow_bank.simulate_refund(REFUND, *told)
+        assert [notification.operation for notification in notifications] == [REFUND]
         assert await slow_bank.find_refund(REFUND) == after
 
     async def test_only_the_refund_that_is_meant(self, slow_bank: SimulatedBank) -> None:
         await slow_bank.refund(back(50_00))
         await slow_bank.refund(back(50_00, "ref_2"))
-        await slow_bank.pretend_refund("ref_2", S.DONE)
+        await slow_bank.simulate_refund("ref_2", S.DONE)
         assert (await slow_bank.find_refund(REFUND), await slow_bank.find_refund("ref_2")) == (PROCESSING, DONE)
 
     async def test_no_such_refund(self, bank: SimulatedBank) -> None:
         for operation in (REFUND, OPERATION):
             with pytest.raises(Refused):
-                await bank.pretend_refund(operation, S.DONE)
+                await bank.simulate_refund(operation, S.DONE)
 
 
 class TestTime:
@@ -105,7 +105,7 @@ class TestTime:
         assert state.status is S.PROCESSING
         await world.clock.advance(0.001)
         assert await held.find_refund(REFUND) == DONE
-        await held.pretend_refund(REFUND, S.FAILED)
+        await held.simulate_refund(REFUND, S.FAILED)
         assert await held.find_refund(REFUND) == DONE, "done in time, whoever comes later"
 
     @pytest.mark.parametrize("status", [S.FAILED, S.PROCESSING])
@@ -113,7 +113,7 @@ class TestTime:
         held = world.bank(refunds_hold=timedelta(seconds=5))
         await held.refund(back())
         await world.clock.advance(4)
-        await held.pretend_refund(REFUND, status)
+        await held.simulate_refund(REFUND, status)
         await world.clock.advance(3600)
         state = await held.find_refund(REFUND)
         assert state is not None

@@ -9,7 +9,7 @@ from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.script import ChainScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.ports import notebook
+from cambist.ports import operation_log
 from cambist.ports.chain import (
     ChainSimulator,
     Final,
@@ -54,16 +54,16 @@ class TestSimulator:
         assert isinstance(chain, ChainSimulator)
 
     async def test_what_is_on_it_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:
-        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5)])
+        await chain.simulate(Network.TRON, HASH, FINAL, [TokenMove(5)])
         assert await world.chain().lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
 
     @pytest.mark.parametrize("odd", ["0x" + HASH, HASH.upper(), HASH + "\n"], ids=ascii)
     async def test_only_the_canonical_form_can_be_told(self, chain: SimulatedChain, odd: str) -> None:
         with pytest.raises(ValueError, match="64 hex digits"):
-            await chain.pretend(Network.TRON, odd, FINAL)
+            await chain.simulate(Network.TRON, odd, FINAL)
 
     async def test_every_transfer_has_a_place_and_two_addresses(self, chain: SimulatedChain) -> None:
-        await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(5), TokenMove(7, genuine=False), TokenMove(9)])
+        await chain.simulate(Network.TRON, HASH, FINAL, [TokenMove(5), TokenMove(7, genuine=False), TokenMove(9)])
         found = await chain.lookup(Network.TRON, HASH)
         assert isinstance(found, Final)
         assert [(transfer.index, transfer.units) for transfer in found.transfers] == [(0, 5), (2, 9)]
@@ -71,21 +71,21 @@ class TestSimulator:
 
     async def test_nobody_moves_less_than_nothing(self, chain: SimulatedChain) -> None:
         with pytest.raises(ValueError, match="nothing or more"):
-            await chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(-1)])
+            await chain.simulate(Network.TRON, HASH, FINAL, [TokenMove(-1)])
 
     async def test_two_that_write_at_once_both_succeed(self, chain: SimulatedChain) -> None:
         await asyncio.gather(
-            *(chain.pretend(Network.TRON, HASH, FINAL, [TokenMove(units)]) for units in (1, 2, 3)),
+            *(chain.simulate(Network.TRON, HASH, FINAL, [TokenMove(units)]) for units in (1, 2, 3)),
         )
         found = await chain.lookup(Network.TRON, HASH)
         assert isinstance(found, Final)
         assert found.transfers[0].units in (1, 2, 3)
 
     async def test_who_keeps_losing_gives_up(self, chain: SimulatedChain, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(notebook, "_TRIES", 1)
-        await chain.pretend(Network.TRON, HASH, IN_BLOCK)
+        monkeypatch.setattr(operation_log, "_TRIES", 1)
+        await chain.simulate(Network.TRON, HASH, IN_BLOCK)
         ends = await asyncio.gather(
-            *(chain.pretend(Network.TRON, HASH, state) for state in (FINAL, REVERTED)), return_exceptions=True
+            *(chain.simulate(Network.TRON, HASH, state) for state in (FINAL, REVERTED)), return_exceptions=True
         )
         assert [type(end) for end in ends].count(Unavailable) == 1
 
@@ -113,6 +113,6 @@ class TestSimulator:
         asking = asyncio.create_task(chain.lookup(Network.TRON, HASH))
         await world.clock.advance(29)
         assert not asking.done()
-        await chain.pretend(Network.TRON, HASH, IN_BLOCK)
+        await chain.simulate(Network.TRON, HASH, IN_BLOCK)
         await world.clock.advance(1)
         assert await asking == InBlock()

@@ -20,28 +20,28 @@ from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance import remittances as of_remittances
 from cambist.frontends.conformance import reporting as of_lists
 from cambist.frontends.conformance.bank import bank as of_banks
-from cambist.frontends.conformance.bank_bench import BankBench
-from cambist.frontends.conformance.benches import (
-    ChainBench,
-    DepositsBench,
-    FilesBench,
-    KycBench,
-    NotifierBench,
-    PayoutsBench,
+from cambist.frontends.conformance.bank_harness import BankHarness
+from cambist.frontends.conformance.harnesses import (
+    ChainHarness,
+    DepositsHarness,
+    FilesHarness,
+    KycHarness,
+    NotifierHarness,
+    PayoutsHarness,
 )
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.receipts import ReceiptNeed
-from tests.contracts.benches import (
-    LocalFilesBench,
-    PostedBench,
-    S3Bench,
-    SearchingBench,
-    SearchingVerifierBench,
-    SimulatedBench,
-    SimulatedChainBench,
-    SimulatedDepositsBench,
-    SimulatedPayoutsBench,
-    VerifierBench,
+from tests.contracts.harnesses import (
+    LocalFilesHarness,
+    PostedHarness,
+    S3Harness,
+    SearchingHarness,
+    SearchingVerifierHarness,
+    SimulatedChainHarness,
+    SimulatedDepositsHarness,
+    SimulatedHarness,
+    SimulatedPayoutsHarness,
+    VerifierHarness,
 )
 from tests.fake_s3 import FakeS3
 from tests.receivers import Receiver
@@ -49,8 +49,8 @@ from tests.receivers import Receiver
 
 class TestSimulatedBank:
     @pytest.fixture
-    def bank_bench(self) -> BankBench:
-        return SimulatedBench()
+    def bank_harness(self) -> BankHarness:
+        return SimulatedHarness()
 
     class TestInvoices(of_banks.TestInvoices): ...
 
@@ -97,8 +97,8 @@ class TestSimulatedBank:
 
 class TestBankThatSearches:
     @pytest.fixture
-    def bank_bench(self) -> BankBench:
-        return SearchingBench()
+    def bank_harness(self) -> BankHarness:
+        return SearchingHarness()
 
     class TestInvoices(of_banks.TestInvoices): ...
 
@@ -113,8 +113,8 @@ class TestBankThatSearches:
 
 class TestBankThatClosesInvoices:
     @pytest.fixture
-    def bank_bench(self) -> BankBench:
-        return SimulatedBench(BankCapabilities(simulated=True, cancels_invoices=True))
+    def bank_harness(self) -> BankHarness:
+        return SimulatedHarness(BankCapabilities(simulated=True, cancels_invoices=True))
 
     class TestOfItself(of_banks.TestWhatItSays): ...
 
@@ -125,9 +125,9 @@ class TestBankThatRequiresReceipts:
     """Every suite brings them."""
 
     @pytest.fixture
-    def bank_bench(self) -> BankBench:
+    def bank_harness(self) -> BankHarness:
         can = BankCapabilities(simulated=True, receipts=ReceiptNeed.REQUIRED, mandates=True, mandate_charges=True)
-        return SimulatedBench(can)
+        return SimulatedHarness(can)
 
     class TestReceipts(of_banks.TestReceipts): ...
 
@@ -144,8 +144,8 @@ class TestBankThatCanLess:
         ],
         ids=["invoices only", "mandates without charges"],
     )
-    def bank_bench(self, request: pytest.FixtureRequest) -> BankBench:
-        return SimulatedBench(request.param)
+    def bank_harness(self, request: pytest.FixtureRequest) -> BankHarness:
+        return SimulatedHarness(request.param)
 
     class TestOfItself(of_banks.TestWhatItSays): ...
 
@@ -158,8 +158,8 @@ class TestBankThatCanLess:
 
 class TestSimulatedVerifier:
     @pytest.fixture
-    def kyc_bench(self) -> KycBench:
-        return VerifierBench()
+    def kyc_harness(self) -> KycHarness:
+        return VerifierHarness()
 
     class TestChecks(of_verifiers.TestChecks): ...
 
@@ -172,8 +172,8 @@ class TestSimulatedVerifier:
 
 class TestVerifierThatSearches:
     @pytest.fixture
-    def kyc_bench(self) -> KycBench:
-        return SearchingVerifierBench()
+    def kyc_harness(self) -> KycHarness:
+        return SearchingVerifierHarness()
 
     class TestChecks(of_verifiers.TestChecks): ...
 
@@ -182,8 +182,8 @@ class TestVerifierThatSearches:
 
 class TestLocalFiles:
     @pytest.fixture
-    def files_bench(self, tmp_path: Path) -> FilesBench:
-        return LocalFilesBench(tmp_path / "uploads")
+    def files_harness(self, tmp_path: Path) -> FilesHarness:
+        return LocalFilesHarness(tmp_path / "uploads")
 
     class TestFiles(of_files.TestFiles): ...
 
@@ -192,15 +192,15 @@ class TestLocalFiles:
     class TestFailures(of_files.TestFailures): ...
 
 
-@pytest.mark.parametrize("files_bench", [False, True], ids=["s3", "s3 of single use"], indirect=True)
+@pytest.mark.parametrize("files_harness", [False, True], ids=["s3", "s3 of single use"], indirect=True)
 class TestS3Files:
     @pytest.fixture
-    async def files_bench(self, request: pytest.FixtureRequest) -> AsyncIterator[FilesBench]:
+    async def files_harness(self, request: pytest.FixtureRequest) -> AsyncIterator[FilesHarness]:
         clock = VirtualClock()
         async with FakeS3(clock) as bucket:
-            bench = S3Bench(bucket, clock, single_use=request.param)
-            yield bench
-            await bench.store.close()
+            harness = S3Harness(bucket, clock, single_use=request.param)
+            yield harness
+            await harness.store.close()
 
     class TestFiles(of_files.TestFiles): ...
 
@@ -211,8 +211,8 @@ class TestS3Files:
 
 class TestSimulatedChain:
     @pytest.fixture
-    def chain_bench(self) -> ChainBench:
-        return SimulatedChainBench()
+    def chain_harness(self) -> ChainHarness:
+        return SimulatedChainHarness()
 
     class TestSightings(of_chains.TestSightings): ...
 
@@ -221,8 +221,8 @@ class TestSimulatedChain:
 
 class TestSimulatedDeposits:
     @pytest.fixture
-    def deposits_bench(self) -> DepositsBench:
-        return SimulatedDepositsBench()
+    def deposits_harness(self) -> DepositsHarness:
+        return SimulatedDepositsHarness()
 
     class TestAddresses(of_deposits.TestAddresses): ...
 
@@ -233,8 +233,8 @@ class TestSimulatedDeposits:
 
 class TestSimulatedWallet:
     @pytest.fixture
-    def payouts_bench(self) -> PayoutsBench:
-        return SimulatedPayoutsBench()
+    def payouts_harness(self) -> PayoutsHarness:
+        return SimulatedPayoutsHarness()
 
     class TestSigning(of_payouts.TestSigning): ...
 
@@ -251,8 +251,8 @@ class TestSimulatedWallet:
 
 class TestHttpNotifier(of_notifiers.TestNotifier):
     @pytest.fixture
-    async def notifier_bench(self) -> AsyncIterator[NotifierBench]:
+    async def notifier_harness(self) -> AsyncIterator[NotifierHarness]:
         async with Receiver() as receiver:
             notifier = HttpNotifier(SystemClock(), loopback=True)
-            yield PostedBench(receiver, notifier)
+            yield PostedHarness(receiver, notifier)
             await notifier.close()

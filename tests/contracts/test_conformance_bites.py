@@ -19,8 +19,8 @@ from cambist.frontends.conformance import (
     reporting,
 )
 from cambist.frontends.conformance.bank import bank
-from cambist.frontends.conformance.bank_bench import BankBench
-from cambist.frontends.conformance.benches import RatesBench
+from cambist.frontends.conformance.bank_harness import BankHarness
+from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.bank import RefundStatus
 from cambist.ports.chain import Final, NotFound
@@ -29,14 +29,14 @@ from cambist.ports.kyc import CheckStatus
 from cambist.ports.mandates import ChargeStatus, MandateStatus
 from cambist.ports.payouts import TransferState
 from cambist.ports.reporting import ReportedPage
-from tests.contracts.benches import (
-    SimulatedBench,
-    SimulatedChainBench,
-    SimulatedDepositsBench,
-    SimulatedPayoutsBench,
-    VerifierBench,
+from tests.contracts.harnesses import (
+    SimulatedChainHarness,
+    SimulatedDepositsHarness,
+    SimulatedHarness,
+    SimulatedPayoutsHarness,
+    VerifierHarness,
 )
-from tests.contracts.test_rates import SimulatorBench
+from tests.contracts.test_rates import SimulatorHarness
 from tests.tables import table
 
 Call = Callable[..., Awaitable[Any]]
@@ -129,7 +129,7 @@ def paging(call: Call) -> Call:
 
     async def broken(operation: str) -> Any:
         asked.add(operation)
-        return await call(operation) if len(asked) <= BankBench.page else None
+        return await call(operation) if len(asked) <= BankHarness.page else None
 
     return broken
 
@@ -219,11 +219,11 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
-    (VerifierBench, "verifier", "register", fresh, kyc.TestChecks, "test_a_repeat_is_the_same_check", ()),
-    (VerifierBench, "verifier", "register", UNSURE, kyc.TestFailures, "test_a_lost_answer", (True,)),
-    (VerifierBench, "verifier", "check_state", turned(level=0), kyc.TestVerdicts, "test_who_is_verified", ()),
+    (VerifierHarness, "verifier", "register", fresh, kyc.TestChecks, "test_a_repeat_is_the_same_check", ()),
+    (VerifierHarness, "verifier", "register", UNSURE, kyc.TestFailures, "test_a_lost_answer", (True,)),
+    (VerifierHarness, "verifier", "check_state", turned(level=0), kyc.TestVerdicts, "test_who_is_verified", ()),
     (
-        VerifierBench,
+        VerifierHarness,
         "verifier",
         "check_state",
         turned(status=CheckStatus.VERIFIED),
@@ -232,7 +232,7 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         (),
     ),
     (
-        VerifierBench,
+        VerifierHarness,
         "verifier",
         "find_check",
         mistaking(Unavailable, Unavailable),
@@ -241,7 +241,7 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         (),
     ),
     (
-        SimulatedChainBench,
+        SimulatedChainHarness,
         "watcher",
         "lookup",
         answering(NotFound()),
@@ -249,9 +249,9 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         "test_a_chain_that_is_away",
         (),
     ),
-    (SimulatedChainBench, "watcher", "lookup", answering(Final(())), chain.TestSightings, "test_a_block_that_is", ()),
+    (SimulatedChainHarness, "watcher", "lookup", answering(Final(())), chain.TestSightings, "test_a_block_that_is", ()),
     (
-        SimulatedDepositsBench,
+        SimulatedDepositsHarness,
         "watcher",
         "address",
         answering("T" + "1" * 33),
@@ -260,7 +260,7 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         (),
     ),
     (
-        SimulatedDepositsBench,
+        SimulatedDepositsHarness,
         "watcher",
         "address",
         answering("T" + "1" * 33),
@@ -269,7 +269,7 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         (),
     ),
     (
-        SimulatedDepositsBench,
+        SimulatedDepositsHarness,
         "watcher",
         "deposits",
         answering([]),
@@ -278,7 +278,7 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         (),
     ),
     (
-        SimulatedPayoutsBench,
+        SimulatedPayoutsHarness,
         "sender",
         "state",
         answering(TransferState.FAILED),
@@ -286,9 +286,9 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         "test_one_that_was_not_sent",
         (),
     ),
-    (SimulatedPayoutsBench, "sender", "broadcast", UNSURE, payouts.TestBroadcast, "test_a_lost_answer", (True,)),
+    (SimulatedPayoutsHarness, "sender", "broadcast", UNSURE, payouts.TestBroadcast, "test_a_lost_answer", (True,)),
     (
-        SimulatedPayoutsBench,
+        SimulatedPayoutsHarness,
         "sender",
         "broadcast",
         mistaking(Refused, OutcomeUnknown),
@@ -296,12 +296,20 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         "test_what_is_proven",
         (),
     ),
-    (SimulatedPayoutsBench, "sender", "find", answering(None), payouts.TestMemory, "test_what_was_sent_is_found", ()),
-    (SimulatedPayoutsBench, "sender", "sent_since", answering([]), payouts.TestMemory, "test_what_was_sent_since", ()),
-    (SimulatedPayoutsBench, "sender", "find", turned(units=1), payouts.TestMemory, "test_after_a_lost", (True,)),
-    (SimulatedPayoutsBench, "sender", "find", turned(address="T"), payouts.TestMemory, "test_after_a_lost", (True,)),
+    (SimulatedPayoutsHarness, "sender", "find", answering(None), payouts.TestMemory, "test_what_was_sent_is_found", ()),
     (
-        SimulatedPayoutsBench,
+        SimulatedPayoutsHarness,
+        "sender",
+        "sent_since",
+        answering([]),
+        payouts.TestMemory,
+        "test_what_was_sent_since",
+        (),
+    ),
+    (SimulatedPayoutsHarness, "sender", "find", turned(units=1), payouts.TestMemory, "test_after_a_lost", (True,)),
+    (SimulatedPayoutsHarness, "sender", "find", turned(address="T"), payouts.TestMemory, "test_after_a_lost", (True,)),
+    (
+        SimulatedPayoutsHarness,
         "sender",
         "find",
         mistaking(Unavailable, Refused),
@@ -309,36 +317,36 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
         "test_a_network",
         (),
     ),
-    (SimulatorBench, "source", "quote", turned(source="x"), rates.TestRates, "test_a_quote_says_rate", ()),
-    (SimulatorBench, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
+    (SimulatorHarness, "source", "quote", turned(source="x"), rates.TestRates, "test_a_quote_says_rate", ()),
+    (SimulatorHarness, "source", "quote", mistaking(Unavailable, Refused), rates.TestRates, "test_silence", ()),
 )
 
-ROWS = (*((SimulatedBench, "bank", *row) for row in BANK), *OTHERS)
+ROWS = (*((SimulatedHarness, "bank", *row) for row in BANK), *OTHERS)
 
 
 @table(
-    ("bench_type", "adapter", "call", "breaker", "suite", "named", "given"),
+    ("harness_type", "adapter", "call", "breaker", "suite", "named", "given"),
     ROWS,
     ids=[f"{row[1]}.{row[2]}-{row[5]}" for row in ROWS],
 )
 async def test_a_broken_adapter_fails(
-    bench_type: type[Any], adapter: str, call: str, breaker: Breaker, suite: type, named: str, given: tuple[Any, ...]
+    harness_type: type[Any], adapter: str, call: str, breaker: Breaker, suite: type, named: str, given: tuple[Any, ...]
 ) -> None:
     [test] = [getattr(suite(), name) for name in dir(suite) if name.startswith(named)]
-    await test(bench_type(), *given)  # as it is it passes
-    bench = bench_type()
-    broken = getattr(bench, adapter)
+    await test(harness_type(), *given)  # as it is it passes
+    harness = harness_type()
+    broken = getattr(harness, adapter)
     setattr(broken, call, breaker(getattr(broken, call)))
     with pytest.raises((AssertionError, Fault, pytest.fail.Exception)):
-        await test(bench, *given)
+        await test(harness, *given)
 
 
 async def test_digits_that_a_float_loses_are_missed() -> None:
     """The message says what was probably done."""
 
-    class Float(SimulatorBench):
+    class Float(SimulatorHarness):
         def is_same(self, quoted: Any, rate: str) -> bool:
-            return RatesBench.is_same(self, type(quoted)(float(quoted)), rate)
+            return RatesHarness.is_same(self, type(quoted)(float(quoted)), rate)
 
     with pytest.raises(AssertionError, match="was it a float"):
         await rates.TestRates().test_no_digit_is_lost(Float(), rates.LONG)

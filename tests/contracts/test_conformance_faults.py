@@ -14,7 +14,7 @@ from cambist.frontends.conformance import trouble
 from cambist.frontends.conformance.bank import faults as suite
 from cambist.ports import Fault, OutcomeUnknown, Unavailable
 from cambist.testing import ProviderFault
-from examples.own_bank.conftest import TOKEN, ExampleBench
+from examples.own_bank.conftest import TOKEN, ExampleHarness
 from examples.own_bank.provider import Provider
 from tests.contracts.test_conformance_bites import fresh, mistaking
 
@@ -72,12 +72,12 @@ def brittle(call: Call) -> Call:
     return broken
 
 
-async def _subject(of: Any, rule: Call, bench: ExampleBench) -> Any:
-    """Return the argument of the rule: the bench, or the value that the fixture of its suite makes of it."""
+async def _subject(of: Any, rule: Call, harness: ExampleHarness) -> Any:
+    """Return the argument of the rule: the harness, or the value that the fixture of its suite makes of it."""
     if of is None:
-        return bench
+        return harness
     fixture = of.read if "read" in signature(rule).parameters else of.work
-    return await fixture.__wrapped__(None, bench)
+    return await fixture.__wrapped__(None, harness)
 
 
 _CUT = {"fault": ProviderFault.CUT_IN_BODY}
@@ -122,14 +122,14 @@ async def test_a_broken_rule_fails_its_test(
     given = {**more, **({"caplog": caplog} if breaker is logged else {})}
     for is_broken in (False, True):
         async with cambist.open() as service, Provider() as books:
-            bench = ExampleBench(service.tools(), books)
-            close = bench.made.close
+            harness = ExampleHarness(service.tools(), books)
+            close = harness.made.close
             if is_broken:
-                monkeypatch.setattr(bench.made, method, breaker(getattr(bench.made, method)))
+                monkeypatch.setattr(harness.made, method, breaker(getattr(harness.made, method)))
                 with pytest.raises((AssertionError, Fault, pytest.fail.Exception)):
-                    await rule(None, await _subject(of, rule, bench), **given)
+                    await rule(None, await _subject(of, rule, harness), **given)
             else:
-                await rule(None, await _subject(of, rule, bench), **given)
+                await rule(None, await _subject(of, rule, harness), **given)
             await close()
-            for bank in bench.banks[1:]:
+            for bank in harness.banks[1:]:
                 await bank.close()

@@ -69,7 +69,7 @@ class TestAddress:
 class TestDeposits:
     async def test_what_came_is_named_by_transaction_and_place(self, world: World, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
-        tx_hash = await watcher.pretend_deposit(address, UNITS)
+        tx_hash = await watcher.simulate_deposit(address, UNITS)
         wanted = Deposit(tx_hash=tx_hash, index=0, units=UNITS, at=START, is_final=True)
         assert await watcher.deposits(address) == [wanted]
         await world.clock.advance(3600)
@@ -77,7 +77,7 @@ class TestDeposits:
 
     async def test_a_deposit_is_final_after_a_while(self, world: World, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
-        await watcher.pretend_deposit(address, 5, final=False)
+        await watcher.simulate_deposit(address, 5, final=False)
         await world.clock.advance(FINALITY.total_seconds() - 1)
         assert await units(watcher, address) == [(5, False)]
         await world.clock.advance(1)
@@ -86,17 +86,17 @@ class TestDeposits:
     async def test_a_block_may_be_of_earlier(self, watcher: SimulatedDeposits) -> None:
         """A watcher that was offline sees older blocks."""
         address, before = await watcher.address(OPERATION), START - timedelta(hours=1)
-        await watcher.pretend_deposit(address, 5, final=False, at=before)
+        await watcher.simulate_deposit(address, 5, final=False, at=before)
         (found,) = await watcher.deposits(address)
         assert (found.at, found.is_final) == (before, True)
 
     async def test_a_dropped_one_is_gone_and_may_come_again(self, world: World, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
-        tx_hash = await watcher.pretend_deposit(address, 5, final=False)
-        await watcher.pretend_drop(address, tx_hash)
+        tx_hash = await watcher.simulate_deposit(address, 5, final=False)
+        await watcher.simulate_drop(address, tx_hash)
         assert await watcher.deposits(address) == []
         await world.clock.advance(30)
-        await watcher.pretend_deposit(address, 5, tx_hash=tx_hash, final=False)
+        await watcher.simulate_deposit(address, 5, tx_hash=tx_hash, final=False)
         (found,) = await watcher.deposits(address)
         assert (found.tx_hash, found.index, found.units, found.is_final) == (tx_hash, 0, 5, False)
         assert found.at == START + timedelta(seconds=30), "in another block"
@@ -106,14 +106,14 @@ class TestDeposits:
     ) -> None:
         address = await watcher.address(OPERATION)
         for amount in (1, 2):
-            await watcher.pretend_deposit(address, amount)
+            await watcher.simulate_deposit(address, amount)
         world.script.deposits.append(Twist(doubled=True))
         assert [amount for amount, _ in await units(watcher, address)] == [2, 1, 2, 1]
         assert [amount for amount, _ in await units(watcher, address)] == [1, 2]
 
     async def test_many_at_once_are_all_there(self, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
-        await asyncio.gather(*(watcher.pretend_deposit(address, amount) for amount in range(1, 11)))
+        await asyncio.gather(*(watcher.simulate_deposit(address, amount) for amount in range(1, 11)))
         assert sorted(amount for amount, _ in await units(watcher, address)) == list(range(1, 11))
 
 
@@ -124,16 +124,16 @@ class TestSimulator:
     @pytest.mark.parametrize("amount", [0, -1])
     async def test_nobody_sends_nothing_or_less(self, watcher: SimulatedDeposits, amount: int) -> None:
         with pytest.raises(ValueError, match="more than nothing"):
-            await watcher.pretend_deposit(await watcher.address(OPERATION), amount)
+            await watcher.simulate_deposit(await watcher.address(OPERATION), amount)
 
     async def test_what_never_was_is_not_dropped_and_does_not_come_again(self, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
         for _ in range(2):
             with pytest.raises(ValueError, match="no transaction"):
-                await watcher.pretend_drop(address, "f" * 64)
+                await watcher.simulate_drop(address, "f" * 64)
             with pytest.raises(ValueError, match="no transaction"):
-                await watcher.pretend_deposit(address, 5, tx_hash="f" * 64)
-            await watcher.pretend_deposit(address, 5)
+                await watcher.simulate_deposit(address, 5, tx_hash="f" * 64)
+            await watcher.simulate_deposit(address, 5)
 
     @pytest.mark.parametrize(
         ("ending", "fault"), [(Ending.UNAVAILABLE, Unavailable), (Ending.NOT_CONFIGURED, NotConfigured)]
@@ -155,7 +155,7 @@ class TestSimulator:
         world.script.deposits.append(Twist(silence=30))
         asking = asyncio.create_task(units(watcher, address))
         await world.clock.advance(29)
-        await watcher.pretend_deposit(address, 5)
+        await watcher.simulate_deposit(address, 5)
         await world.clock.advance(1)
         assert await asking == [(5, True)]
 

@@ -8,8 +8,8 @@ from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.vault.memory import MemoryVault
 from cambist.ports.faults import Unavailable
-from cambist.ports.notebook import Notebook, NumberedOperations
 from cambist.ports.notes import ProviderNote
+from cambist.ports.operation_log import NumberedOperations, OperationLog
 
 PAYER = "Ivan Petrovich P."
 Page = dict[str, str]
@@ -29,8 +29,10 @@ async def bodies(kept: MemoryStorage) -> list[bytes]:
     return [note.body async for batch in kept.scan(ProviderNote) for note in batch]
 
 
-async def test_every_way_of_a_notebook_leaves_no_page_in_clear(kept: MemoryStorage, storage: EncryptedNotes) -> None:
-    pages = Notebook("desk", Page, storage, VirtualClock())
+async def test_every_way_of_a_operation_log_leaves_no_page_in_clear(
+    kept: MemoryStorage, storage: EncryptedNotes
+) -> None:
+    pages = OperationLog("desk", Page, storage, VirtualClock())
     await pages.start("a", {"payer": PAYER})
     await pages.put("a", {"payer": PAYER, "again": PAYER})
     await pages.change("a", lambda page: {**page, "more": PAYER})
@@ -45,13 +47,13 @@ async def test_every_way_of_a_notebook_leaves_no_page_in_clear(kept: MemoryStora
 
 
 async def test_numbers_of_operations_go_on(storage: EncryptedNotes) -> None:
-    numbers = NumberedOperations("desk", "doors", storage, VirtualClock())
+    numbers = NumberedOperations("desk", "edges", storage, VirtualClock())
     assert [await numbers.number(each) for each in ("a", "b", "a")] == [0, 1, 0]
     assert await numbers.next_number() == 2
 
 
 async def test_a_note_moved_to_another_id_does_not_decrypt(kept: MemoryStorage, storage: EncryptedNotes) -> None:
-    pages = Notebook("desk", Page, storage, VirtualClock())
+    pages = OperationLog("desk", Page, storage, VirtualClock())
     await pages.start("a", {"payer": PAYER})
     async with kept.unit() as unit:
         note = await unit[ProviderNote].get("desk:a")

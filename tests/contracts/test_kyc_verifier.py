@@ -113,18 +113,18 @@ async def test_every_end_of_a_call_can_be_brought_about(
 async def test_it_can_be_told_everything(office: Office) -> None:
     assert isinstance(office.verifier, VerifierSimulator)
     begun = await office.verifier.register(by_documents())
-    one = await office.verifier.pretend("kyc_1_1", Verdict(status=CheckStatus.FAILED, address=DocumentState.FAILED))
-    assert [notice.operation for notice in one] == ["kyc_1_1"]
+    one = await office.verifier.simulate("kyc_1_1", Verdict(status=CheckStatus.FAILED, address=DocumentState.FAILED))
+    assert [notification.operation for notification in one] == ["kyc_1_1"]
     failed = await office.verifier.check_state(begun.reference)
     assert (failed.status, failed.passport, failed.address) == (CheckStatus.FAILED, None, DocumentState.FAILED)
-    two = await office.verifier.pretend("kyc_1_1", Verdict(status=CheckStatus.VERIFIED, doubled=True))
+    two = await office.verifier.simulate("kyc_1_1", Verdict(status=CheckStatus.VERIFIED, doubled=True))
     assert len(two) == 2
     assert (await office.verifier.check_state(begun.reference)).status is CheckStatus.VERIFIED
-    assert await office.verifier.pretend("kyc_1_1", Verdict(status=CheckStatus.PROCESSING, silent=True)) == ()
+    assert await office.verifier.simulate("kyc_1_1", Verdict(status=CheckStatus.PROCESSING, silent=True)) == ()
     await office.clock.advance(3600)
     assert (await office.verifier.check_state(begun.reference)).status is CheckStatus.PROCESSING
     late = office.clock.now() + timedelta(hours=1)
-    await office.verifier.pretend("kyc_1_1", Verdict(status=CheckStatus.FAILED, decides_at=late))
+    await office.verifier.simulate("kyc_1_1", Verdict(status=CheckStatus.FAILED, decides_at=late))
     assert (await office.verifier.check_state(begun.reference)).status is CheckStatus.PROCESSING
     await office.clock.advance(3600)
     refused = await office.verifier.check_state(begun.reference)

@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.installation import Because
-from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, LedgerAccount, Purse, journal_entry
+from cambist.core.domain.ledger import LEDGER, BalanceType, EntryKind, JournalEntry, LedgerAccount, journal_entry
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.operators.audit import AUDIT, Act
 from cambist.core.usecases import chains
@@ -18,7 +18,7 @@ from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.chains import begin_chains, extend_chain
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
-from cambist.core.usecases.ledger.ledger import LEDGER_RULES, extend_journal, may_take, post, purses
+from cambist.core.usecases.ledger.ledger import LEDGER_RULES, balance_types, extend_journal, may_take, post
 from cambist.core.usecases.units import retrying
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
@@ -49,11 +49,11 @@ async def ports(fresh: Ports) -> Ports:
 
 
 def receipt(object_id: str, kopecks: int) -> JournalEntry:
-    postings = {Purse.BANK: -kopecks, Purse.PENDING: kopecks}
+    postings = {BalanceType.BANK: -kopecks, BalanceType.PENDING: kopecks}
     return journal_entry(EntryKind.RECEIPT, object_id, account_id=ACCOUNT, mode=Mode.LIVE, at=START, postings=postings)
 
 
-def moved(kind: EntryKind, object_id: str, source: Purse, target: Purse, units: int) -> JournalEntry:
+def moved(kind: EntryKind, object_id: str, source: BalanceType, target: BalanceType, units: int) -> JournalEntry:
     postings = {source: -units, target: units}
     return journal_entry(kind, object_id, account_id=ACCOUNT, mode=Mode.LIVE, at=START, postings=postings)
 
@@ -70,7 +70,7 @@ async def book(ports: Ports, *entries: JournalEntry) -> None:
 
 
 async def credit(ports: Ports, units: int, object_id: str = "pay_0") -> None:
-    await book(ports, moved(EntryKind.SETTLEMENT, object_id, Purse.CONVERTED_USDT, Purse.AVAILABLE, units))
+    await book(ports, moved(EntryKind.SETTLEMENT, object_id, BalanceType.CONVERTED_USDT, BalanceType.AVAILABLE, units))
 
 
 async def take(ports: Ports, withdrawal_id: str, units: int, *, overdraft: int = 0) -> bool:
@@ -79,22 +79,22 @@ async def take(ports: Ports, withdrawal_id: str, units: int, *, overdraft: int =
     async def work(unit: Unit) -> bool:
         if not await may_take(unit, ACCOUNT, Mode.LIVE, Usdt(units), overdraft=Usdt(overdraft)):
             return False
-        post(unit, moved(EntryKind.PAYOUT_RESERVED, withdrawal_id, Purse.AVAILABLE, Purse.RESERVED, units))
+        post(unit, moved(EntryKind.PAYOUT_RESERVED, withdrawal_id, BalanceType.AVAILABLE, BalanceType.RESERVED, units))
         return True
 
     return await retrying(ports.storage, work, again_on=LEDGER_RULES)
 
 
-async def balances(ports: Ports) -> dict[Purse, int]:
+async def balances(ports: Ports) -> dict[BalanceType, int]:
     async with ports.storage.unit() as unit:
-        return await purses(unit, ACCOUNT, Mode.LIVE)
+        return await balance_types(unit, ACCOUNT, Mode.LIVE)
 
 
 async def test_running_balances_lose_nothing_under_many_units_at_once(ports: Ports) -> None:
     await asyncio.gather(*(book(ports, receipt(f"pay_{number}", number)) for number in range(1, 101)))
-    assert await balances(ports) == {Purse.PENDING: 5050}
+    assert await balances(ports) == {BalanceType.PENDING: 5050}
     rows = await everything(ports, LedgerAccount)
-    assert {row.purse for row in rows} == {Purse.PENDING, Purse.BANK}
+    assert {row.balance_type for row in rows} == {BalanceType.PENDING, BalanceType.BANK}
     assert sum(row.balance for row in rows) == 0
     report = await verify_ledger(ports)
     assert (journal_holds(report), report.entries) == (True, 100)
@@ -105,14 +105,14 @@ async def test_of_the_same_move_booked_at_once_one_is_kept(ports: Ports) -> None
     refused = [each for each in outcomes if each is not None]
     assert len(refused) == 7
     assert all(isinstance(each, Conflict) and each.rule == "journal_id" for each in refused)
-    assert await balances(ports) == {Purse.PENDING: 5}
+    assert await balances(ports) == {BalanceType.PENDING: 5}
     assert journal_holds(await verify_ledger(ports))
 
 
 async def test_of_two_that_take_the_same_money_at_once_one_gets_it(ports: Ports) -> None:
     await credit(ports, 100)
     assert sorted(await asyncio.gather(take(ports, "wd_1", 60), take(ports, "wd_2", 60))) == [False, True]
-    assert await balances(ports) == {Purse.AVAILABLE: 40, Purse.RESERVED: 60}
+    assert await balances(ports) == {BalanceType.AVAILABLE: 40, BalanceType.RESERVED: 60}
     assert journal_holds(await verify_ledger(ports))
 
 
@@ -120,7 +120,7 @@ async def test_many_that_take_at_once_take_no_more_than_there_is(ports: Ports) -
     await credit(ports, 100)
     took = await asyncio.gather(*(take(ports, f"wd_{number}", 30) for number in range(8)))
     assert sum(took) == 3
-    assert await balances(ports) == {Purse.AVAILABLE: 10, Purse.RESERVED: 90}
+    assert await balances(ports) == {BalanceType.AVAILABLE: 10, BalanceType.RESERVED: 90}
 
 
 async def test_who_reads_before_another_takes_is_stale(ports: Ports) -> None:
@@ -129,21 +129,23 @@ async def test_who_reads_before_another_takes_is_stale(ports: Ports) -> None:
     async with ports.storage.unit() as first, ports.storage.unit() as second:
         for number, unit in enumerate((first, second)):
             assert await may_take(unit, ACCOUNT, Mode.LIVE, Usdt(60), overdraft=Usdt(0))
-            post(unit, moved(EntryKind.PAYOUT_RESERVED, f"wd_{number}", Purse.AVAILABLE, Purse.RESERVED, 60))
+            post(
+                unit, moved(EntryKind.PAYOUT_RESERVED, f"wd_{number}", BalanceType.AVAILABLE, BalanceType.RESERVED, 60)
+            )
         await first.commit()
         with pytest.raises(Stale):
             await second.commit()
-    assert await balances(ports) == {Purse.AVAILABLE: 40, Purse.RESERVED: 60}
+    assert await balances(ports) == {BalanceType.AVAILABLE: 40, BalanceType.RESERVED: 60}
 
 
 async def test_money_that_comes_meanwhile_makes_nobody_stale(ports: Ports) -> None:
     await credit(ports, 100)
     async with ports.storage.unit() as unit:
         assert await may_take(unit, ACCOUNT, Mode.LIVE, Usdt(60), overdraft=Usdt(0))
-        post(unit, moved(EntryKind.PAYOUT_RESERVED, "wd_1", Purse.AVAILABLE, Purse.RESERVED, 60))
+        post(unit, moved(EntryKind.PAYOUT_RESERVED, "wd_1", BalanceType.AVAILABLE, BalanceType.RESERVED, 60))
         await credit(ports, 7, "pay_1")
         await unit.commit()
-    assert await balances(ports) == {Purse.AVAILABLE: 47, Purse.RESERVED: 60}
+    assert await balances(ports) == {BalanceType.AVAILABLE: 47, BalanceType.RESERVED: 60}
     assert journal_holds(await verify_ledger(ports))
 
 
@@ -166,14 +168,14 @@ async def test_what_may_be_taken(ports: Ports, there: int | None, units: int, ov
         await credit(ports, there)
     assert await take(ports, "wd_1", units, overdraft=overdraft) is may
     found = await balances(ports)
-    assert found.get(Purse.AVAILABLE, 0) == (there or 0) - (units if may else 0)
+    assert found.get(BalanceType.AVAILABLE, 0) == (there or 0) - (units if may else 0)
     assert journal_holds(await verify_ledger(ports))
 
 
 async def test_the_first_to_take_makes_the_row_and_of_two_one_gets_the_overdraft(ports: Ports) -> None:
     took = await asyncio.gather(take(ports, "wd_1", 60, overdraft=100), take(ports, "wd_2", 60, overdraft=100))
     assert sorted(took) == [False, True]
-    assert await balances(ports) == {Purse.AVAILABLE: -60, Purse.RESERVED: 60}
+    assert await balances(ports) == {BalanceType.AVAILABLE: -60, BalanceType.RESERVED: 60}
 
 
 async def test_a_row_that_a_credit_makes_meanwhile_is_read_again(ports: Ports) -> None:
@@ -185,12 +187,12 @@ async def test_a_row_that_a_credit_makes_meanwhile_is_read_again(ports: Ports) -
         may = await may_take(unit, ACCOUNT, Mode.LIVE, Usdt(60), overdraft=Usdt(60))
         if tries == 1:
             await credit(ports, 10)
-        post(unit, moved(EntryKind.PAYOUT_RESERVED, "wd_1", Purse.AVAILABLE, Purse.RESERVED, 60))
+        post(unit, moved(EntryKind.PAYOUT_RESERVED, "wd_1", BalanceType.AVAILABLE, BalanceType.RESERVED, 60))
         return may
 
     assert await retrying(ports.storage, work, again_on=LEDGER_RULES)
     assert tries == 2
-    assert await balances(ports) == {Purse.AVAILABLE: -50, Purse.RESERVED: 60}
+    assert await balances(ports) == {BalanceType.AVAILABLE: -50, BalanceType.RESERVED: 60}
 
 
 async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:

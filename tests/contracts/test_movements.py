@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.days import MOSCOW, iso
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, journal_entry
 from cambist.core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectType, in_order, movement_of, sort_of
 from cambist.core.usecases.ledger import day_statement, listing, movements
 from cambist.core.usecases.ledger.day_statement import ZERO, Parts, read_day
@@ -31,8 +31,8 @@ from tests.contracts.storage_kit import START
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.movement_checks import check_movements, movements_of
 
-K, P = EntryKind, Purse
-WAYS: tuple[tuple[EntryKind, str, dict[Purse, int]], ...] = (
+K, P = EntryKind, BalanceType
+WAYS: tuple[tuple[EntryKind, str, dict[BalanceType, int]], ...] = (
     (K.RECEIPT, "pay_", {P.BANK: -7, P.PENDING: 7}),
     (K.REVIEW, "pay_", {P.BANK: -9, P.REVIEW: 9}),
     (K.REVIEW_ACCEPTED, "pay_", {P.REVIEW: -9, P.PENDING: 9}),

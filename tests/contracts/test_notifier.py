@@ -430,7 +430,7 @@ async def test_the_time_is_measured_by_the_clock_of_the_port(receiver: Receiver)
     assert result.took_ms == 1500
 
 
-@pytest.mark.parametrize("script", [silence(), half(), reset(), raw(b"nonsense\r\n\r\n"), reply(302)])
+@pytest.mark.parametrize("script", [silence(), half(), reset(), raw(b"garbage\r\n\r\n"), reply(302)])
 async def test_no_receipt_shows_the_addresss_query(receiver: Receiver, script: Script) -> None:
     receiver.answer_with(script)
     async with notifier(limit=SHORT, resolver=Names({})) as made:

@@ -42,7 +42,7 @@ def sender(world: World) -> SimulatedSender:
     return world.sender()
 
 
-class TestPretend:
+class TestSimulate:
     def test_it_is_a_simulator(self, sender: SimulatedSender) -> None:
         assert isinstance(sender, SenderSimulator)
         assert sender.capabilities.simulated
@@ -53,7 +53,7 @@ class TestPretend:
     ) -> None:
         signed = await signed_by(sender)
         await sender.broadcast(signed)
-        await sender.pretend(signed.tx_hash, state)
+        await sender.simulate(signed.tx_hash, state)
         assert await sender.state(signed) is state
         await world.clock.advance(3600)
         assert await world.sender().state(signed) is state
@@ -63,7 +63,7 @@ class TestPretend:
     ) -> None:
         signed = await signed_by(sender)
         await sender.broadcast(signed)
-        await sender.pretend(signed.tx_hash, UNSEEN)
+        await sender.simulate(signed.tx_hash, UNSEEN)
         assert await sender.state(signed) is UNSEEN
         await sender.broadcast(signed)
         assert await sender.state(signed) is IN_BLOCK
@@ -76,26 +76,26 @@ class TestPretend:
         """`sent` may become `failed`, once it is proven (docs/settlement.md "Payouts")."""
         signed = await signed_by(sender)
         await sender.broadcast(signed)
-        await sender.pretend(signed.tx_hash, UNSEEN)
+        await sender.simulate(signed.tx_hash, UNSEEN)
         await world.clock.advance(END)
         assert await sender.state(signed) is FAILED
 
     async def test_a_transfer_that_the_contract_refused_is_known_and_failed(self, sender: SimulatedSender) -> None:
         signed = await signed_by(sender)
         await sender.broadcast(signed)
-        await sender.pretend(signed.tx_hash, FAILED)
+        await sender.simulate(signed.tx_hash, FAILED)
         await sender.broadcast(signed)
         assert await sender.state(signed) is FAILED
 
     async def test_one_that_was_never_broadcast_may_be_on_the_chain(self, sender: SimulatedSender) -> None:
         signed = await signed_by(sender)
-        await sender.pretend(signed.tx_hash, FINAL)
+        await sender.simulate(signed.tx_hash, FINAL)
         assert await sender.state(signed) is FINAL
 
     @pytest.mark.parametrize("odd", ["", OPERATION, "A" * 64, "0x" + "a" * 64, "a" * 64 + "\n"], ids=ascii)
     async def test_only_a_hash_names_a_transfer(self, sender: SimulatedSender, odd: str) -> None:
         with pytest.raises(ValueError, match="64 hex digits"):
-            await sender.pretend(odd, FINAL)
+            await sender.simulate(odd, FINAL)
 
     async def test_from_a_seed_the_hashes_are_the_same(self) -> None:
         assert await signed_by(World().sender()) == await signed_by(World().sender())

@@ -28,7 +28,7 @@ def clock() -> VirtualClock:
 
 @dataclass
 class Ends:
-    """Where kicks come from and where workers wait: two processes of a queue that is for several, else the same."""
+    """Where wake-ups come from and where workers wait: two processes of a queue that is for several, else the same."""
 
     far: Queue
     near: Queue
@@ -99,28 +99,28 @@ class TestEveryQueue:
         await ends.near.wait(0)
         await ends.near.wait(-1)
 
-    async def test_a_kick_wakes_at_once(self, ends: Ends, clock: VirtualClock) -> None:
+    async def test_a_wake_up_wakes_at_once(self, ends: Ends, clock: VirtualClock) -> None:
         worker = Worker(ends.near, clock, 60)
         await clock.advance(1)
-        await ends.far.kick([job()])
+        await ends.far.wake_up([job()])
         assert await worker.wakes() == 1.0
 
-    async def test_a_kick_wakes_every_waiter(self, ends: Ends, clock: VirtualClock) -> None:
+    async def test_a_wake_up_wakes_every_waiter(self, ends: Ends, clock: VirtualClock) -> None:
         workers = [Worker(ends.near, clock, 60) for _ in range(3)]
         await clock.advance(1)
-        await ends.far.kick([job()])
+        await ends.far.wake_up([job()])
         assert [await worker.wakes() for worker in workers] == [1.0] * 3
 
-    async def test_a_kick_that_nobody_waited_for_is_not_lost(self, ends: Ends, clock: VirtualClock) -> None:
-        await ends.far.kick([job()])
+    async def test_a_wake_up_that_nobody_waited_for_is_not_lost(self, ends: Ends, clock: VirtualClock) -> None:
+        await ends.far.wake_up([job()])
         await clock.advance(10)
         worker = Worker(ends.near, clock, 60)
         assert await worker.wakes() == 10.0
 
-    async def test_a_kick_wakes_once(self, ends: Ends, clock: VirtualClock) -> None:
+    async def test_a_wake_up_wakes_once(self, ends: Ends, clock: VirtualClock) -> None:
         first = Worker(ends.near, clock, 60)
         await clock.advance(0)
-        await ends.far.kick([job(number=1), job(number=2)])
+        await ends.far.wake_up([job(number=1), job(number=2)])
         assert await first.wakes() == 0.0
         second = Worker(ends.near, clock, 60)
         await clock.advance(59)
@@ -128,22 +128,22 @@ class TestEveryQueue:
         await clock.advance(1)
         assert second.woke == 60.0
 
-    async def test_kicks_one_after_the_other_all_wake(self, ends: Ends, clock: VirtualClock) -> None:
-        """On a busy machine the last kick wakes its waiter before its sender rests, and the next one is sent after that
-        rest: with time going on."""
+    async def test_wake_ups_one_after_the_other_all_wake(self, ends: Ends, clock: VirtualClock) -> None:
+        """On a busy machine the last wake-up wakes its waiter before its sender rests, and the next one is sent after
+        that rest: with time going on."""
         for _ in range(3):
             worker = Worker(ends.near, clock, 60)
             await clock.advance(1)
-            kicked = clock.monotonic()
-            await ends.far.kick([job()])
+            woken_up = clock.monotonic()
+            await ends.far.wake_up([job()])
             if await worker.wakes(1) is None:
                 await clock.advance(1)
-            assert await worker.wakes() in (kicked, kicked + 1)
+            assert await worker.wakes() in (woken_up, woken_up + 1)
 
-    async def test_a_kick_with_no_jobs_wakes_nobody(self, ends: Ends, clock: VirtualClock) -> None:
+    async def test_a_wake_up_with_no_jobs_wakes_nobody(self, ends: Ends, clock: VirtualClock) -> None:
         worker = Worker(ends.near, clock, 60)
         await clock.advance(1)
-        await ends.far.kick([])
+        await ends.far.wake_up([])
         await clock.advance(1)
         assert worker.woke is None
         await clock.advance(60)
@@ -152,7 +152,7 @@ class TestEveryQueue:
     async def test_a_cancelled_waiter_leaves_the_hint_to_the_next(self, ends: Ends, clock: VirtualClock) -> None:
         first = Worker(ends.near, clock, 60)
         await clock.advance(1)
-        await ends.far.kick([job()])
+        await ends.far.wake_up([job()])
         first.task.cancel()
         await asyncio.gather(first.task, return_exceptions=True)
         assert first.woke is None
@@ -177,15 +177,15 @@ class TestMemory:
         queue = MemoryQueue(clock)
         workers = [Worker(queue, clock, 60) for _ in range(2)]
         await clock.advance(0.125)
-        await queue.kick([job(1), job(0.5)])
+        await queue.wake_up([job(1), job(0.5)])
         await clock.advance(0.25)
         assert [worker.woke for worker in workers] == [None, None]
         await clock.advance(10)
         assert [worker.woke for worker in workers] == [0.5, 0.5]
 
-    async def test_a_job_due_soon_kicked_before_the_wait_counts_too(self, clock: VirtualClock) -> None:
+    async def test_a_job_due_soon_woken_up_before_the_wait_counts_too(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
-        await queue.kick([job(0.5), job(0.75)])
+        await queue.wake_up([job(0.5), job(0.75)])
         first = Worker(queue, clock, 60)
         await clock.advance(0.625)
         assert first.woke == 0.5
@@ -197,7 +197,7 @@ class TestMemory:
         """Workers look by themselves at what is due next."""
         queue = MemoryQueue(clock)
         worker = Worker(queue, clock, 60)
-        await queue.kick([job(1.125)])
+        await queue.wake_up([job(1.125)])
         await clock.advance(59)
         assert worker.woke is None
         assert queue._due == []
@@ -206,7 +206,7 @@ class TestMemory:
 
     async def test_a_job_later_than_the_wait_does_not_lengthen_it(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
-        await queue.kick([job(1)])
+        await queue.wake_up([job(1)])
         worker = Worker(queue, clock, 0.25)
         await clock.advance(50)
         assert worker.woke == 0.25
@@ -214,9 +214,9 @@ class TestMemory:
     async def test_an_earlier_job_moves_the_time_to_wake_at(self, clock: VirtualClock) -> None:
         queue = MemoryQueue(clock)
         worker = Worker(queue, clock, 60)
-        await queue.kick([job(1)])
+        await queue.wake_up([job(1)])
         await clock.advance(0.25)
-        await queue.kick([job(0.5)])
+        await queue.wake_up([job(0.5)])
         await clock.advance(30)
         assert worker.woke == 0.5
 
@@ -225,7 +225,7 @@ class TestMemory:
     ) -> None:
         monkeypatch.setattr(room, "_REMEMBERED", 100)
         queue = MemoryQueue(clock)
-        await queue.kick([job(0.25 + number / 512) for number in reversed(range(300))])
+        await queue.wake_up([job(0.25 + number / 512) for number in reversed(range(300))])
         assert len(queue._due) <= 200
         worker = Worker(queue, clock, 60)
         await clock.advance(5)
@@ -236,7 +236,7 @@ class TestMemory:
         queue = MemoryQueue(clock)
         waiting = asyncio.create_task(queue.wait(60))
         await asyncio.sleep(0)
-        await queue.kick([job()])
+        await queue.wake_up([job()])
         await waiting
         await queue.wait(0.001)
 
@@ -250,16 +250,16 @@ class TestDramatiq:
     async def test_a_later_job_is_not_sent(self, shared_redis: str, namespace: str, clock: VirtualClock) -> None:
         """Workers look by themselves at what is due next; a message that waits for weeks helps nobody."""
         queue = DramatiqQueue(shared_redis, clock, namespace=namespace)
-        await queue.kick([job(60)])
+        await queue.wake_up([job(60)])
         await queue.close()
         assert _waiting(shared_redis, namespace) == 0
 
-    async def test_kicks_that_come_together_are_one_message(
+    async def test_wake_ups_that_come_together_are_one_message(
         self, shared_redis: str, namespace: str, clock: VirtualClock
     ) -> None:
         queue = DramatiqQueue(shared_redis, clock, namespace=namespace)
         for number in range(100):
-            await queue.kick([job(number=number)])
+            await queue.wake_up([job(number=number)])
         await queue.close()
         assert _waiting(shared_redis, namespace) == 1
 
@@ -269,7 +269,7 @@ class TestDramatiq:
         monkeypatch.setattr(dramatiq_room, "_ENOUGH", 3)
         for _ in range(5):
             queue = DramatiqQueue(shared_redis, VirtualClock(START), namespace=namespace)
-            await queue.kick([job()])
+            await queue.wake_up([job()])
             await queue.close()
         assert _waiting(shared_redis, namespace) == 3
 
@@ -278,18 +278,18 @@ class TestDramatiq:
         server.stop()
         worker = Worker(queue, clock, 60)
         await clock.advance(1)
-        await queue.kick([job()])
+        await queue.wake_up([job()])
         assert await worker.wakes() == 1.0
         await queue.close()
 
-    async def test_redis_away_loses_kicks_says_so_once_and_comes_back(
+    async def test_redis_away_loses_wake_ups_says_so_once_and_comes_back(
         self, server: RedisServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         clock = VirtualClock(START)
         queue = DramatiqQueue(server.url, clock)
         server.stop()
         for _ in range(3):
-            await queue.kick([job()])
+            await queue.wake_up([job()])
             assert not await queue.works()
             await clock.advance(2)
         assert [record.message for record in caplog.records if "away" in record.message] == [
@@ -297,7 +297,7 @@ class TestDramatiq:
         ]
         server.start()
         assert await queue.works()
-        await queue.kick([job()])
+        await queue.wake_up([job()])
         await queue.close()
         # One more where the last of the lost ones was still under way.
         assert _waiting(server.url, dramatiq_room.NAMESPACE) in (1, 2)
@@ -308,7 +308,7 @@ class TestDramatiq:
         for turn in range(2):
             worker = Worker(near, clock, 60)
             await clock.advance(1)
-            await far.kick([job()])
+            await far.wake_up([job()])
             assert await worker.wakes() == 1.0 + 3 * turn
             server.stop()
             assert not await far.works()

@@ -15,10 +15,10 @@ from cambist.adapters.rates.shared import SharedSource
 from cambist.adapters.rates.simulator import RATE, SimulatedRates
 from cambist.adapters.script import Ending, RateScript, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.frontends.conformance.benches import RatesBench
+from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.frontends.conformance.rates import LONG, TestRates, TestWhatItSays
 from cambist.ports.faults import Fault, NotConfigured, Unavailable
-from cambist.ports.rates import RatePretence, RateQuote, RateSimulator
+from cambist.ports.rates import RateQuote, RateSimulation, RateSimulator
 from tests.receivers import Receiver, Script, flood, half, raw, redirect, reply, reset, silence, slow_body
 from tests.tables import table
 
@@ -27,14 +27,14 @@ __all__ = ["TestRates", "TestWhatItSays"]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Exact(RatesBench):
+class Exact(RatesHarness):
     """To the webhook: our clocks stand still."""
 
     def is_now(self, moment: datetime) -> bool:
         return moment == self.clock.now()
 
 
-class SimulatorBench(Exact):
+class SimulatorHarness(Exact):
     def __init__(self) -> None:
         self.clock = self.virtual = VirtualClock()
         self.storage = MemoryStorage(self.clock)
@@ -45,10 +45,10 @@ class SimulatorBench(Exact):
         return SimulatedRates("simulator-rates-test", self.storage, self.clock, script=self.script)
 
     async def say(self, rate: str) -> None:
-        await self.made.pretend(RatePretence(rate=Decimal(rate)))
+        await self.made.simulate(RateSimulation(rate=Decimal(rate)))
 
     async def be_silent(self) -> None:
-        await self.made.pretend(RatePretence(rate=RATE, silent=True))
+        await self.made.simulate(RateSimulation(rate=RATE, silent=True))
 
     async def refuse_key(self) -> None:
         self.script.quote.append(Twist(ending=Ending.NOT_CONFIGURED))
@@ -65,7 +65,7 @@ class OnTheWeb(Exact):
     async def say(self, rate: str) -> None:
         self.receiver.answer_with(reply(200, self.body(rate)))
 
-    async def say_nonsense(self, text: str) -> None:
+    async def say_garbage(self, text: str) -> None:
         await self.say(text)
 
     async def be_silent(self) -> None:
@@ -75,7 +75,7 @@ class OnTheWeb(Exact):
         self.receiver.answer_with(401)
 
 
-class RapiraBench(OnTheWeb):
+class RapiraHarness(OnTheWeb):
     def __init__(self, receiver: Receiver) -> None:
         self.clock = self.virtual = VirtualClock()
         self.receiver = receiver
@@ -85,7 +85,7 @@ class RapiraBench(OnTheWeb):
         return rapira(f'"askPrice": {rate}, "bidPrice": {rate}')
 
 
-class CoinGeckoBench(OnTheWeb):
+class CoinGeckoHarness(OnTheWeb):
     secrets = ("CG-key",)
 
     def __init__(self, receiver: Receiver) -> None:
@@ -97,8 +97,8 @@ class CoinGeckoBench(OnTheWeb):
         return coingecko(rate, str(int(self.clock.now().timestamp())))
 
 
-WebBench = RapiraBench | CoinGeckoBench
-Bench = SimulatorBench | WebBench
+WebHarness = RapiraHarness | CoinGeckoHarness
+Harness = SimulatorHarness | WebHarness
 
 
 def rapira(prices: str) -> bytes:
@@ -118,32 +118,32 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @pytest.fixture(params=["simulator", "rapira", "coingecko"])
-async def rates_bench(request: pytest.FixtureRequest, receiver: Receiver) -> AsyncIterator[Bench]:
+async def rates_harness(request: pytest.FixtureRequest, receiver: Receiver) -> AsyncIterator[Harness]:
     if request.param == "simulator":
-        yield SimulatorBench()
+        yield SimulatorHarness()
         return
-    web: WebBench = RapiraBench(receiver) if request.param == "rapira" else CoinGeckoBench(receiver)
+    web: WebHarness = RapiraHarness(receiver) if request.param == "rapira" else CoinGeckoHarness(receiver)
     yield web
     await web.made.close()
 
 
-@pytest.fixture(params=[RapiraBench, CoinGeckoBench])
-async def web(request: pytest.FixtureRequest, receiver: Receiver) -> AsyncIterator[WebBench]:
-    made: WebBench = request.param(receiver)
+@pytest.fixture(params=[RapiraHarness, CoinGeckoHarness])
+async def web(request: pytest.FixtureRequest, receiver: Receiver) -> AsyncIterator[WebHarness]:
+    made: WebHarness = request.param(receiver)
     yield made
     await made.made.close()
 
 
 @pytest.fixture
-async def rapira_bench(receiver: Receiver) -> AsyncIterator[RapiraBench]:
-    made = RapiraBench(receiver)
+async def rapira_harness(receiver: Receiver) -> AsyncIterator[RapiraHarness]:
+    made = RapiraHarness(receiver)
     yield made
     await made.made.close()
 
 
 @pytest.fixture
-async def coingecko_bench(receiver: Receiver) -> AsyncIterator[CoinGeckoBench]:
-    made = CoinGeckoBench(receiver)
+async def coingecko_harness(receiver: Receiver) -> AsyncIterator[CoinGeckoHarness]:
+    made = CoinGeckoHarness(receiver)
     yield made
     await made.made.close()
 
@@ -178,7 +178,7 @@ BAD_ANSWERS: dict[str, Script] = {
 
 
 @pytest.mark.parametrize("name", BAD_ANSWERS)
-async def test_every_failed_read_is_unavailable(web: WebBench, name: str) -> None:
+async def test_every_failed_read_is_unavailable(web: WebHarness, name: str) -> None:
     web.receiver.answer_with(BAD_ANSWERS[name])
     if name in ("silence", "slow body"):  # it is waited out
         web.made._http._limit = 0.2
@@ -188,13 +188,13 @@ async def test_every_failed_read_is_unavailable(web: WebBench, name: str) -> Non
 
 
 @pytest.mark.parametrize("rate", ["-0.0", '"sNaN"', '"Infinity"', "NaN", "1e400"])
-async def test_what_no_decent_market_says_is_unavailable_too(web: WebBench, rate: str) -> None:
+async def test_what_no_decent_market_says_is_unavailable_too(web: WebHarness, rate: str) -> None:
     await web.say(rate)
     with pytest.raises(Unavailable):
         await web.source.quote()
 
 
-async def test_nobody_there_is_unavailable(web: WebBench) -> None:
+async def test_nobody_there_is_unavailable(web: WebHarness) -> None:
     await web.receiver.__aexit__(None)
     with pytest.raises(Unavailable):
         await web.source.quote()
@@ -203,14 +203,14 @@ async def test_nobody_there_is_unavailable(web: WebBench) -> None:
 @pytest.mark.parametrize(
     ("header", "wait"), [("7", 7.0), ("99999", 3600.0), ("-1", None), ("soon", None), ("٣", None), (None, None)]
 )
-async def test_the_source_says_how_long_to_wait(web: WebBench, header: str | None, wait: float | None) -> None:
+async def test_the_source_says_how_long_to_wait(web: WebHarness, header: str | None, wait: float | None) -> None:
     web.receiver.answer_with(reply(429, headers={} if header is None else {"Retry-After": header}))
     with pytest.raises(Unavailable) as caught:
         await web.source.quote()
     assert caught.value.retry_after == wait
 
 
-async def test_a_closed_source_is_unavailable(web: WebBench) -> None:
+async def test_a_closed_source_is_unavailable(web: WebHarness) -> None:
     await web.say("92.5")
     await web.source.quote()
     await web.made.close()
@@ -218,7 +218,7 @@ async def test_a_closed_source_is_unavailable(web: WebBench) -> None:
         await web.source.quote()
 
 
-async def test_closing_ends_what_is_under_way(web: WebBench) -> None:
+async def test_closing_ends_what_is_under_way(web: WebHarness) -> None:
     web.receiver.answer_with(silence())
     asking = asyncio.create_task(web.source.quote())
     await web.receiver.arrived()
@@ -228,15 +228,15 @@ async def test_closing_ends_what_is_under_way(web: WebBench) -> None:
 
 
 class TestRapira:
-    async def test_it_asks_for_the_open_rates_without_a_key(self, rapira_bench: RapiraBench) -> None:
-        await rapira_bench.say("92.5")
-        await rapira_bench.source.quote()
-        [request] = rapira_bench.receiver.requests
+    async def test_it_asks_for_the_open_rates_without_a_key(self, rapira_harness: RapiraHarness) -> None:
+        await rapira_harness.say("92.5")
+        await rapira_harness.source.quote()
+        [request] = rapira_harness.receiver.requests
         assert (request.method, request.target) == ("GET", "/open/market/rates")
 
-    async def test_the_rate_is_the_middle_of_ask_and_bid(self, rapira_bench: RapiraBench) -> None:
-        rapira_bench.receiver.answer_with(reply(200, rapira('"askPrice": 92.51, "bidPrice": "92.48"')))
-        assert (await rapira_bench.source.quote()).rate == Decimal("92.495")
+    async def test_the_rate_is_the_middle_of_ask_and_bid(self, rapira_harness: RapiraHarness) -> None:
+        rapira_harness.receiver.answer_with(reply(200, rapira('"askPrice": 92.51, "bidPrice": "92.48"')))
+        assert (await rapira_harness.source.quote()).rate == Decimal("92.495")
 
     @pytest.mark.parametrize(
         "prices",
@@ -248,16 +248,16 @@ class TestRapira:
         ],
         ids=["crossed", "nothing bid", "no bid", "no ask"],
     )
-    async def test_a_broken_book_is_unavailable(self, rapira_bench: RapiraBench, prices: str) -> None:
-        rapira_bench.receiver.answer_with(reply(200, rapira(prices)))
+    async def test_a_broken_book_is_unavailable(self, rapira_harness: RapiraHarness, prices: str) -> None:
+        rapira_harness.receiver.answer_with(reply(200, rapira(prices)))
         with pytest.raises(Unavailable):
-            await rapira_bench.source.quote()
+            await rapira_harness.source.quote()
 
-    async def test_another_pair_is_not_ours(self, rapira_bench: RapiraBench) -> None:
+    async def test_another_pair_is_not_ours(self, rapira_harness: RapiraHarness) -> None:
         body = b'{"data": [{"symbol": "RUB/USDT", "askPrice": 0.01, "bidPrice": 0.01}]}'
-        rapira_bench.receiver.answer_with(reply(200, body))
+        rapira_harness.receiver.answer_with(reply(200, body))
         with pytest.raises(Unavailable, match="no USDT/RUB"):
-            await rapira_bench.source.quote()
+            await rapira_harness.source.quote()
 
 
 class TestCoinGecko:
@@ -274,74 +274,74 @@ class TestCoinGecko:
         }  # fmt: skip
         assert "x-cg-demo-api-key" not in request.headers
 
-    async def test_a_key_travels_in_its_header(self, coingecko_bench: CoinGeckoBench) -> None:
-        await coingecko_bench.say("92.5")
-        await coingecko_bench.source.quote()
-        [request] = coingecko_bench.receiver.requests
+    async def test_a_key_travels_in_its_header(self, coingecko_harness: CoinGeckoHarness) -> None:
+        await coingecko_harness.say("92.5")
+        await coingecko_harness.source.quote()
+        [request] = coingecko_harness.receiver.requests
         assert request.headers["x-cg-demo-api-key"] == "CG-key"
         assert "CG-key" not in request.target
 
     @pytest.mark.parametrize("at", ["1711356300", "0", "4102444800"], ids=["old", "oldest", "future"])
-    async def test_the_moment_is_the_source_s_own(self, coingecko_bench: CoinGeckoBench, at: str) -> None:
-        coingecko_bench.receiver.answer_with(reply(200, coingecko("92.5", at)))
-        assert (await coingecko_bench.source.quote()).at.timestamp() == int(at)
+    async def test_the_moment_is_the_source_s_own(self, coingecko_harness: CoinGeckoHarness, at: str) -> None:
+        coingecko_harness.receiver.answer_with(reply(200, coingecko("92.5", at)))
+        assert (await coingecko_harness.source.quote()).at.timestamp() == int(at)
 
     @pytest.mark.parametrize("at", ["1e3", "null", '"2026-01-01"', "9" * 15, "9" * 30, "1711356300.5"])
-    async def test_what_is_no_moment_is_unavailable(self, coingecko_bench: CoinGeckoBench, at: str) -> None:
-        coingecko_bench.receiver.answer_with(reply(200, coingecko("92.5", at)))
+    async def test_what_is_no_moment_is_unavailable(self, coingecko_harness: CoinGeckoHarness, at: str) -> None:
+        coingecko_harness.receiver.answer_with(reply(200, coingecko("92.5", at)))
         with pytest.raises(Unavailable):
-            await coingecko_bench.source.quote()
+            await coingecko_harness.source.quote()
 
 
 class TestSimulator:
     async def test_it_says_92_50_until_it_is_told(self) -> None:
-        assert (await SimulatorBench().source.quote()).rate == Decimal("92.50")
+        assert (await SimulatorHarness().source.quote()).rate == Decimal("92.50")
 
     def test_it_is_a_simulator(self) -> None:
-        assert isinstance(SimulatorBench().source, RateSimulator)
+        assert isinstance(SimulatorHarness().source, RateSimulator)
 
     async def test_what_it_was_told_survives_a_restart(self) -> None:
-        bench = SimulatorBench()
-        await bench.say(LONG)
-        assert (await bench.restarted().quote()).rate == Decimal(LONG)
+        harness = SimulatorHarness()
+        await harness.say(LONG)
+        assert (await harness.restarted().quote()).rate == Decimal(LONG)
 
     async def test_two_modes_are_two_sources(self) -> None:
-        bench = SimulatorBench()
-        await bench.say("50")
-        other = SimulatedRates("simulator-rates-live", bench.storage, bench.clock)
+        harness = SimulatorHarness()
+        await harness.say("50")
+        other = SimulatedRates("simulator-rates-live", harness.storage, harness.clock)
         assert (await other.quote()).rate == RATE
 
     @pytest.mark.parametrize("age", [0.0, 301.5, -60.0])
     async def test_a_quote_may_be_old_or_of_the_future(self, age: float) -> None:
-        bench = SimulatorBench()
-        await bench.made.pretend(RatePretence(rate=RATE, age=age))
-        await bench.virtual.advance(1000)
-        assert (await bench.source.quote()).at == bench.clock.now() - timedelta(seconds=age)
+        harness = SimulatorHarness()
+        await harness.made.simulate(RateSimulation(rate=RATE, age=age))
+        await harness.virtual.advance(1000)
+        assert (await harness.source.quote()).at == harness.clock.now() - timedelta(seconds=age)
 
     @table("rate", ["0", "-1", "NaN", "Infinity"])
     async def test_it_can_say_what_no_market_says(self, rate: str) -> None:
-        bench = SimulatorBench()
-        await bench.say(rate)
-        assert str((await bench.source.quote()).rate) == rate
+        harness = SimulatorHarness()
+        await harness.say(rate)
+        assert str((await harness.source.quote()).rate) == rate
 
     @pytest.mark.parametrize(
         ("ending", "fault"), [(Ending.UNAVAILABLE, Unavailable), (Ending.NOT_CONFIGURED, NotConfigured)]
     )
     async def test_the_script_brings_about_every_fault_once(self, ending: Ending, fault: type[Fault]) -> None:
-        bench = SimulatorBench()
-        bench.script.quote.append(Twist(ending=ending))
+        harness = SimulatorHarness()
+        harness.script.quote.append(Twist(ending=ending))
         with pytest.raises(fault):
-            await bench.source.quote()
-        assert (await bench.source.quote()).rate == RATE
-        assert bench.script.asked == 2
+            await harness.source.quote()
+        assert (await harness.source.quote()).rate == RATE
+        assert harness.script.asked == 2
 
     async def test_after_a_silence_the_quote_is_of_the_end(self) -> None:
-        bench = SimulatorBench()
-        bench.script.quote.append(Twist(silence=3))
-        asking = asyncio.create_task(bench.source.quote())
+        harness = SimulatorHarness()
+        harness.script.quote.append(Twist(silence=3))
+        asking = asyncio.create_task(harness.source.quote())
         await asyncio.sleep(0)
-        await bench.virtual.advance(3)
-        assert (await asking).at == bench.clock.now()
+        await harness.virtual.advance(3)
+        assert (await asking).at == harness.clock.now()
 
 
 class Slow:
@@ -362,7 +362,7 @@ class Slow:
         return RateQuote(rate=Decimal(self.asked), at=START, source=self.name)
 
 
-class SharedBench:
+class SharedHarness:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.slow = Slow()
@@ -377,53 +377,53 @@ class SharedBench:
 
 class TestShared:
     async def test_who_asks_meanwhile_gets_the_same_answer(self) -> None:
-        bench = SharedBench()
-        asking = await bench.ask(5)
-        bench.slow.may_answer.set()
+        harness = SharedHarness()
+        asking = await harness.ask(5)
+        harness.slow.may_answer.set()
         assert {(await each).rate for each in asking} == {Decimal(1)}
-        assert (await bench.shared.quote()).rate == 2
-        assert bench.shared.name == "slow"
+        assert (await harness.shared.quote()).rate == 2
+        assert harness.shared.name == "slow"
 
     async def test_one_who_gives_up_takes_nothing_from_the_others(self) -> None:
-        bench = SharedBench()
-        first, second = await bench.ask(2)
+        harness = SharedHarness()
+        first, second = await harness.ask(2)
         first.cancel()
-        bench.slow.may_answer.set()
+        harness.slow.may_answer.set()
         assert (await second).rate == 1
 
     async def test_a_fault_is_everybody_s(self) -> None:
-        bench = SharedBench()
-        bench.slow.fault = NotConfigured("no")
-        asking = await bench.ask(3)
-        bench.slow.may_answer.set()
+        harness = SharedHarness()
+        harness.slow.fault = NotConfigured("no")
+        asking = await harness.ask(3)
+        harness.slow.may_answer.set()
         ends: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(end) for end in ends] == [NotConfigured] * 3
-        assert bench.slow.asked == 1
+        assert harness.slow.asked == 1
 
     @table(("wanted", "pause"), [(None, 5.0), (1.0, 5.0), (20.0, 20.0), (3600.0, 60.0)])
     async def test_after_a_failure_it_is_left_alone(self, wanted: float | None, pause: float) -> None:
-        bench = SharedBench()
-        bench.slow.may_answer.set()
-        bench.slow.fault = Unavailable("no", retry_after=wanted)
+        harness = SharedHarness()
+        harness.slow.may_answer.set()
+        harness.slow.fault = Unavailable("no", retry_after=wanted)
         with pytest.raises(Unavailable):
-            await bench.shared.quote()
-        bench.slow.fault = None
-        await bench.clock.advance(pause - 0.001)
+            await harness.shared.quote()
+        harness.slow.fault = None
+        await harness.clock.advance(pause - 0.001)
         with pytest.raises(Unavailable, match="just now"):
-            await bench.shared.quote()
-        assert bench.slow.asked == 1
-        await bench.clock.advance(0.001)
-        assert (await bench.shared.quote()).rate == 2
+            await harness.shared.quote()
+        assert harness.slow.asked == 1
+        await harness.clock.advance(0.001)
+        assert (await harness.shared.quote()).rate == 2
 
     async def test_a_question_that_hangs_is_given_up_when_somebody_asks_after_twenty_seconds(self) -> None:
         """The first caller has given up by then; later callers must not wait for the same request."""
-        bench = SharedBench()
-        await bench.ask(1)
-        await bench.clock.advance(19.999)
-        await bench.ask(1)
-        assert bench.slow.asked == 1
-        await bench.clock.advance(0.001)
-        [anew] = await bench.ask(1)
-        bench.slow.may_answer.set()
+        harness = SharedHarness()
+        await harness.ask(1)
+        await harness.clock.advance(19.999)
+        await harness.ask(1)
+        assert harness.slow.asked == 1
+        await harness.clock.advance(0.001)
+        [anew] = await harness.ask(1)
+        harness.slow.may_answer.set()
         assert (await anew).rate == 2
-        assert (await bench.shared.quote()).rate == 3
+        assert (await harness.shared.quote()).rate == 3

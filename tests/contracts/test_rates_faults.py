@@ -9,12 +9,12 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.rates.coingecko import CoinGeckoRates
 from cambist.adapters.rates.rapira import RapiraRates
 from cambist.frontends.conformance import rates as of_rates
-from cambist.frontends.conformance.benches import RatesBench
+from cambist.frontends.conformance.harnesses import RatesHarness
 from cambist.testing import FakeProvider, ProviderAnswer
 from tests.contracts.test_rates import coingecko, rapira
 
 
-class MarketBench(RatesBench):
+class MarketHarness(RatesHarness):
     """A source at a market that speaks HTTP."""
 
     secrets = ("CG-key",)
@@ -43,11 +43,11 @@ class MarketBench(RatesBench):
 
 
 @pytest.fixture(params=["rapira", "coingecko"])
-async def rates_bench(request: pytest.FixtureRequest) -> AsyncIterator[RatesBench]:
+async def rates_harness(request: pytest.FixtureRequest) -> AsyncIterator[RatesHarness]:
     async with FakeProvider() as market:
-        bench = MarketBench(market, request.param)
-        yield bench
-        await bench.made.close()
+        harness = MarketHarness(market, request.param)
+        yield harness
+        await harness.made.close()
 
 
 class TestRatesAtFaults(of_rates.TestRatesAtFaults): ...

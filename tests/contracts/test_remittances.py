@@ -13,7 +13,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
-from cambist.ports.bank import Bank, BankCapabilities, Notice
+from cambist.ports.bank import Bank, BankCapabilities, Notification
 from cambist.ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import (
@@ -148,7 +148,7 @@ class TestEnds:
         assert await asking == DONE
 
 
-class TestPretend:
+class TestSimulate:
     def test_it_is_a_simulator(self, bank: SimulatedBank) -> None:
         assert isinstance(bank, RemittanceSimulator)
 
@@ -170,7 +170,7 @@ class TestPretend:
         wanted: RemittanceState,
     ) -> None:
         await bank.remit(to())
-        assert await bank.pretend_remittance(OPERATION, status, failure) == (Notice(operation=OPERATION),)
+        assert await bank.simulate_remittance(OPERATION, status, failure) == (Notification(operation=OPERATION),)
         assert await state(bank) == wanted
         await world.clock.advance(3600)
         assert await state(bank) == wanted
@@ -179,18 +179,18 @@ class TestPretend:
     async def test_held_it_may_be_done_or_fail_and_then_nothing_more(self, bank: SimulatedBank) -> None:
         await bank.remit(to())
         for status in (PROCESSING, FAILED, RemittanceStatus.DONE, PROCESSING):
-            await bank.pretend_remittance(OPERATION, status)
+            await bank.simulate_remittance(OPERATION, status)
         assert (await state(bank)).status is FAILED
 
     async def test_done_by_itself_it_fails_no_more(self, world: World, bank: SimulatedBank) -> None:
         await bank.remit(to())
         await world.clock.advance(1)
-        await bank.pretend_remittance(OPERATION, FAILED)
+        await bank.simulate_remittance(OPERATION, FAILED)
         assert await state(bank) == DONE
 
     async def test_what_never_was_cannot_be_told(self, bank: SimulatedBank) -> None:
         with pytest.raises(Refused) as refused:
-            await bank.pretend_remittance(OPERATION, FAILED)
+            await bank.simulate_remittance(OPERATION, FAILED)
         assert refused.value.reason == "not_found"
 
 

@@ -44,7 +44,7 @@ from cambist.core.domain.exports.exports import Export, ExportChunk
 from cambist.core.domain.gateways.gateways import Gateway
 from cambist.core.domain.kyc.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.kyc.kyc import Upload
-from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
+from cambist.core.domain.ledger import BalanceType, JournalEntry, LedgerAccount
 from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.money import Rub
 from cambist.core.domain.movements import Movement
@@ -380,7 +380,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Turnover, "id", {"day": "2026-11-21"}),
     (LimitHits, "id", {"id": AtLeast("2026-11-21")}),
     (LimitHits, "id", {"id": Below("2026-11-21T00:00")}),
-    (LedgerAccount, "id", {"purse": Purse.PENDING}),
+    (LedgerAccount, "id", {"balance_type": BalanceType.PENDING}),
     (Payment, "-id", {"id": Below("pay_1"), "mode": Mode.TEST}),
     *(
         (kind, order, {"status": status, "created_at": Between(START, START)})

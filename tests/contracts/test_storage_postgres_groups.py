@@ -125,7 +125,7 @@ class TestGroups:
         assert await read(storage, IdempotencyKey, "k8") is not None
         assert await read(storage, IdempotencyKey, "k9") is None
 
-    async def test_jobs_are_kicked_for_who_was_cancelled_too_late(
+    async def test_jobs_are_woken_up_for_who_was_cancelled_too_late(
         self, server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         storage = await server_place.open()
@@ -145,7 +145,7 @@ class TestGroups:
         assert tasks[9].cancelled()
         assert await read(storage, Job, "j9") is not None
         await storage.close()
-        assert ["j9"] in server_place.kicked
+        assert ["j9"] in server_place.woken_up
 
     async def test_a_storage_that_is_stuck_refuses(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(postgres_groups, "QUEUE", 5)

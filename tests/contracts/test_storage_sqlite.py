@@ -418,7 +418,7 @@ async def test_a_unit_cancelled_before_its_transaction_is_not_written(watched: t
         assert [found.id for found in await unit[Payment].find()] == ["pay_1", "pay_3"]
 
 
-async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_kicked(
+async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_woken_up(
     watched: tuple[Storage, Watched], file_place: StoragePlace
 ) -> None:
     storage, writing = watched
@@ -428,10 +428,10 @@ async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_kicked(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert file_place.kicked == []
+    assert file_place.woken_up == []
     writing.gate.set()
-    await turns_until(lambda: bool(file_place.kicked))
-    assert file_place.kicked == [["j1"]]
+    await turns_until(lambda: bool(file_place.woken_up))
+    assert file_place.woken_up == [["j1"]]
     assert await read(storage, Job, "j1") is not None
 
 

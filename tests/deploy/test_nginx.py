@@ -105,7 +105,7 @@ async def test_who_is_within_the_services_limits_is_not_held_up_and_a_flood_is(f
     assert not [line for line in front.nginx.errors if "[error]" in line], "a flood is no flood of lines"
 
 
-async def test_no_address_of_notices_stands_in_its_log(front: Front) -> None:
+async def test_no_address_of_notifications_stands_in_its_log(front: Front) -> None:
     """Nor by another spelling of its path."""
     secret = "5" * 64
     async with front.client() as provider:

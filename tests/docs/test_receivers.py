@@ -96,8 +96,8 @@ def running(language: str, folder: Path) -> Iterator[Receiver]:
     try:
         deadline = time.monotonic() + HANGS
         while True:
-            with socket.socket() as door:
-                if door.connect_ex(("127.0.0.1", port)) == 0:
+            with socket.socket() as edge:
+                if edge.connect_ex(("127.0.0.1", port)) == 0:
                     break
             assert process.poll() is None, (folder / "err").read_text("utf-8")
             assert time.monotonic() < deadline

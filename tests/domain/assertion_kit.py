@@ -8,7 +8,7 @@ import msgspec
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.assertions import Change, Written, breach_of
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse, balances_moved, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, balances_moved, journal_entry
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
@@ -50,7 +50,7 @@ LINE = SettlementItem(
 
 
 def entry(kind: EntryKind, object_id: str, revision: int = 1, **postings: int) -> JournalEntry:
-    moved = {Purse(name): amount for name, amount in postings.items()}
+    moved = {BalanceType(name): amount for name, amount in postings.items()}
     return journal_entry(kind, object_id, account_id="acc_1", mode=Mode.LIVE, at=NOW, postings=moved, revision=revision)
 
 

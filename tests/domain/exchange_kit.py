@@ -13,7 +13,7 @@ from cambist.core.domain.exchanges.funds import Incoming
 from cambist.core.domain.exchanges.money import quote_rub, quote_usdt
 from cambist.core.domain.exchanges.orders import ExchangeCase, ExchangeOrder, RubExchangeOrder, new_exchange
 from cambist.core.domain.kyc.clients import Client, KycStatus
-from cambist.core.domain.ledger import JournalEntry, Purse
+from cambist.core.domain.ledger import BalanceType, JournalEntry
 from cambist.core.domain.money import Rub, Usdt
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -90,8 +90,8 @@ def incoming(amount: int, source: str = "a:0", at: datetime = NOW, *, is_final: 
     return Incoming(source=source, amount=amount, at=at, is_final=is_final)
 
 
-def posted(entry: JournalEntry | None) -> dict[Purse, int]:
-    return {} if entry is None else {posting.purse: posting.amount for posting in entry.postings}
+def posted(entry: JournalEntry | None) -> dict[BalanceType, int]:
+    return {} if entry is None else {posting.balance_type: posting.amount for posting in entry.postings}
 
 
 usdt_amounts = st.integers(1, 10**15).map(Usdt)

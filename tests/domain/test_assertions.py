@@ -2,8 +2,8 @@
 "Assertions")."""
 
 from cambist.core.domain.assertions import Written, breach_of
+from cambist.core.domain.ledger import BalanceType, Posting
 from cambist.core.domain.ledger import EntryKind as K
-from cambist.core.domain.ledger import Posting, Purse
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import PaymentStatus as P
 from cambist.core.domain.payments.tallies import EVER, tallies_of
@@ -50,8 +50,8 @@ OTHER = refund_kit.payment(id="pay_2", sequence=1)
         (written(change(PAID), balances={"x": 1}), "running_balance"),
         (written(rewritten=["receipt:pay_1:1"]), "journal_entry"),
         (written(change(PAID), rewritten=["receipt:pay_1:1"]), "journal_entry"),
-        (written(**booked(replaced(RECEIPT, postings=(Posting(Purse.BANK, -5),)))), "journal_entry"),
-        (written(**booked(RECEIPT, replaced(SECOND, postings=(Posting(Purse.BANK, -5),)))), "journal_entry"),
+        (written(**booked(replaced(RECEIPT, postings=(Posting(BalanceType.BANK, -5),)))), "journal_entry"),
+        (written(**booked(RECEIPT, replaced(SECOND, postings=(Posting(BalanceType.BANK, -5),)))), "journal_entry"),
         # A payout moves its own amount.
         (
             written(

@@ -23,7 +23,7 @@ from cambist.core.domain.subscriptions.binding_reports import (
     MandateStanding,
     decide_binding,
     follow_binding,
-    is_stray_mandate,
+    is_unknown_mandate,
     may_bind,
     symbolically_paid,
 )
@@ -87,7 +87,7 @@ PAID = {"status": P.PAID, "transfer_id": "t1", "paid_at": NOW}
 
 
 @table(
-    ("of_payment", "of_subscription", "standing", "arrivals", "status", "strays"),
+    ("of_payment", "of_subscription", "standing", "arrivals", "status", "unapplied"),
     [
         ({}, {}, M.OPEN, (), None, []),
         ({}, {}, M.ACTIVE, (), None, []),
@@ -126,12 +126,12 @@ def test_what_follows_for_the_payment(
     standing: MandateStanding,
     arrivals: tuple[Arrival, ...],
     status: PaymentStatus | None,
-    strays: list[str],
+    unapplied: list[str],
 ) -> None:
     report = BindingReport(standing=standing, arrivals=arrivals, failure=FailureReason.DECLINED_BY_BANK)
     decision = decide_binding(payment(**of_payment), subscription(**of_subscription), report, NOW)
     moved = led(PAYMENT_MOVES, of_payment.get("status", P.PENDING), decision.trigger)
-    assert (moved, [stray.reason for stray in decision.strays]) == (status, strays)
+    assert (moved, [unapplied.reason for unapplied in decision.unapplied]) == (status, unapplied)
 
 
 HELD = {"mandate_bank": "b", "mandate_reference": "b:1", "mandate_token": b"sealed", "anchor": NOW}
@@ -141,7 +141,7 @@ NEWER = Binding(operation="sub_1:2", requested_at=NOW, payment_id="pay_2", bank=
 
 
 @table(
-    ("of_subscription", "of_payment", "report", "status", "stray"),
+    ("of_subscription", "of_payment", "report", "status", "unapplied"),
     [
         ({}, {}, {"standing": M.OPEN}, S.PENDING_BINDING, False),
         ({}, {}, {"standing": M.ACTIVE}, S.PENDING_BINDING, False),
@@ -176,7 +176,7 @@ def test_what_follows_for_the_subscription(
     of_payment: dict[str, Any],
     report: dict[str, Any],
     status: SubscriptionStatus,
-    stray: bool,
+    unapplied: bool,
 ) -> None:
     said, before, paid = BindingReport(**report), subscription(**of_subscription), payment(**of_payment)
     given = said.standing in (M.ACTIVE, M.LOST, M.ENDED)
@@ -184,7 +184,7 @@ def test_what_follows_for_the_subscription(
     first = first if before.status is S.PENDING_BINDING else None
     after = follow_binding(before, paid, said, MANDATE if given else None, first, NOW)
     assert after.status is status
-    assert is_stray_mandate(after, paid, said) is stray
+    assert is_unknown_mandate(after, paid, said) is unapplied
     assert follow_binding(after, paid, said, MANDATE if given else None, None, NOW).status is status
 
 

@@ -73,7 +73,7 @@ def with_money(at: datetime) -> str | None:
     """Where money of `at` moves an expired payment, or why it may not."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=at)
     decision = decide(payment(P.EXPIRED), Report(status=P.PAID, arrivals=(arrival,)), at)
-    return decision.strays[0].reason if decision.strays else led(PAYMENT_MOVES, P.EXPIRED, decision.trigger)
+    return decision.unapplied[0].reason if decision.unapplied else led(PAYMENT_MOVES, P.EXPIRED, decision.trigger)
 
 
 def without_money(status: PaymentStatus, said: PaymentStatus, now: datetime) -> PaymentStatus | None:
@@ -98,13 +98,13 @@ def answered(status: int, *, sent: datetime, ended: datetime | None = None) -> O
 
 
 def rung_after(now: datetime) -> datetime | None:
-    """When an event that was refused with 400 at `now`, after its fast ladder, is tried again; counted from START."""
+    """When an event that was refused with 400 at `now`, after its fast backoff, is tried again; counted from START."""
     refused = waiting(attempts=10, first_attempt_at=START, give_up_at=START + LIFETIME)
     return after_attempt(refused, answered(400, sent=now)).due
 
 
 def opens_though_taken_at(moment: datetime) -> bool:
-    """Whether a ladder from START on opens the breaker, where another event was taken at `moment`."""
+    """Whether a backoff from START on opens the breaker, where another event was taken at `moment`."""
     breaker = after_outcome(new_breaker("acc_1", Mode.LIVE), "evt_2", answered(200, sent=moment))
     last = waiting(attempts=9, first_attempt_at=START)
     return after_delivery(breaker, last, answered(503, sent=START + 511 * SECOND))[0].is_open

@@ -21,7 +21,7 @@ from cambist.core.domain.webhooks.breaker import (
     new_breaker,
     room,
 )
-from cambist.core.domain.webhooks.delivery import AT_ONCE, FAST_LADDER, LIFETIME, SLOW_LADDER, Outcome
+from cambist.core.domain.webhooks.delivery import AT_ONCE, FAST_BACKOFF, LIFETIME, SLOW_BACKOFF, Outcome
 from cambist.core.domain.webhooks.endpoints import EndpointKey
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from tests.tables import table
@@ -117,16 +117,16 @@ def fresh(event_type: str = EventType.PAYMENT_STATUS_CHANGED) -> Delivery:
     )
 
 
-LADDER_SECONDS = sum(pause.total_seconds() for pause in FAST_LADDER)
+BACKOFF_SECONDS = sum(pause.total_seconds() for pause in FAST_BACKOFF)
 
 
 def alone(
     *statuses: int | None, event_type: str = EventType.PAYMENT_STATUS_CHANGED, taken_at: float | None = None
 ) -> tuple[Breaker, Delivery]:
-    """The fast ladder of one event with these answers, the last one repeated; another one is taken after so many
+    """The fast backoff of one event with these answers, the last one repeated; another one is taken after so many
     seconds."""
     breaker, delivery, answers = new_breaker("acc_1", Mode.LIVE), fresh(event_type), list(statuses)
-    for _ in range(len(FAST_LADDER) + 1):
+    for _ in range(len(FAST_BACKOFF) + 1):
         now = max(NOON, delivery.due or NOON)
         if taken_at is not None and now > NOON + taken_at * SECOND:
             taken = outcome(200, at=NOON + taken_at * SECOND)
@@ -139,7 +139,7 @@ def alone(
 
 OPEN, SHUT = True, False
 GATEWAY = EventType.GATEWAY_STATUS_CHANGED
-LADDERS_END = [
+BACKOFFS_END = [
     # answers, type, seconds until another event is accepted, open?, status, seconds until the next attempt
     pytest.param([503], None, None, OPEN, "pending", 1, id="5xx"),
     pytest.param([None], None, None, OPEN, "pending", 1, id="no answer"),
@@ -151,16 +151,16 @@ LADDERS_END = [
     pytest.param([503], EventType.WITHDRAWAL_STATUS_CHANGED, None, OPEN, "pending", 1, id="a payout is money"),
     pytest.param([503], EventType.EXCHANGE_STATUS_CHANGED, None, OPEN, "pending", 1, id="an exchange is money"),
     pytest.param([503], GATEWAY, None, SHUT, "failed", None, id="a gateway is no money"),
-    pytest.param([400], None, None, SHUT, "pending", 3600 - LADDER_SECONDS, id="4xx is the event's own fault"),
-    pytest.param([503] * 9 + [404], None, None, SHUT, "pending", 3600 - LADDER_SECONDS, id="also at the end only"),
+    pytest.param([400], None, None, SHUT, "pending", 3600 - BACKOFF_SECONDS, id="4xx is the event's own fault"),
+    pytest.param([503] * 9 + [404], None, None, SHUT, "pending", 3600 - BACKOFF_SECONDS, id="also at the end only"),
     pytest.param([400], GATEWAY, None, SHUT, "failed", None, id="4xx without money"),
-    pytest.param([503], None, 300, SHUT, "pending", 3600 - LADDER_SECONDS, id="others are taken meanwhile"),
+    pytest.param([503], None, 300, SHUT, "pending", 3600 - BACKOFF_SECONDS, id="others are taken meanwhile"),
     pytest.param([503], None, 0, OPEN, "pending", 1, id="others were taken until it began"),
 ]
 
 
-@table(("answers", "event_type", "taken_at", "opens", "status", "pause"), LADDERS_END)
-def test_what_the_end_of_one_events_fast_ladder_does(
+@table(("answers", "event_type", "taken_at", "opens", "status", "pause"), BACKOFFS_END)
+def test_what_the_end_of_one_events_fast_backoff_does(
     answers: list[int | None],
     event_type: str | None,
     taken_at: float | None,
@@ -168,10 +168,10 @@ def test_what_the_end_of_one_events_fast_ladder_does(
     status: str,
     pause: float | None,
 ) -> None:
-    """It opens when the fast ladder of a money event ends in such failures, and that event waits with it; one failing
+    """It opens when the fast backoff of a money event ends in such failures, and that event waits with it; one failing
     event never blocks another (docs/webhooks.md "When you do not answer")."""
     breaker, delivery = alone(*answers, event_type=event_type or fresh().type, taken_at=taken_at)
-    end = NOON + LADDER_SECONDS * SECOND
+    end = NOON + BACKOFF_SECONDS * SECOND
     assert (breaker.is_open, delivery.status, delivery.attempts) == (opens, status, 10)
     assert breaker.next_probe_at == (end + 30 * SECOND if opens else None)
     assert delivery.due == (None if pause is None else end + pause * SECOND)
@@ -184,7 +184,7 @@ def test_a_breaker_does_not_open_before_the_tenth_attempt_of_one_event() -> None
         assert breaker.is_open is (number == 10)
 
 
-def test_a_ladder_that_ends_while_it_is_open_waits_with_it_and_does_not_lengthen_its_pause() -> None:
+def test_a_backoff_that_ends_while_it_is_open_waits_with_it_and_does_not_lengthen_its_pause() -> None:
     breaker = failing(10)
     at = NOON + 10 * SECOND
     delivery = msgspec.structs.replace(fresh(), attempts=9, first_attempt_at=NOON)
@@ -193,7 +193,7 @@ def test_a_ladder_that_ends_while_it_is_open_waits_with_it_and_does_not_lengthen
     assert (waiting.status, waiting.due) == (DeliveryStatus.PENDING, at + SECOND)
 
 
-def test_a_ladder_that_ended_at_the_address_of_before_begins_anew_at_the_present_one() -> None:
+def test_a_backoff_that_ended_at_the_address_of_before_begins_anew_at_the_present_one() -> None:
     breaker = closed(failing(3), by_hand_at=NOON)
     delivery = msgspec.structs.replace(fresh(), attempts=9, first_attempt_at=NOON - 500 * SECOND)
     breaker, waiting = after_delivery(breaker, delivery, outcome(None, "timeout", at=NOON - SECOND, took=10))
@@ -217,7 +217,7 @@ def test_what_waited_and_fails_again_when_it_is_back_waits_again() -> None:
     assert (breaker.is_open, delivery.status) == (False, DeliveryStatus.DELIVERED)
 
 
-def test_an_event_that_its_receiver_alone_does_not_take_walks_the_slow_ladder_and_stops_nobody() -> None:
+def test_an_event_that_its_receiver_alone_does_not_take_walks_the_slow_backoff_and_stops_nobody() -> None:
     breaker, delivery = alone(500, taken_at=300)
     moments = []
     while delivery.status is DeliveryStatus.PENDING:
@@ -225,7 +225,7 @@ def test_an_event_that_its_receiver_alone_does_not_take_walks_the_slow_ladder_an
         moments.append(delivery.due)
         breaker, delivery = after_delivery(breaker, delivery, outcome(500, at=delivery.due))
         assert not breaker.is_open
-    assert moments == [NOON + each for each in SLOW_LADDER]
+    assert moments == [NOON + each for each in SLOW_BACKOFF]
     assert delivery.status is DeliveryStatus.FAILED
 
 

@@ -48,7 +48,7 @@ def test_money_of_a_charge_is_never_too_late(late: timedelta) -> None:
     """Decided: no payer lets it pass, only the bank's word ends it."""
     arrival = Arrival(id="t", amount=Rub(100_00), at=NOW + late)
     decision = decide_charge_report(charge(), Report(status=P.PAID, arrivals=(arrival,)), NOW + late)
-    assert (decision.trigger, decision.arrival, decision.strays) == (T.PAID, arrival, ())
+    assert (decision.trigger, decision.arrival, decision.unapplied) == (T.PAID, arrival, ())
 
 
 @pytest.mark.parametrize("late", [timedelta(0), 2 * DAY, 400 * DAY])
@@ -67,7 +67,7 @@ def test_money_after_a_failure_goes_to_suspense() -> None:
     arrival = Arrival(id="t", amount=Rub(100_00), at=NOW)
     decision = decide_charge_report(charge(P.FAILED), Report(status=P.PAID, arrivals=(arrival,)), NOW)
     assert decision.trigger is None
-    assert [stray.reason for stray in decision.strays] == ["after_failed"]
+    assert [unapplied.reason for unapplied in decision.unapplied] == ["after_failed"]
 
 
 STEPS: list[tuple[S, dict[str, Any], timedelta, Step]] = [

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.delivery import (
     AT_ONCE,
-    FAST_LADDER,
+    FAST_BACKOFF,
     LIFETIME,
-    SLOW_LADDER,
+    SLOW_BACKOFF,
     Outcome,
     after_attempt,
     attempt_of,
@@ -82,20 +82,20 @@ def since_the_first(moments: list[datetime]) -> list[timedelta]:
     return [moment - moments[0] for moment in moments]
 
 
-FAST_MOMENTS = [sum(FAST_LADDER[:rung], timedelta()) for rung in range(10)]
+FAST_MOMENTS = [sum(FAST_BACKOFF[:rung], timedelta()) for rung in range(10)]
 
 
-def test_pauses_of_the_fast_ladder_are_those_of_decisions_7() -> None:
-    assert [pause.total_seconds() for pause in FAST_LADDER] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+def test_pauses_of_the_fast_backoff_are_those_of_decisions_7() -> None:
+    assert [pause.total_seconds() for pause in FAST_BACKOFF] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
 def test_pauses_add_up_to_about_eight_and_a_half_minutes() -> None:
     """10 attempts, and some 8.5 minutes of pauses (docs/webhooks.md "When you do not answer")."""
-    assert sum(FAST_LADDER, timedelta()) == timedelta(seconds=511)
+    assert sum(FAST_BACKOFF, timedelta()) == timedelta(seconds=511)
 
 
-def test_the_slow_ladder_is_that_of_decisions_7() -> None:
-    assert [moment / HOUR for moment in SLOW_LADDER] == [1, 5, 17, 41]
+def test_the_slow_backoff_is_that_of_decisions_7() -> None:
+    assert [moment / HOUR for moment in SLOW_BACKOFF] == [1, 5, 17, 41]
 
 
 @table("status", [500, 302, None, 408 - 100])
@@ -105,13 +105,13 @@ def test_an_event_that_is_not_about_money_gets_ten_attempts_at_their_times_and_f
 ) -> None:
     delivery, moments = walked(fresh(event_type=event_type), status)
     assert (delivery.status, delivery.attempts, delivery.due) == (DeliveryStatus.FAILED, 10, None)
-    assert tuple(later - earlier for earlier, later in pairwise(moments)) == FAST_LADDER
+    assert tuple(later - earlier for earlier, later in pairwise(moments)) == FAST_BACKOFF
 
 
 def test_a_pause_begins_when_the_attempt_ended() -> None:
     """A receiver that is silent for the whole 10 seconds is not asked again the next moment."""
     _, moments = walked(fresh(event_type=NOT_MONEY), None, took=10)
-    assert tuple(later - earlier - timedelta(seconds=10) for earlier, later in pairwise(moments)) == FAST_LADDER
+    assert tuple(later - earlier - timedelta(seconds=10) for earlier, later in pairwise(moments)) == FAST_BACKOFF
 
 
 @table("status", [400, 401, 404, 408, 410, 422, 429, 499, 302, 500, 503, None])
@@ -122,11 +122,11 @@ def test_a_money_event_that_its_receiver_alone_does_not_take_goes_on_at_1_5_17_a
     test_breaker.py."""
     delivery, moments = walked(fresh(), status)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 14)
-    assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
+    assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_BACKOFF]
 
 
 @table("event_type", EventType)
-def test_the_slow_ladder_is_for_money_events_only(event_type: EventType) -> None:
+def test_the_slow_backoff_is_for_money_events_only(event_type: EventType) -> None:
     """Payments, payouts, exchanges and refunds are money (docs/webhooks.md "When you do not answer")."""
     delivery, _ = walked(fresh(event_type=event_type), 400)
     money = event_type.value.startswith(("payment.", "withdrawal.", "exchange.", "refund."))
@@ -140,11 +140,11 @@ def test_the_slow_ladder_is_for_money_events_only(event_type: EventType) -> None
         pytest.param([400] * 10 + [500, None, 302, 503], id="other failures on the slow one"),
     ],
 )
-def test_the_slow_ladder_is_walked_to_its_end_whatever_is_answered(answers: list[int | None]) -> None:
+def test_the_slow_backoff_is_walked_to_its_end_whatever_is_answered(answers: list[int | None]) -> None:
     assert walked(fresh(), *answers)[0].attempts == 14
 
 
-def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_ladder() -> None:
+def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_backoff() -> None:
     """The event waits with the breaker (docs/webhooks.md "When you do not answer"): the receiver was given up, not the
     event."""
     end = NOON + HOUR
@@ -153,7 +153,7 @@ def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_ladder() ->
     assert waiting.due == end + timedelta(seconds=1)
     ended, moments = walked(msgspec.structs.replace(waiting, due=end), 400)
     assert (ended.status, ended.attempts) == (DeliveryStatus.FAILED, 24)
-    assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
+    assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_BACKOFF]
 
 
 def test_what_a_breaker_held_up_past_a_slow_moment_leaves_that_one_out() -> None:
@@ -189,7 +189,7 @@ def test_every_other_status_and_a_redirect_is_a_failure_and_is_retried(status: i
 
 @table("answer", ["timeout", "connection", "tls", "blocked"])
 def test_no_answer_at_all_counts_as_an_attempt_like_any_other(answer: str) -> None:
-    """An address that the guard blocks walks the same ladder: the merchant may correct it meanwhile."""
+    """An address that the guard blocks walks the same backoff: the merchant may correct it meanwhile."""
     delivery = tried(fresh(attempts=1), None, answer)
     assert (delivery.attempts, delivery.due) == (2, NOON + timedelta(seconds=2))
 
@@ -217,7 +217,7 @@ def test_a_late_2xx_delivers_what_had_failed_or_was_held() -> None:
     assert tried(held, 200).status is DeliveryStatus.DELIVERED
 
 
-def test_a_probe_is_no_attempt_and_moves_no_ladder() -> None:
+def test_a_probe_is_no_attempt_and_moves_no_backoff() -> None:
     """A probe counts for no attempt (docs/webhooks.md "When you do not answer")."""
     before = walked_to(3, 500)
     after = after_attempt(before, outcome(500, at=NOON + HOUR, probe=True))
@@ -254,21 +254,21 @@ class TestRows:
 
 
 class TestResend:
-    """A resend begins a new ladder; the numbers of attempts go on."""
+    """A resend begins a new backoff; the numbers of attempts go on."""
 
     @table("ended", [fresh(), walked_to(10, 500), walked_to(14, 400), tried(fresh(), 200)])
-    def test_whatever_became_of_it_it_is_due_at_once_with_a_whole_ladder(self, ended: Delivery) -> None:
+    def test_whatever_became_of_it_it_is_due_at_once_with_a_whole_backoff(self, ended: Delivery) -> None:
         again = sent_anew(ended, receives=True, now=NOON + 100 * HOUR)
         assert (again.status, again.due, again.attempts) == (DeliveryStatus.PENDING, AT_ONCE, ended.attempts)
         assert again.delivered_at == ended.delivered_at
         delivery, moments = walked(again, 500)
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, ended.attempts + 14)
-        assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
+        assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_BACKOFF]
 
-    def test_the_slow_ladder_counts_from_the_first_attempt_of_the_new_one(self) -> None:
+    def test_the_slow_backoff_counts_from_the_first_attempt_of_the_new_one(self) -> None:
         again = sent_anew(walked_to(14, 400), receives=True, now=NOON + 100 * HOUR)
         _, moments = walked(again, 400)
-        assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
+        assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_BACKOFF]
 
     def test_a_resend_of_what_was_delivered_that_is_answered_badly_fails(self) -> None:
         again = sent_anew(tried(fresh(), 200), receives=True, now=NOON)
@@ -328,7 +328,7 @@ def test_retry_after_lengthens_a_pause_and_never_shortens_it(asked: int, pause: 
     assert after.attempts == 3
 
 
-def test_retry_after_lengthens_the_slow_ladder_too() -> None:
+def test_retry_after_lengthens_the_slow_backoff_too() -> None:
     late = NOON + HOUR - timedelta(minutes=1)
     after = after_attempt(fresh(attempts=9), asks_to_wait(3600, at=late))
     assert after.due == late + HOUR

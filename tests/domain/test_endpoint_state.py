@@ -437,7 +437,7 @@ class TestFairness:
         assert all(each.over for each in shared)
 
     def test_a_small_merchants_webhook_survives_an_outage_of_minutes(self) -> None:
-        """Its one event comes to the end of the ladder, which opens the breaker; it waits there, and goes out with the
+        """Its one event comes to the end of the backoff, which opens the breaker; it waits there, and goes out with the
         first probe that is answered."""
         endpoint = PlayedEndpoint()
         endpoint.add("a")

@@ -31,7 +31,7 @@ from cambist.core.domain.exchanges.payouts import (
     payout_parts,
 )
 from cambist.core.domain.exchanges.returns import ReturnStatus
-from cambist.core.domain.ledger import Currency, JournalEntry, Purse, currency_of
+from cambist.core.domain.ledger import BalanceType, Currency, JournalEntry, currency_of
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import (
     BASE,
@@ -53,19 +53,19 @@ from tests.domain.exchange_kit import (
 )
 from tests.tables import table
 
-P = Purse
+P = BalanceType
 
 
-def is_balanced(*entries: JournalEntry | None) -> Counter[Purse]:
-    """The purses after these entries; each entry sums to zero in each currency, and no two are the same."""
-    sums: Counter[Purse] = Counter()
+def is_balanced(*entries: JournalEntry | None) -> Counter[BalanceType]:
+    """The balance types after these entries; each entry sums to zero in each currency, and no two are the same."""
+    sums: Counter[BalanceType] = Counter()
     known = [entry for entry in entries if entry is not None]
     assert len({entry.id for entry in known}) == len(known)
     for entry in known:
         for currency in Currency:
-            assert sum(each.amount for each in entry.postings if currency_of(each.purse) is currency) == 0
+            assert sum(each.amount for each in entry.postings if currency_of(each.balance_type) is currency) == 0
         sums.update(posted(entry))
-    return Counter({purse: amount for purse, amount in sums.items() if amount})
+    return Counter({balance_type: amount for balance_type, amount in sums.items() if amount})
 
 
 PAID = tuple(msgspec.structs.replace(part, status=PartStatus.DONE) for part in payout_parts(ID, Rub(9065_00), None))
@@ -90,8 +90,8 @@ class TestEntries:
         split = shares(it)
         assert sums == Counter(
             {
-                purse: units
-                for purse, units in {
+                balance_type: units
+                for balance_type, units in {
                     P.CHAIN: -amount.units - more,
                     P.STOCK_USDT: split.stock.units,
                     P.AVAILABLE: split.merchant.units,
@@ -115,8 +115,8 @@ class TestEntries:
         split = shares(it)
         assert sums == Counter(
             {
-                purse: units
-                for purse, units in {
+                balance_type: units
+                for balance_type, units in {
                     P.BANK: -amount.kopecks - more,
                     P.STOCK_RUB: amount.kopecks,
                     P.SUSPENSE: more,
@@ -186,7 +186,7 @@ class TestEntries:
         ids=lambda value: f"{value.direction}-{value.status}" if isinstance(value, Exchange) else "",
     )
     def test_a_failed_one_gives_the_stock_and_the_client_theirs_back(
-        self, it: Exchange, wanted: dict[Purse, int]
+        self, it: Exchange, wanted: dict[BalanceType, int]
     ) -> None:
         entry = exchange_failed(it, NOW)
         assert posted(entry) == wanted

@@ -34,7 +34,7 @@ from cambist.core.domain.exchanges.returns import (
     usdt_return_operation,
 )
 from cambist.core.domain.exchanges.reversals import LOST, judge_taken_back
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
 from tests.domain.exchange_kit import END, ID, NOW, WALLET, S, exchange, incoming, posted, rub_exchange
@@ -196,12 +196,12 @@ def test_rub_that_the_payers_bank_takes_back(
     assert [(each.counted, each.suspended) for each in changed.values()] == after
     assert [each.reason for each in changed.values()] == ["excess" if suspended else None for _, suspended in after]
     assert (found.held, found.received) == (held, sum(amounts) - amounts[int(lost)])
-    sums: Counter[Purse] = Counter()
+    sums: Counter[BalanceType] = Counter()
     for entry in (*(money_received(it, each, NOW) for each in came.transfers), money_taken_back(it, found, NOW)):
-        for purse, amount in posted(entry).items():
-            sums[purse] += amount
+        for balance_type, amount in posted(entry).items():
+            sums[balance_type] += amount
     suspended = sum(each for _, each in after)
-    assert [sums[each] for each in (Purse.BANK, Purse.EXCHANGING_RUB, Purse.SUSPENSE)] == [
+    assert [sums[each] for each in (BalanceType.BANK, BalanceType.EXCHANGING_RUB, BalanceType.SUSPENSE)] == [
         -held - suspended,
         held,
         suspended,
@@ -238,9 +238,9 @@ def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
     [after] = taken.changed
     assert (after.taken_back, after.counted, after.suspended) == (ASKED, 0, 0)
     assert (after.reason == LOST) is (taken.loss > 0)
-    postings = {each.purse: each.amount for each in money_taken_back(it, taken, NOW).postings}
-    assert postings.get(Purse.BANK) == ASKED
-    assert (postings.get(Purse.LOSSES_RUB, 0), postings.get(Purse.SUSPENSE, 0)) == (-taken.loss, -waits)
+    postings = {each.balance_type: each.amount for each in money_taken_back(it, taken, NOW).postings}
+    assert postings.get(BalanceType.BANK) == ASKED
+    assert (postings.get(BalanceType.LOSSES_RUB, 0), postings.get(BalanceType.SUSPENSE, 0)) == (-taken.loss, -waits)
     assert judge_taken_back(it, [gone("a:0")], [after]) is None, "it is told again at every look"
 
 

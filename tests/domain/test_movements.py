@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain import ids
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, journal_entry
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.movements import (
     BELIEVED,
@@ -32,7 +32,7 @@ PAYMENT, REFUND, PAYOUT = f"{ids.PAYMENT}1", f"{ids.REFUND}1", f"{ids.WITHDRAWAL
 
 
 def entry(kind: EntryKind, object_id: str, at: datetime = AT, **amounts: int) -> JournalEntry:
-    postings = {Purse(purse): amount for purse, amount in amounts.items()}
+    postings = {BalanceType(balance_type): amount for balance_type, amount in amounts.items()}
     return journal_entry(kind, object_id, account_id="acc_1", mode=Mode.LIVE, at=at, postings=postings)
 
 

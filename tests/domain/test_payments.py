@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Posting, Purse, entry_id
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, Posting, entry_id
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.outcomes import Operation, is_outcome_unknown, unknown_outcome
 from cambist.core.domain.payments.payments import (
@@ -94,7 +94,7 @@ class TestOutcomes:
 
 
 def entry(kind: EntryKind, *amounts: int) -> JournalEntry:
-    postings = tuple(Posting(Purse.PENDING if amount > 0 else Purse.BANK, amount) for amount in amounts)
+    postings = tuple(Posting(BalanceType.PENDING if amount > 0 else BalanceType.BANK, amount) for amount in amounts)
     return JournalEntry(
         id=entry_id(kind, "pay_1", 1),
         kind=kind,
@@ -107,7 +107,7 @@ def entry(kind: EntryKind, *amounts: int) -> JournalEntry:
     )
 
 
-def stray(**more: Any) -> Suspense:
+def unapplied(**more: Any) -> Suspense:
     return Suspense(
         account_id="acc_1",
         mode=Mode.LIVE,
@@ -146,12 +146,12 @@ class TestTransfers:
         ],
     )
     def test_money_in_suspense_says_whether_it_goes_back(self, more: dict[str, Any], status: TransferStatus) -> None:
-        (found,) = transfers_of(payment(), [], [stray(**more)])
+        (found,) = transfers_of(payment(), [], [unapplied(**more)])
         assert (found.amount, found.status, found.received_at) == (Rub(7), status, NOW)
         assert (found.reason, found.returned_at) == (more.get("reason", "after_paid"), more.get("resolved_at"))
 
     def test_they_are_in_the_order_in_which_they_came(self) -> None:
-        early, late = stray(received_at=NOW - timedelta(days=1)), stray(received_at=LATER)
+        early, late = unapplied(received_at=NOW - timedelta(days=1)), unapplied(received_at=LATER)
         found = transfers_of(payment(paid_at=NOW), [entry(EntryKind.RECEIPT, 3, 2, -5)], [late, early])
         assert [each.amount for each in found] == [Rub(7), Rub(5), Rub(7)]
         assert [each.received_at for each in found] == [early.received_at, NOW, LATER]

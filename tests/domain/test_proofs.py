@@ -229,7 +229,7 @@ def climbed(start: DeliveryProof, look: Look) -> list[Next]:
     return steps
 
 
-class TestLadder:
+class TestBackoff:
     @pytest.mark.parametrize(("look", "status"), [(MISSING, S.IN_REVIEW), (IN_BLOCK, S.AWAITING_CONFIRMATIONS)])
     def test_not_found_or_not_final_until_the_last_look_it_is_rejected(self, look: Look, status: ProofStatus) -> None:
         *waiting, last = climbed(proof(), look)
@@ -249,7 +249,7 @@ class TestLadder:
     def test_it_ends_within_the_day_after_which_merchants_may_ask_again(self) -> None:
         assert 2 * sum(LOOKS, timedelta()) < STUCK
 
-    def test_the_ladder_begins_again_once_when_it_is_first_seen_in_a_block(self) -> None:
+    def test_the_backoff_begins_again_once_when_it_is_first_seen_in_a_block(self) -> None:
         late = proof(S.IN_REVIEW, looks=len(LOOKS))
         first = after_look(late, IN_BLOCK, payment(), NOW)
         assert (first.proof.looks, first.again_at) == (1, NOW + LOOKS[0])

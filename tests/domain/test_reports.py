@@ -43,7 +43,7 @@ LATE = timedelta(hours=5, minutes=59)
 TOO_LATE = timedelta(hours=6, seconds=1)
 
 MONEY_ROWS = [
-    # status before, when the money came, kopecks, status after (None: stays), why it is stray
+    # status before, when the money came, kopecks, status after (None: stays), why it is unapplied
     (S.PENDING, timedelta(minutes=1), 100_00, S.PAID, None),
     (S.PROCESSING, timedelta(minutes=1), 100_00, S.PAID, None),
     (S.PENDING, timedelta(minutes=1), 99_99, S.AMOUNT_MISMATCH, None),
@@ -61,14 +61,16 @@ MONEY_ROWS = [
 ]
 
 
-@table(("before", "after_start", "kopecks", "after", "stray"), MONEY_ROWS)
+@table(("before", "after_start", "kopecks", "after", "unapplied"), MONEY_ROWS)
 def test_money_moves_a_payment_or_goes_to_suspense(
-    before: PaymentStatus, after_start: timedelta, kopecks: int, after: PaymentStatus | None, stray: str | None
+    before: PaymentStatus, after_start: timedelta, kopecks: int, after: PaymentStatus | None, unapplied: str | None
 ) -> None:
     arrival = money(kopecks=kopecks, after=after_start)
     decision = decide(payment(before), Report(status=S.PAID, arrivals=(arrival,)), START + after_start)
     assert led(PAYMENT_MOVES, before, decision.trigger) is after
-    assert [(each.arrival, each.reason) for each in decision.strays] == ([] if stray is None else [(arrival, stray)])
+    assert [(each.arrival, each.reason) for each in decision.unapplied] == (
+        [] if unapplied is None else [(arrival, unapplied)]
+    )
 
 
 @table("status", [S.PAID, S.SETTLED, S.REFUNDED, S.AMOUNT_MISMATCH, S.FAILED])
@@ -76,7 +78,7 @@ def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(s
     report = Report(status=S.PAID, arrivals=(money(), money(transfer="t2", after=timedelta(minutes=2))))
     decision = decide(payment(status, transfer_id="t1"), report, START + timedelta(minutes=3))
     assert decision.trigger is None
-    assert [(stray.arrival.id, stray.reason) for stray in decision.strays] == [("t2", "second_transfer")]
+    assert [(unapplied.arrival.id, unapplied.reason) for unapplied in decision.unapplied] == [("t2", "second_transfer")]
 
 
 @table("status", [S.PAID, S.SETTLED, S.CANCELLED])
@@ -89,9 +91,9 @@ def test_once_an_operator_said_how_much_came_the_transfer_of_that_is_no_second_o
     for arrivals, known in (((again, first, other), first), ((other,), None)):
         decision = decide(told, Report(status=S.PAID, arrivals=arrivals), START + timedelta(minutes=4))
         assert (decision.trigger, decision.arrival) == (None, known)
-        strays = sorted(set(arrivals) - {known}, key=lambda arrival: arrival.at)
-        assert [(each.arrival, each.reason) for each in decision.strays] == [
-            (arrival, f"after_{status.value}") for arrival in strays
+        unapplied = sorted(set(arrivals) - {known}, key=lambda arrival: arrival.at)
+        assert [(each.arrival, each.reason) for each in decision.unapplied] == [
+            (arrival, f"after_{status.value}") for arrival in unapplied
         ]
 
 
@@ -105,7 +107,7 @@ def test_of_two_transfers_at_once_the_earlier_pays_and_the_other_is_suspense() -
     late, early = money(transfer="a", after=timedelta(minutes=2)), money(transfer="b")
     decision = decide(payment(S.PENDING), Report(status=S.PAID, arrivals=(late, early)), START + timedelta(minutes=3))
     assert (decision.trigger, decision.arrival) == (T.PAID, early)
-    assert [stray.arrival for stray in decision.strays] == [late]
+    assert [unapplied.arrival for unapplied in decision.unapplied] == [late]
 
 
 NO_MONEY_ROWS = [
@@ -146,7 +148,7 @@ def test_a_report_without_money(
 ) -> None:
     decision = decide(payment(before), Report(status=reported), START + timedelta(minutes=minutes))
     assert led(PAYMENT_MOVES, before, decision.trigger) is after
-    assert decision.strays == ()
+    assert decision.unapplied == ()
 
 
 @table("reason", list(FailureReason))
@@ -219,5 +221,5 @@ def test_whatever_is_reported_the_move_is_in_the_table_and_no_money_is_lost(
     stored = payment(before, transfer_id=known)
     decision = decide(stored, Report(status=reported, arrivals=tuple(arrivals)), START + timedelta(minutes=minutes))
     assert decision.trigger is None or PAYMENT_MOVES.allows(before, decision.trigger)
-    booked = [stray.arrival for stray in decision.strays] + ([decision.arrival] if decision.arrival else [])
+    booked = [unapplied.arrival for unapplied in decision.unapplied] + ([decision.arrival] if decision.arrival else [])
     assert sorted(arrival.id for arrival in booked) == sorted(each.id for each in arrivals if each.id != known)

@@ -86,9 +86,9 @@ class Watch:
         await eventually(has_been, every=0.1)
 
 
-async def shops(door: Merchant, count: int) -> set[int]:
+async def shops(edge: Merchant, count: int) -> set[int]:
     """Payments that are begun; how they were answered."""
-    answers = await asyncio.gather(*(door.create(str(uuid4())) for _ in range(count)))
+    answers = await asyncio.gather(*(edge.create(str(uuid4())) for _ in range(count)))
     return {answer.status for answer in answers}
 
 
@@ -123,37 +123,37 @@ async def test_an_operator_is_woken_once_and_hears_once_that_it_is_over(tmp_path
         watch = Watch(offset, await stack.enter_async_context(place.app()), mail, chat)
         with going_by(place, offset):
             service, base = await asyncio.to_thread(place.serve)
-        door = await stack.enter_async_context(merchant(base, account.live))
+        edge = await stack.enter_async_context(merchant(base, account.live))
 
-        assert await shops(door, MANY) == {201}
-        await watch.look(lambda: shops(door, 2))
+        assert await shops(edge, MANY) == {201}
+        await watch.look(lambda: shops(edge, 2))
         assert watch.told == (0, 0), (mail.letters, watch.chat.texts)
 
         fake.be_away()
-        assert 201 not in await shops(door, MANY)
-        woken = await watch.until_urgent(lambda: shops(door, MANY))
+        assert 201 not in await shops(edge, MANY)
+        woken = await watch.until_urgent(lambda: shops(edge, MANY))
         to, letter = mail.letters[-1]
         assert to == ["one@ops.example"]
         assert "yookassa" in letter.get_content()
         assert "yookassa" in watch.chat.texts[-1]
         for _ in range(LATER):
-            await watch.look(lambda: shops(door, MANY))
+            await watch.look(lambda: shops(edge, MANY))
         assert watch.told == woken, "while it lasts nobody is woken again"
 
         await fake.come_back()
 
         async def is_taken() -> bool:
-            return await shops(door, 1) == {201}
+            return await shops(edge, 1) == {201}
 
         await eventually(is_taken)
         ended = (woken[0] + 1, woken[1] + 1)
-        await watch.until(ended, lambda: shops(door, 4))
+        await watch.until(ended, lambda: shops(edge, 4))
         _, over = mail.letters[-1]
         assert "yookassa" in over.get_content()
         assert "over" in f"{over['Subject']} {over.get_content()}".lower()
         assert "over" in watch.chat.texts[-1].lower()
         for _ in range(LATER):
-            await watch.look(lambda: shops(door, 2))
+            await watch.look(lambda: shops(edge, 2))
         assert watch.told == ended, "it is over once"
         assert await asyncio.to_thread(service.terminate) == 0, service.err
         assert KEY not in service.out + service.err

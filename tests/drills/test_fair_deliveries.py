@@ -39,7 +39,7 @@ GOAL = 1.0
 class Market:
     """Merchants whose payments are made and paid, and when the service said so."""
 
-    bench: Installation
+    harness: Installation
     receivers: Receivers
     base: str
     client: aiohttp.ClientSession
@@ -50,15 +50,15 @@ class Market:
 
     async def employ(self) -> None:
         """One more worker."""
-        worker = self.bench.start("worker")
+        worker = self.harness.start("worker")
         await asyncio.to_thread(worker.said, WORKS)
         self.workers.append(worker)
 
     async def pay(self, number: int) -> None:
         """One payment of a merchant, made and paid."""
         address = f"203.0.{number // 250}.{number % 250}"
-        door = Merchant(self.client, self.base, self.accounts[number].test, {"X-Forwarded-For": address})
-        payment = await door.paid()
+        edge = Merchant(self.client, self.base, self.accounts[number].test, {"X-Forwarded-For": address})
+        payment = await edge.paid()
         self.paid.setdefault(number, {})[payment["id"]] = time.monotonic()
 
     async def pay_all(self, numbers: list[int], times: int) -> None:
@@ -109,27 +109,27 @@ async def market(
             settings["database_url"] = stack.enter_context(own_postgres()).url
             settings["redis_url"] = stack.enter_context(own_redis()).url
             settings["vault_key"], settings["vault_pepper"] = secrets.token_hex(32), secrets.token_hex(32)
-        bench = stack.enter_context(installation(folder, **settings))
-        await bench.migrate()
+        harness = stack.enter_context(installation(folder, **settings))
+        await harness.migrate()
         receivers = await stack.enter_async_context(Receivers())
         accounts = []
-        async with bench.app() as ports:
+        async with harness.app() as ports:
             for number in range(count):
                 account = await create_account(ports, f"Merchant {number}")
                 wish = {"webhook_url": address(receivers, number), "webhook_secret": WEBHOOK_SECRET}
                 await set_settings(ports, account.account_id, wish)
                 accounts.append(account)
-        service = bench.start_api() if workers else bench.start_service()
+        service = harness.start_api() if workers else harness.start_service()
         base = await asyncio.to_thread(service.ready)
         timeout = aiohttp.ClientTimeout(total=HANGS)
         client = await stack.enter_async_context(
             aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
         )
-        trade = Market(bench, receivers, base, client, accounts)
+        trade = Market(harness, receivers, base, client, accounts)
         for _ in range(workers):
             await trade.employ()
         yield trade
-        for process in bench.started:
+        for process in harness.started:
             assert "Traceback" not in process.err, process.err
 
 
@@ -184,7 +184,7 @@ async def nothing_is_lost(trade: Market, hanging: list[int], well: list[int]) ->
     receivers are back."""
     trade.receivers.hangs = set()
     due = sum(len(trade.paid[number]) for number in hanging + well)
-    async with trade.bench.app() as ports:
+    async with trade.harness.app() as ports:
         deliveries = await everything(ports, Delivery)
         assert len(deliveries) == due
         assert {each.status for each in deliveries} <= {DeliveryStatus.DELIVERED, DeliveryStatus.PENDING}

@@ -108,9 +108,9 @@ class Load:
                     await asyncio.sleep(0.8)
                 await asyncio.sleep(0.6)
 
-    async def _is_taken(self, door: Merchant, key: str) -> bool:
+    async def _is_taken(self, edge: Merchant, key: str) -> bool:
         try:
-            answer = await door.create(key)
+            answer = await edge.create(key)
         except (aiohttp.ClientError, OSError, TimeoutError) as lost:
             self.answers[type(lost).__name__] += 1
             return False

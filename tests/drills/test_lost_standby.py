@@ -27,22 +27,22 @@ async def test_without_the_standby_creations_and_repeats_are_refused_at_once(tmp
         running_fleet(tmp_path, apis=2, workers=1, spare=0) as (fleet, shops),
         fleet.postgres.standby() as standby,
     ):
-        doors = [Merchant(fleet.client, base, shops[0].test, None) for base in fleet.bases]
-        acknowledged = (await doors[0].create(KEYS[0])).json["id"]
+        edges = [Merchant(fleet.client, base, shops[0].test, None) for base in fleet.bases]
+        acknowledged = (await edges[0].create(KEYS[0])).json["id"]
         standby.stop(signal.SIGINT)
-        late = [asyncio.create_task(doors[0].create(key)) for key in KEYS[1:]]
+        late = [asyncio.create_task(edges[0].create(key)) for key in KEYS[1:]]
         await asyncio.sleep(promised(KNOWN_WITHIN))
-        await _all_refused(doors)
+        await _all_refused(edges)
         assert {(await each).status for each in late} == {503}
         assert not await fleet.is_ready()
         # The primary crashes. It finds what it wrote in its own log, and would show it.
         fleet.postgres.stop(signal.SIGQUIT)
         fleet.postgres.start()
         for _ in range(3):
-            await _all_refused(doors)
+            await _all_refused(edges)
         standby.start()
         await eventually(fleet.is_well)
-        answers = [await doors[1].create(key) for key in KEYS]
+        answers = [await edges[1].create(key) for key in KEYS]
         assert {each.status for each in answers} <= {200, 201}
         assert answers[0].json["id"] == acknowledged
         assert len({each.json["id"] for each in answers}) == len(KEYS)
@@ -50,9 +50,9 @@ async def test_without_the_standby_creations_and_repeats_are_refused_at_once(tmp
             assert REASON in api.err
 
 
-async def _all_refused(doors: list[Merchant]) -> None:
+async def _all_refused(edges: list[Merchant]) -> None:
     began = time.monotonic()
-    answers: list[Answer] = await asyncio.gather(*(door.create(key) for door in doors for key in KEYS))
+    answers: list[Answer] = await asyncio.gather(*(edge.create(key) for edge in edges for key in KEYS))
     assert {each.status for each in answers} == {503}
     assert all(each.headers.get("Retry-After") for each in answers)
     assert time.monotonic() - began < promised(AT_ONCE * len(answers))

@@ -22,8 +22,8 @@ from cambist.adapters.nodes.nodes import Nodes
 from cambist.adapters.nodes.rpc import Node
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.chain import Network
-from cambist.ports.notebook import Notebook, NumberedOperations
-from tests.chains.benches import XPUB
+from cambist.ports.operation_log import NumberedOperations, OperationLog
+from tests.chains.harnesses import XPUB
 from tests.chains.world import ChainWorld, chain_world
 
 pytestmark = pytest.mark.drill
@@ -62,7 +62,7 @@ async def watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     with chain_world(tmp_path, [TRON]) as world:
         storage, clock = MemoryStorage(world.clock), world.clock
         nodes = Nodes(CHAINS[TRON], [world.nodes[TRON].url], clock)
-        pages = Notebook("tron", AddressPage, storage, clock)
+        pages = OperationLog("tron", AddressPage, storage, clock)
         numbers = NumberedOperations("tron", "addresses", storage, clock)
         made = Counted("tron", nodes, AccountKey(XPUB), pages, numbers, clock)
         made.calls = calls

@@ -1,6 +1,6 @@
-"""Payments by each shipped bank, of whose calls and notices 5 % go wrong in every way that there is, with processes
-that are killed at a commit: in the end ledger, provider and the merchant's webhooks agree to the kopeck, and nobody
-paid, or got money back, twice.
+"""Payments by each shipped bank, of whose calls and notifications 5 % go wrong in every way that there is, with
+processes that are killed at a commit: in the end ledger, provider and the merchant's webhooks agree to the kopeck, and
+nobody paid, or got money back, twice.
 
 In full it is 100 000 payments by YooKassa in 250 histories, some twenty minutes of a core, and 40 000 by each of the
 others: `nox -s drills -- -k "provider_money and yookassa"`. A history is repeated by its seed, which is its test's

@@ -60,24 +60,24 @@ class Load:
     async def _trade(self, number: int, shop: NewAccount) -> None:
         connector = aiohttp.TCPConnector(local_addr=(f"127.0.1.{number + 1}", 0))
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=HANGS)) as client:
-            door = Merchant(client, self.base, shop.test, None)
+            edge = Merchant(client, self.base, shop.test, None)
             await asyncio.sleep(PAUSE * number / MERCHANTS)
             while not self.stopping:
                 before = len(self.created)
-                await self._ask(door, None)
+                await self._ask(edge, None)
                 if len(self.created) > before:
-                    await self._ask(door, self.created[-1])
+                    await self._ask(edge, self.created[-1])
                 await asyncio.sleep(PAUSE)
 
-    async def _ask(self, door: Merchant, payment_id: str | None) -> None:
+    async def _ask(self, edge: Merchant, payment_id: str | None) -> None:
         began = time.monotonic()
         try:
             if payment_id is None:
-                answer = await door.create()
+                answer = await edge.create()
                 if answer.status == 201:
                     self.created.append(answer.json["id"])
             else:
-                answer = await door.ask("GET", f"/payments/{payment_id}")
+                answer = await edge.ask("GET", f"/payments/{payment_id}")
             self.answers[str(answer.status)] += 1
         except (aiohttp.ClientError, OSError, TimeoutError) as lost:
             self.answers[type(lost).__name__] += 1

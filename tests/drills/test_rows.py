@@ -32,9 +32,9 @@ UNKNOWN = "moon.risen"
 BEYOND = 900_000_000_000_000_000
 JOBS = (
     "INSERT INTO jobs (id, kind, argument, due, created_at, attempts, asked, version) "
-    "VALUES ('payment.watch:pay_bad{number}', 'payment.watch', 'pay_bad{number}', 1, {nonsense}, 0, 0, 0)"
+    "VALUES ('payment.watch:pay_bad{number}', 'payment.watch', 'pay_bad{number}', 1, {garbage}, 0, 0, 0)"
 )
-AGAIN = "UPDATE deliveries SET status = 'pending', due = 0, attempts = 0, ladder_start = 0 WHERE id = '{event}'"
+AGAIN = "UPDATE deliveries SET status = 'pending', due = 0, attempts = 0, backoff_start = 0 WHERE id = '{event}'"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -153,8 +153,8 @@ async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | N
                 paying = asyncio.create_task(paid_all_along(them, time.monotonic() + SECONDS))
                 number, told_within = 0, 0.0
                 while not paying.done():
-                    nonsense = "'zz'" if url is None and number % 2 else BEYOND
-                    await spoil(place, url, JOBS.format(number=number, nonsense=nonsense))
+                    garbage = "'zz'" if url is None and number % 2 else BEYOND
+                    await spoil(place, url, JOBS.format(number=number, garbage=garbage))
                     number += 1
                     await asyncio.sleep(0.3)
                     if number == 3:

@@ -48,11 +48,11 @@ class Trade:
         self.paid: list[str] = []
         self.answers: Counter[int] = Counter()
 
-    async def go(self, doors: list[Merchant], count: int) -> None:
+    async def go(self, edges: list[Merchant], count: int) -> None:
         places = asyncio.Semaphore(AT_ONCE)
 
         async def one(number: int) -> None:
-            first, then = doors[number % len(doors)], doors[(number // 2 + 1) % len(doors)]
+            first, then = edges[number % len(edges)], edges[(number // 2 + 1) % len(edges)]
             async with places:
                 created = await first.create()
                 self.answers[created.status] += 1
@@ -134,27 +134,27 @@ async def test_last_release_runs_beside_the_next_version_on_its_schema(tmp_path:
 
         trade = Trade()
         addresses = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(len(shops))]
-        doors = [
+        edges = [
             await stack.enter_async_context(merchant(old_base, pair, more))
             for pair, more in zip(shops, addresses, strict=True)
         ]
-        for door in doors:
-            await trade.go([door], PAYMENTS // len(doors) // 2)
+        for edge in edges:
+            await trade.go([edge], PAYMENTS // len(edges) // 2)
         migrating = start(place, Process, following, "migrate", "--json")
         assert await asyncio.to_thread(migrating.wait) == 0, migrating.err
         upgraded = msgspec.json.decode(migrating.out)
         assert upgraded["revision"] == revision
         assert len(upgraded["older_processes"]) == 2, "both are named as to be replaced"
-        for door in doors:
-            await trade.go([door], PAYMENTS // len(doors) // 2)
+        for edge in edges:
+            await trade.go([edge], PAYMENTS // len(edges) // 2)
 
         new = start(place, Service, following, "api")
         new_worker = start(place, Process, following, "worker")
         new_base = await asyncio.to_thread(new.ready)
         await asyncio.to_thread(new_worker.said, WORKS)
-        for door, pair, more in zip(doors, shops, addresses, strict=True):
-            both = [door, await stack.enter_async_context(merchant(new_base, pair, more))]
-            await trade.go(both, PAYMENTS // len(doors))
+        for edge, pair, more in zip(edges, shops, addresses, strict=True):
+            both = [edge, await stack.enter_async_context(merchant(new_base, pair, more))]
+            await trade.go(both, PAYMENTS // len(edges))
         await told(receiver, trade.paid)
 
         late = start(place, Service, program, "api")

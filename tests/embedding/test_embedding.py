@@ -22,7 +22,7 @@ from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends import public
 from cambist.frontends.embedding import event_handler as event_handler
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import BankSimulator, Pretence
+from cambist.ports.bank_simulator import BankSimulator, Simulation
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.patience import HANGS
 from tests.tables import table
@@ -223,7 +223,7 @@ def test_a_database_of_no_known_form_is_told(url: str) -> None:
         cambist.open(url)
 
 
-async def test_a_notice_has_the_bank_asked_at_once() -> None:
+async def test_a_notification_has_the_bank_asked_at_once() -> None:
     """The bank says that something happened; forged, unknown and doubled ones change nothing."""
     async with cambist.open() as service:
         account = await service.create_account("My shop")
@@ -234,7 +234,7 @@ async def test_a_notice_has_the_bank_asked_at_once() -> None:
         assert payment.bank is not None
         bank = service.ports.banks.named(payment.bank)
         assert isinstance(bank, BankSimulator)
-        await bank.pretend(payment.id, Pretence(status=InvoiceStatus.PAID, silent=True))
+        await bank.simulate(payment.id, Simulation(status=InvoiceStatus.PAID, silent=True))
         for operation in ("pay_unknown", payment.id, payment.id):
             await service.heard(operation)
         assert (await merchant.payment(payment.id)).status is cambist.PaymentStatus.PAID

@@ -10,13 +10,13 @@ import pytest
 
 from cambist.frontends.conformance import notifier as of_notifiers
 from cambist.frontends.conformance.bank import bank as of_banks
-from cambist.frontends.conformance.bank_bench import BankBench
-from cambist.frontends.conformance.benches import NotifierBench
+from cambist.frontends.conformance.bank_harness import BankHarness
+from cambist.frontends.conformance.harnesses import NotifierHarness
 from cambist.frontends.testing import Sandbox, open_stage
 from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile, shop
-from examples.own_bank.conftest import bank_bench
+from examples.own_bank.conftest import bank_harness
 
-__all__ = ["BankBench", "bank_bench"]
+__all__ = ["BankHarness", "bank_harness"]
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 class TestOwnBank:
-    """The example keeps the contract that we ship, and its bench plays all of it."""
+    """The example keeps the contract that we ship, and its harness plays all of it."""
 
     class TestInvoices(of_banks.TestInvoices): ...
 
     class TestRefunds(of_banks.TestRefunds): ...
 
-    class TestNotices(of_banks.TestNotices): ...
+    class TestNotifications(of_banks.TestNotifications): ...
 
     class TestFaults(of_banks.TestFaults): ...
 
@@ -51,7 +51,7 @@ class TestOwnBank:
 class TestOwnNotifier(of_notifiers.TestNotifier):
     """A full queue stands for a receiver's bad answer and for a missing receiver."""
 
-    class Bench(NotifierBench):
+    class Harness(NotifierHarness):
         def __init__(self) -> None:
             self.queue: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(maxsize=20)
             self.notifier = own_notifier.QueueNotifier(self.queue)
@@ -64,8 +64,8 @@ class TestOwnNotifier(of_notifiers.TestNotifier):
                 pytest.skip("a queue takes a letter or is full, and then it answers 503")
 
     @pytest.fixture
-    def notifier_bench(self) -> NotifierBench:
-        return self.Bench()
+    def notifier_harness(self) -> NotifierHarness:
+        return self.Harness()
 
 
 async def test_the_plain_script() -> None:

@@ -174,13 +174,13 @@ opened = []
 
 async def make(tools):
     if tools.url.endswith("/away"):
-        raise Unavailable("the shelf does not answer")
+        raise Unavailable("the repository does not answer")
     opened.append(tools.url)
-    return MemoryStorage(tools.clock, tools.kick)
+    return MemoryStorage(tools.clock, tools.wake_up)
 
 
 def at_once(tools):
-    return MemoryStorage(tools.clock, tools.kick)
+    return MemoryStorage(tools.clock, tools.wake_up)
 
 
 async def bare(tools):
@@ -201,26 +201,26 @@ async def half(tools):
 async def test_a_database_url_of_a_package_s_scheme_opens_its_storage(
     package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package("theirs_shelf", STORAGE, "shelf = theirs_shelf:make", "cambist.storages")
+    package("theirs_repository", STORAGE, "repository = theirs_repository:make", "cambist.storages")
     monkeypatch.chdir(tmp_path)
-    environment = {"CAMBIST_DATABASE_URL": "shelf://user:hunter2@host/name"}
+    environment = {"CAMBIST_DATABASE_URL": "repository://user:hunter2@host/name"}
     settings = load(environment, {}, Path()).settings
     async with cambist.open(settings, migrated=True) as service:
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         await merchant.create_payment(490)
         assert await service.run_due() > 0
-    assert __import__("theirs_shelf").opened == ["shelf://user:hunter2@host/name"]
-    assert "hunter2" not in repr(StorageTools(url="shelf://hunter2", clock=VirtualClock(), kick=print))  # type: ignore[arg-type]
+    assert __import__("theirs_repository").opened == ["repository://user:hunter2@host/name"]
+    assert "hunter2" not in repr(StorageTools(url="repository://hunter2", clock=VirtualClock(), wake_up=print))  # type: ignore[arg-type]
     shown = CliRunner(env=environment).invoke(cli, ["config", "check", "--json"], standalone_mode=False)
     adapters = {(each["kind"], each["name"]): each for each in json.loads(shown.stdout)["adapters"]}
-    assert adapters["storage", "shelf"]["used_by"] == ["database_url"]
+    assert adapters["storage", "repository"]["used_by"] == ["database_url"]
     assert "hunter2" not in shown.output
 
 
 @pytest.mark.parametrize(
     ("factory", "path", "fault", "said"),
     [
-        ("make", "away", cambist.Unavailable, "the shelf does not answer"),
+        ("make", "away", cambist.Unavailable, "the repository does not answer"),
         ("at_once", "", PluginError, "must be a coroutine function"),
         ("bare", "", PluginError, "lacks check, claim, close"),
     ],
@@ -228,23 +228,23 @@ async def test_a_database_url_of_a_package_s_scheme_opens_its_storage(
 async def test_a_storage_that_does_not_open_says_why(
     package: Package, factory: str, path: str, fault: type[Exception], said: str
 ) -> None:
-    package("theirs_shelf_bad", STORAGE, f"shelf = theirs_shelf_bad:{factory}", "cambist.storages")
+    package("theirs_repository_bad", STORAGE, f"repository = theirs_repository_bad:{factory}", "cambist.storages")
     with pytest.raises(fault, match=said):
-        async with open_app(Settings(database_url=f"shelf://{path or 'x'}/{path}")):
+        async with open_app(Settings(database_url=f"repository://{path or 'x'}/{path}")):
             pass
 
 
 async def test_a_storage_that_lacks_something_is_closed_again(package: Package) -> None:
     """It was opened to be looked at."""
-    package("theirs_shelf_half", STORAGE, "shelf = theirs_shelf_half:half", "cambist.storages")
+    package("theirs_repository_half", STORAGE, "repository = theirs_repository_half:half", "cambist.storages")
     with pytest.raises(PluginError, match=r"\(Half\) lacks check, claim") as caught:
-        async with open_app(Settings(database_url="shelf://x/")):
+        async with open_app(Settings(database_url="repository://x/")):
             pass
     assert caught.value.__notes__ == ["and it could not be closed: RuntimeError"]
-    assert __import__("theirs_shelf_half").opened == ["closed"]
+    assert __import__("theirs_repository_half").opened == ["closed"]
 
 
-@table("url", ["shelf://host", "mysql://host/name", "memory://x", "sqlite://x", "://x", "shelf:x"])
+@table("url", ["repository://host", "mysql://host/name", "memory://x", "sqlite://x", "://x", "repository:x"])
 def test_a_database_url_of_no_known_scheme_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load({"CAMBIST_DATABASE_URL": url}, {}, Path())
@@ -306,20 +306,20 @@ from cambist.conformance import Uploads
 made = []
 
 
-class Shelf(Uploads):
+class Repository(Uploads):
     async def close(self):
         made.append("closed")
 
 
 def make(tools):
     made.append(sorted(tools.__struct_fields__))
-    return Shelf()
+    return Repository()
 """
 
 
 async def test_a_file_store_that_the_setting_names_is_what_adapters_read_from(package: Package) -> None:
-    package("theirs_files", FILES, "shelf = theirs_files:make", "cambist.files")
-    settings = load({"CAMBIST_FILES": "shelf", "CAMBIST_DATABASE_URL": "memory://"}, {}, Path()).settings
+    package("theirs_files", FILES, "repository = theirs_files:make", "cambist.files")
+    settings = load({"CAMBIST_FILES": "repository", "CAMBIST_DATABASE_URL": "memory://"}, {}, Path()).settings
     async with cambist.open(settings) as service:
         files = service.tools().files
         assert await files.stat("selfie") is not None
@@ -328,11 +328,11 @@ async def test_a_file_store_that_the_setting_names_is_what_adapters_read_from(pa
 
 
 async def test_a_file_store_that_was_given_stays_its_giver_s_to_close() -> None:
-    class Shelf(Uploads):
+    class Repository(Uploads):
         async def close(self) -> None:
             raise AssertionError
 
-    async with cambist.open(adapters=cambist.Adapters(files=Shelf())) as service:
+    async with cambist.open(adapters=cambist.Adapters(files=Repository())) as service:
         assert await service.tools().files.stat("selfie") is not None
 
 

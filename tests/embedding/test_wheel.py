@@ -112,7 +112,7 @@ def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Pat
     files = [path for floor in FLOORS for path in (built / "source" / floor).rglob("*") if path.is_file()]
     wanted = {f"cambist/{path.relative_to(built / 'source')}" for path in files}
     wanted |= {
-        f"cambist/{door}" for door in ("client.py", "testing.py", "conformance/__init__.py", "conformance/bank.py")
+        f"cambist/{edge}" for edge in ("client.py", "testing.py", "conformance/__init__.py", "conformance/bank.py")
     }
     guides = {f"cambist/frontends/http/guides/{each}" for each in ("en/errors.md", "ru/errors.md", "images/window.png")}
     wanted |= guides
@@ -171,7 +171,7 @@ def test_it_is_typed_for_pyright(project: Path) -> None:
 def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -> None:
     """As docs/adapters.md says: a conftest.py with the fixture, and `pytest --pyargs`. Tried on the example bank, whose
     faults test_examples.py plays."""
-    (project / "conftest.py").write_text("from examples.own_bank.conftest import bank_bench\n")
+    (project / "conftest.py").write_text("from examples.own_bank.conftest import bank_harness\n")
     [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W",
@@ -190,7 +190,7 @@ def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -
 
 
 def test_a_stranger_s_package_of_several_adapters_keeps_all_contracts(project: Path) -> None:
-    """examples/own_package, as its first lines say; its benches play all that the suites ask for."""
+    """examples/own_package, as its first lines say; its harnesses play all that the suites ask for."""
     (packages,) = (project / ".venv" / "lib").glob("python*/site-packages")
     package = project / "package"
     shutil.copytree(ROOT / "examples" / "own_package", package, ignore=shutil.ignore_patterns("__pycache__"))

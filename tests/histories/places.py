@@ -15,7 +15,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
-from cambist.adapters.storage.table.unit import Kick
+from cambist.adapters.storage.table.unit import WakeUp
 from cambist.frontends.conformance.storage.kit import KIT_CATALOGUE, START
 from cambist.frontends.plugins import opened_storage
 from cambist.ports.storage import Storage
@@ -23,7 +23,7 @@ from cambist.ports.tools import StorageTools
 from tests.histories.running import Answer, Runner
 from tests.histories.steps import History
 
-Opened = Callable[[VirtualClock, Kick], Awaitable[Storage]]
+Opened = Callable[[VirtualClock, WakeUp], Awaitable[Storage]]
 
 
 class ResetClock(VirtualClock):
@@ -42,7 +42,7 @@ class Place:
         self._opened = opened
         self._empty = empty
         self._clock = ResetClock(START)
-        self._kicked: list[list[str]] = []
+        self._woken_up: list[list[str]] = []
         self._storage: Storage | None = None
         self._left: frozenset[str] = frozenset()
         """The tables that the last history may have written to."""
@@ -55,28 +55,28 @@ class Place:
         elif self._left:
             await self._empty(self._left)
         self._left = history.tables
-        return await Runner(self._storage, self._clock, self._kicked).run(history)
+        return await Runner(self._storage, self._clock, self._woken_up).run(history)
 
     async def close(self) -> None:
         if self._storage is not None:
             await self._storage.close()
 
     async def _note(self, jobs: Any) -> None:
-        self._kicked.append([job.id for job in jobs])
+        self._woken_up.append([job.id for job in jobs])
 
 
 @asynccontextmanager
 async def places(file: Path, postgres: str | None, *, plug_in: bool = True) -> AsyncIterator[list[Place]]:
     """The storages: on this file and this database, which have the kit's tables, and in memory."""
 
-    async def memory(clock: VirtualClock, kick: Kick) -> Storage:
-        return MemoryStorage(clock, kick, catalogue=KIT_CATALOGUE)
+    async def memory(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+        return MemoryStorage(clock, wake_up, catalogue=KIT_CATALOGUE)
 
-    async def sqlite(clock: VirtualClock, kick: Kick) -> Storage:
-        return await SqliteStorage.open(file, clock, kick, catalogue=KIT_CATALOGUE)
+    async def sqlite(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+        return await SqliteStorage.open(file, clock, wake_up, catalogue=KIT_CATALOGUE)
 
-    async def plain(clock: VirtualClock, kick: Kick) -> Storage:
-        return await opened_storage("plain", StorageTools(url="plain://here", clock=clock, kick=kick))
+    async def plain(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+        return await opened_storage("plain", StorageTools(url="plain://here", clock=clock, wake_up=wake_up))
 
     beside = sqlite3.connect(file, isolation_level=None)
 
@@ -105,8 +105,8 @@ async def places(file: Path, postgres: str | None, *, plug_in: bool = True) -> A
 
 
 def _on(url: str) -> Opened:
-    async def opened(clock: VirtualClock, kick: Kick) -> Storage:
-        return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE, connections=3)
+    async def opened(clock: VirtualClock, wake_up: WakeUp) -> Storage:
+        return await PostgresStorage.open(url, clock, wake_up, catalogue=KIT_CATALOGUE, connections=3)
 
     return opened
 

@@ -15,21 +15,21 @@ from cambist.ports.clock import Clock
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
-from cambist.ports.tools import Kick, StorageTools
-from tests.histories.plain_shelf import Change, PlainUnit, State, replaced
+from cambist.ports.tools import StorageTools, WakeUp
+from tests.histories.plain_repository import Change, PlainUnit, State, replaced
 
 
 async def open_plain(tools: StorageTools) -> Storage:
     """A storage for `database_url = "plain://anything"`."""
-    return PlainStorage(tools.clock, tools.kick)
+    return PlainStorage(tools.clock, tools.wake_up)
 
 
 class PlainStorage:
     """Fills cambist.ports.Storage."""
 
-    def __init__(self, clock: Clock, kick: Kick) -> None:
+    def __init__(self, clock: Clock, wake_up: WakeUp) -> None:
         self._clock = clock
-        self._kick = kick
+        self._wake_up = wake_up
         self._state: State = {table.kind: {} for table in KIT_CATALOGUE}
         self._closed = False
 
@@ -50,7 +50,7 @@ class PlainStorage:
             change(state)
         self._state = state
         if jobs:
-            await self._kick(jobs)
+            await self._wake_up(jobs)
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[PlainUnit]:

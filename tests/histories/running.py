@@ -22,21 +22,21 @@ replaced: Any = msgspec.structs.replace
 
 
 class Runner:
-    """One history in one storage. `kicked`: the ids of jobs that were kicked, commit by commit."""
+    """One history in one storage. `woken_up`: the ids of jobs that were woken up, commit by commit."""
 
-    def __init__(self, storage: Storage, clock: VirtualClock, kicked: list[list[str]]) -> None:
+    def __init__(self, storage: Storage, clock: VirtualClock, woken_up: list[list[str]]) -> None:
         self._storage = storage
         self._clock = clock
-        self._kicked = kicked
+        self._woken_up = woken_up
         self._claimed: list[Job] = []
 
     async def run(self, history: History) -> list[Answer]:
         """The answers, step by step, and at the end all that is left."""
         answers = []
         for step in history.steps:
-            self._kicked.clear()
+            self._woken_up.clear()
             answer = await self._step(step)
-            answers.append([answer, sorted(sorted(ids) for ids in self._kicked)])
+            answers.append([answer, sorted(sorted(ids) for ids in self._woken_up)])
         return answers
 
     async def _step(self, step: Step) -> Answer:
@@ -86,9 +86,9 @@ class Runner:
 
     async def _put(self, unit: Unit, write: Write, known: dict[tuple[type[Any], str], Any]) -> None:
         kind = type(write.record)
-        shelf: Any = unit[kind]
+        repository: Any = unit[kind]
         place = kind, write.record.id
-        stored = known.get(place) or await shelf.get(write.record.id)
+        stored = known.get(place) or await repository.get(write.record.id)
         base = write.record if stored is None else stored
         base = replaced(base, version=base.version + write.offset)
         if stored is None and write.verb == "change":
@@ -96,17 +96,17 @@ class Runner:
             base = replaced(base, version=_NEVER)
         match write.verb:
             case "add":
-                known[place] = shelf.add(write.record)
+                known[place] = repository.add(write.record)
             case "save":
-                known[place] = shelf.save(replaced(base, **write.changes))
+                known[place] = repository.save(replaced(base, **write.changes))
             case "change":
-                known[place] = shelf.change(base, **write.changes)
+                known[place] = repository.change(base, **write.changes)
             case "remove":
-                shelf.remove(base)
+                repository.remove(base)
             case "increase":
-                shelf.increase(write.record.id, *write.changes, write.by)
+                repository.increase(write.record.id, *write.changes, write.by)
             case "accrue":
-                shelf.accrue(write.record)
+                repository.accrue(write.record)
 
     async def _asked(self, where: Any, ask: Ask) -> Answer:
         """A question to a unit, a snapshot, or, where it knows such questions, the storage itself."""

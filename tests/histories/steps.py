@@ -238,7 +238,7 @@ def _criterion(kind: type[Any], name: str, chance: random.Random) -> Any:
 def _field(kind: type[Any], chance: random.Random) -> str:
     """Return a field to query: mostly an indexed one, seldom an unknown field or a structure."""
     if chance.random() < 0.02:
-        return chance.choice(("nonsense", kind.__struct_fields__[-2]))
+        return chance.choice(("garbage", kind.__struct_fields__[-2]))
     table = _TABLES[kind]
     indexed = {name.removeprefix("-") for index in (*table.indexes, *table.sparse, *table.unset) for name in index}
     plain = [column.name for column in Codec(kind).columns if column.storing is not Storing.JSON]

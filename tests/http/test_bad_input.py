@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cambist.core.domain.errors import FieldFault, Refusal
-from cambist.frontends.http.door.bodies import read_body
+from cambist.frontends.http.edge.bodies import read_body
 from tests.apps import TestApp, open_test_app
 from tests.tables import table
 

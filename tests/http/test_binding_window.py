@@ -20,9 +20,9 @@ from tests.subscription_app import (
     patch,
     play,
     press,
-    pretend,
     record,
     shown,
+    simulate,
     subscribed,
 )
 from tests.windows import Page, store
@@ -199,7 +199,7 @@ async def with_face(app: TestApp, wanted: str) -> dict[str, str]:
         await open_link(app, made["id"])
         binding = (await record(app, made["id"])).binding
         assert binding is not None
-        await pretend(app, binding.operation, MandateEvent.PAID_NOT_BOUND)
+        await simulate(app, binding.operation, MandateEvent.PAID_NOT_BOUND)
     if wanted == "lapsed_paid":
         await app.work(16 * 60)
     return made

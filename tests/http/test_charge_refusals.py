@@ -52,7 +52,7 @@ async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeApp) -> Non
     subscription_id = await due(charges)
     bare, live = charges.app.headers(), charges.app.headers("live")
     assert told(await charges.post(UNKNOWN, {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
-    assert told(await charges.post("nonsense", {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
+    assert told(await charges.post("garbage", {}, headers=bare)) == (404, "SUBSCRIPTION_NOT_FOUND")
     assert told(await charges.post(subscription_id, headers=live)) == (404, "SUBSCRIPTION_NOT_FOUND")
     await charges.change(subscription_id, account_id="acc_another")
     assert told(await charges.post(subscription_id)) == (404, "SUBSCRIPTION_NOT_FOUND")

@@ -48,7 +48,7 @@ class TestAnswers:
         subscription_id, key = await due(charges), str(uuid4())
         first = await charges.post(subscription_id, key=key)
         await charges.app.work(10)
-        again = await charges.post(subscription_id, {"nonsense": 1}, key=key)
+        again = await charges.post(subscription_id, {"garbage": 1}, key=key)
         assert (first.status_code, again.status_code) == (201, 200)
         assert again.headers["Idempotent-Replayed"] == "true"
         assert (again.json()["id"], again.json()["status"]) == (first.json()["id"], "paid")

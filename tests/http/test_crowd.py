@@ -1,11 +1,11 @@
-"""Limits on simultaneous connections (frontends/http/door/crowd.py)."""
+"""Limits on simultaneous connections (frontends/http/edge/crowd.py)."""
 
 from ipaddress import ip_network
 
 import pytest
 
 from cambist.adapters.ids import SystemIds
-from cambist.frontends.http.door.crowd import Crowd
+from cambist.frontends.http.edge.crowd import Crowd
 from cambist.frontends.telemetry.counters import Counters
 
 PROXIES = (ip_network("10.0.0.0/8"),)

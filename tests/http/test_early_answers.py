@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cambist.frontends.http.door.bounded import DRAIN, SMALL_CHUNK, SMALL_CHUNKS
-from cambist.frontends.http.door.half_requests import REST, HalfRequests
-from cambist.frontends.http.door.intake import Intake
-from cambist.frontends.http.door.parse_budget import ALL, TURN, ParseBudget
+from cambist.frontends.http.edge.bounded import DRAIN, SMALL_CHUNK, SMALL_CHUNKS
+from cambist.frontends.http.edge.half_requests import REST, HalfRequests
+from cambist.frontends.http.edge.intake import Intake
+from cambist.frontends.http.edge.parse_budget import ALL, TURN, ParseBudget
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from tests.patience import HANGS

@@ -1,4 +1,4 @@
-"""The server's door (frontends/http/door/entrance.py)."""
+"""The server's edge (frontends/http/edge/entrance.py)."""
 
 import asyncio
 import errno
@@ -10,9 +10,9 @@ import pytest
 import uvloop
 
 from cambist.adapters.ids import SystemIds
-from cambist.frontends.http.door import entrance
-from cambist.frontends.http.door.crowd import Crowd
-from cambist.frontends.http.door.entrance import Entrance
+from cambist.frontends.http.edge import entrance
+from cambist.frontends.http.edge.crowd import Crowd
+from cambist.frontends.http.edge.entrance import Entrance
 from tests.patience import HANGS
 
 
@@ -57,7 +57,7 @@ def test_all_who_wait_are_let_in_within_some_turns_of_the_loop(run: Any) -> None
 
     async def arrive() -> None:
         guests = Guests()
-        door = guests.open()
+        edge = guests.open()
         guests.knock(100)
         for _ in range(8):
             await asyncio.sleep(0)
@@ -65,16 +65,16 @@ def test_all_who_wait_are_let_in_within_some_turns_of_the_loop(run: Any) -> None
         option = guests.entered[0].get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert option, "small answers leave at once"
         guests.leave()
-        await door.close()
+        await edge.close()
 
     run(arrive())
 
 
-async def test_a_door_that_closes_lets_in_who_had_knocked_and_nobody_after() -> None:
+async def test_a_edge_that_closes_lets_in_who_had_knocked_and_nobody_after() -> None:
     guests = Guests()
-    door = guests.open()
+    edge = guests.open()
     guests.knock(3 + entrance.AT_ONCE)
-    await door.close()
+    await edge.close()
     assert len(guests.entered) == 3 + entrance.AT_ONCE
     with pytest.raises(ConnectionRefusedError):
         guests.knock(1)
@@ -100,21 +100,21 @@ async def test_listener_pauses_without_free_files_and_then_resumes(
                 raise OSError(errno.EMFILE, "Too many open files")
             return guests.listener.accept()
 
-    door = guests.open(Exhausted())
+    edge = guests.open(Exhausted())
     guests.knock(1)
     async with asyncio.timeout(HANGS):
         while not guests.entered:
             await asyncio.sleep(0)
     assert caplog.text.count("no connection can be let in") == 2
     guests.leave()
-    await door.close()
+    await edge.close()
 
 
 @pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
 def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) -> None:
     async def arrive() -> None:
         guests, crowd = Guests(), Crowd(most=8, of_an_address=2, ids=SystemIds(), base_url="https://pay.example")
-        door = guests.open(crowd=crowd)
+        edge = guests.open(crowd=crowd)
         guests.knock(3)
         async with asyncio.timeout(HANGS):
             while len(guests.entered) < 2:
@@ -132,7 +132,7 @@ def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) 
             while len(guests.entered) < 3:
                 await asyncio.sleep(0)
         guests.leave()
-        await door.close()
+        await edge.close()
 
     run(arrive())
 
@@ -146,11 +146,11 @@ async def test_who_has_gone_before_it_is_served_takes_no_room(monkeypatch: pytes
         raise ConnectionResetError
 
     monkeypatch.setattr(asyncio.get_running_loop(), "connect_accepted_socket", gone)
-    door = guests.open(crowd=crowd)
+    edge = guests.open(crowd=crowd)
     for count in (1, 2):
         guests.knock(1)
         async with asyncio.timeout(HANGS):
             while tried < count or crowd.count > 0:
                 await asyncio.sleep(0)
     guests.leave()
-    await door.close()
+    await edge.close()

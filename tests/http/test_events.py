@@ -394,7 +394,7 @@ CALLS = [
 ]
 
 
-class TestDoor:
+class TestEdge:
     @pytest.mark.parametrize(("method", "path"), CALLS)
     async def test_they_count_in_the_general_bucket(self, app: TestApp, method: str, path: str) -> None:
         """It is not one of the four money calls (docs/limits.md "Requests")."""

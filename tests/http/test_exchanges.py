@@ -16,7 +16,7 @@ from cambist.core.domain.exchanges.orders import RULES
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges.exchanges import set_direction
 from cambist.frontends.http.openapi.openapi import openapi_document
-from cambist.ports.rates import RatePretence
+from cambist.ports.rates import RateSimulation
 from tests.exchange_app import BANK_ID, PHONE, ExchangeApp, open_exchange_app, told
 from tests.http.documents import Document
 from tests.invariants import everything
@@ -152,7 +152,7 @@ class Attempt:
     async def rate(self, *, silent: bool) -> None:
         source = self.app.ports.rates.of_mode("test")[0]
         assert isinstance(source, SimulatedRates)
-        await source.pretend(RatePretence(rate=Decimal("92.50"), silent=silent))
+        await source.simulate(RateSimulation(rate=Decimal("92.50"), silent=silent))
         await self.app.app.clock.advance(31)
 
     async def send(self) -> httpx.Response:

@@ -18,7 +18,7 @@ from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.feed import BATCH, TIDY, first_tidying, note_letters
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.ports.jobs import Job
 from tests.apps import WEBHOOK_SECRET, TestApp, open_test_app
 from tests.domain.test_payloads import full

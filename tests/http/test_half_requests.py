@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cambist.frontends.http.door.half_requests import BODY, GRACE, HEAD, IDLE, LEAST, HalfRequests
+from cambist.frontends.http.edge.half_requests import BODY, GRACE, HEAD, IDLE, LEAST, HalfRequests
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 
@@ -16,7 +16,7 @@ HALF_BODY = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: ch
 WHOLE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-class Door:
+class Edge:
     """A served socket, and looks at its connections at moments of the test's own."""
 
     def __init__(self, port: int, connections: set[object]) -> None:
@@ -44,7 +44,7 @@ class Door:
 
 
 @asynccontextmanager
-async def a_door(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+async def a_edge(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Edge]:
     found: list[set[object]] = []
 
     class Noted(HalfRequests):
@@ -54,7 +54,7 @@ async def a_door(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
 
     monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        yield Door(int(service.app.settings.base_url.rpartition(":")[2]), found[0])
+        yield Edge(int(service.app.settings.base_url.rpartition(":")[2]), found[0])
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
@@ -70,54 +70,54 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 async def test_what_never_becomes_a_request_is_closed_after_its_time(
     monkeypatch: pytest.MonkeyPatch, said: tuple[bytes, ...], patience: float
 ) -> None:
-    async with a_door(monkeypatch) as door:
-        reader, writer = await door.call(*said)
+    async with a_edge(monkeypatch) as edge:
+        reader, writer = await edge.call(*said)
         for moment in (0.0, 1.0, patience - 0.001):
-            door.looks.look(moment)
-        await door.settled()
+            edge.looks.look(moment)
+        await edge.settled()
         assert not reader.at_eof()
-        door.looks.look(patience)
+        edge.looks.look(patience)
         assert await is_closed(reader)
         writer.close()
 
 
 async def test_half_a_head_after_a_whole_request_has_a_time_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with a_door(monkeypatch) as door:
-        reader, writer = await door.call(WHOLE)
+    async with a_edge(monkeypatch) as edge:
+        reader, writer = await edge.call(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
-        door.looks.look(0.0)
+        edge.looks.look(0.0)
         writer.write(HALF_HEAD)
-        await door.settled()
-        door.looks.look(HEAD)  # seen half for the first time
-        await door.settled()
+        await edge.settled()
+        edge.looks.look(HEAD)  # seen half for the first time
+        await edge.settled()
         assert not reader.at_eof()
-        door.looks.look(2 * HEAD)
+        edge.looks.look(2 * HEAD)
         assert await is_closed(reader)
         writer.close()
 
 
 async def test_a_connection_is_closed_on_which_nothing_more_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with a_door(monkeypatch) as door:
-        reader, writer = await door.call(WHOLE)
+    async with a_edge(monkeypatch) as edge:
+        reader, writer = await edge.call(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
         for moment in (0.0, IDLE - 0.001):
-            door.looks.look(moment)
+            edge.looks.look(moment)
         writer.write(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
         for moment in (IDLE, 2 * IDLE - 0.001):  # it was idle for the first time again
-            door.looks.look(moment)
-        await door.settled()
+            edge.looks.look(moment)
+        await edge.settled()
         assert not reader.at_eof()
-        door.looks.look(2 * IDLE)
+        edge.looks.look(2 * IDLE)
         assert await is_closed(reader)
         writer.close()
 
 
 async def test_a_body_that_goes_on_to_the_next_part_in_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with a_door(monkeypatch) as door:
-        reader, writer = await door.call(HALF_BODY)
-        door.looks.look(0.0)
-        door.looks.look(GRACE)
+    async with a_edge(monkeypatch) as edge:
+        reader, writer = await edge.call(HALF_BODY)
+        edge.looks.look(0.0)
+        edge.looks.look(GRACE)
         writer.write(b"}\r\n0\r\n\r\n")
         assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
         writer.close()
@@ -130,12 +130,12 @@ async def test_a_body_has_the_time_that_its_bytes_give_it(
     monkeypatch: pytest.MonkeyPatch, size: int, patience: float
 ) -> None:
     head = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n"
-    async with a_door(monkeypatch) as door:
-        reader, writer = await door.call(head, b"x" * size)
-        door.looks.look(0.0)
-        door.looks.look(patience - 0.001)
-        await door.settled()
+    async with a_edge(monkeypatch) as edge:
+        reader, writer = await edge.call(head, b"x" * size)
+        edge.looks.look(0.0)
+        edge.looks.look(patience - 0.001)
+        await edge.settled()
         assert not reader.at_eof()
-        door.looks.look(patience)
+        edge.looks.look(patience)
         assert await is_closed(reader)
         writer.close()

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.frontends.http.door import intake as rules
-from cambist.frontends.http.door.gated import GatedProtocol
-from cambist.frontends.http.door.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE, REFUSALS, ROOM, Intake
+from cambist.frontends.http.edge import intake as rules
+from cambist.frontends.http.edge.gated import GatedProtocol
+from cambist.frontends.http.edge.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE, REFUSALS, ROOM, Intake
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.counters import Counters

@@ -15,7 +15,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.http.door.operation import Operation
+from cambist.frontends.http.edge.operation import Operation
 from cambist.frontends.http.operations import OPERATIONS
 from tests.apps import TestApp
 from tests.invariants import everything

@@ -1,4 +1,4 @@
-"""How the server leaves (docs/operations.md "Upgrades"): it says so and serves on, then closes the door, and cuts off
+"""How the server leaves (docs/operations.md "Upgrades"): it says so and serves on, then closes the edge, and cuts off
 nobody who came through it."""
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from cambist.frontends.http.door.leaving import SETTLING, LeavingServer
+from cambist.frontends.http.edge.leaving import SETTLING, LeavingServer
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.ports.clock import Alarm
@@ -154,12 +154,12 @@ async def test_lame_duck_serves_but_fails_readyz_and_closes_after_each_answer(
     assert await kept.answer() == b""
     assert not served.stopped.done()
     served.over()
-    assert await idle.answer() == b"", "what rests is closed with the door"
+    assert await idle.answer() == b"", "what rests is closed with the edge"
     await served.stopped
     assert await served.is_closed()
 
 
-async def test_who_knocked_before_the_door_was_closed_is_let_in(served: Served) -> None:
+async def test_who_knocked_before_the_edge_was_closed_is_let_in(served: Served) -> None:
     """The system accepts connections before the process does: they must not be reset with the listening socket."""
     await served.told()
     knocked: list[Line] = []

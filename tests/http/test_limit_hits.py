@@ -14,7 +14,7 @@ from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases.accounts import limit_hits
 from cambist.core.usecases.accounts.admission import Counted, admit_stranger
 from cambist.core.usecases.accounts.limit_hits import read_hits
-from cambist.frontends.http.door.edge import Edge
+from cambist.frontends.http.edge.edge import Edge
 from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable
@@ -48,7 +48,7 @@ class Storage:
             yield unit
 
 
-class Door:
+class Client:
     """The edge of a process, with nothing behind it."""
 
     def __init__(self, app: TestApp) -> None:
@@ -82,48 +82,48 @@ async def rows(app: TestApp) -> dict[str, int]:
 
 
 async def test_a_thousand_refused_requests_are_three_writes(app: TestApp) -> None:
-    door = Door(app)
-    async with hits_kept(door.ports, door.watch.hits):
-        assert await door.ask(60) == [200] * 60
+    client = Client(app)
+    async with hits_kept(client.ports, client.watch.hits):
+        assert await client.ask(60) == [200] * 60
         for _ in range(2):
-            assert set(await door.ask(120)) == {429}
+            assert set(await client.ask(120)) == {429}
             await app.clock.advance(EVERY)
-        assert set(await door.ask(760)) == {429}
-        assert door.storage.units == 2
-    assert door.storage.units == 3
+        assert set(await client.ask(760)) == {429}
+        assert client.storage.units == 2
+    assert client.storage.units == 3
     assert sum((await rows(app)).values()) == 1000
     # Past 300 it is the address's limit that refuses.
     assert sorted(each.counter for each in await everything(app.ports, LimitHits)) == ["general:ip", "general:key"]
 
 
 async def test_requests_that_are_let_in_write_nothing(app: TestApp) -> None:
-    door = Door(app)
-    async with hits_kept(door.ports, door.watch.hits):
-        await door.ask(60)
+    client = Client(app)
+    async with hits_kept(client.ports, client.watch.hits):
+        await client.ask(60)
         await app.clock.advance(10 * EVERY)
-    assert door.storage.units == 0
+    assert client.storage.units == 0
 
 
 async def test_what_was_written_is_not_written_again(app: TestApp) -> None:
-    door = Door(app)
-    async with hits_kept(door.ports, door.watch.hits):
-        await door.ask(61)
+    client = Client(app)
+    async with hits_kept(client.ports, client.watch.hits):
+        await client.ask(61)
         await app.clock.advance(10 * EVERY)
-    assert door.storage.units == 1
+    assert client.storage.units == 1
 
 
 async def test_each_of_the_four_limits_is_told_apart_and_by_minute(app: TestApp) -> None:
     """Two buckets, each with a counter per key and one per IP (docs/limits.md "Requests")."""
-    door = Door(app)
+    client = Client(app)
     begun = app.clock.now()
-    async with hits_kept(door.ports, door.watch.hits):
-        await door.ask(61)
+    async with hits_kept(client.ports, client.watch.hits):
+        await client.ask(61)
         await app.clock.advance(60)
-        await door.ask(303, None)
-        await door.ask(122, None, way="POST")
+        await client.ask(303, None)
+        await client.ask(122, None, way="POST")
         await app.clock.advance(60)
         for ip in ("192.0.2.1", "192.0.2.2"):
-            await door.ask(62, way="POST", ip=ip)
+            await client.ask(62, way="POST", ip=ip)
     found = await everything(app.ports, LimitHits)
     assert {(each.counter, (each.minute - begun).total_seconds() // 60, each.count) for each in found} == {
         ("general:key", 0, 1),
@@ -143,11 +143,11 @@ async def test_who_has_no_key_is_counted_by_the_minute_and_waits_for_its_end(app
 async def test_requests_are_answered_and_counts_kept_without_storage(
     app: TestApp,
 ) -> None:
-    door = Door(app)
+    client = Client(app)
     begun = app.clock.now()
-    async with hits_kept(door.ports, door.watch.hits):
-        with door.gone():
-            assert (await door.ask(62))[-2:] == [429, 429]
+    async with hits_kept(client.ports, client.watch.hits):
+        with client.gone():
+            assert (await client.ask(62))[-2:] == [429, 429]
             await app.clock.advance(10 * EVERY)
         assert await rows(app) == {}
         await app.clock.advance(EVERY)
@@ -156,22 +156,22 @@ async def test_requests_are_answered_and_counts_kept_without_storage(
 
 
 async def test_what_is_counted_beside_the_writing_is_written_at_the_end(app: TestApp) -> None:
-    door = Door(app)
-    async with hits_kept(door.ports, door.watch.hits):
-        await door.ask(62)
-        door.storage.answers.clear()
+    client = Client(app)
+    async with hits_kept(client.ports, client.watch.hits):
+        await client.ask(62)
+        client.storage.answers.clear()
         await app.clock.advance(EVERY)
-        await door.ask(1)
-        asyncio.get_running_loop().call_soon(door.storage.answers.set)
+        await client.ask(1)
+        asyncio.get_running_loop().call_soon(client.storage.answers.set)
     assert list((await rows(app)).values()) == [3]
 
 
 async def test_what_waits_is_bounded_and_the_newest_stays(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limit_hits, "WAITING", 3)
-    door = Door(app)
+    client = Client(app)
     now = int(app.clock.now().timestamp())
     for back in range(5, 0, -1):
-        door.watch.hits.add("general:key", now - back * 60)
-    await door.watch.hits.flush(door.ports)
+        client.watch.hits.add("general:key", now - back * 60)
+    await client.watch.hits.flush(client.ports)
     async with app.ports.storage.snapshot() as seen:
         assert (await read_hits(seen, app.clock.now())).hour[-6:] == [0, 0, 1, 1, 1, 0]

@@ -29,7 +29,7 @@ from cambist.core.usecases.sealed import (
     exchange_phone_place,
     open_event_body,
 )
-from cambist.frontends.http.door.operation import FOUND_BY, MADE, PAGES, Operation, Query
+from cambist.frontends.http.edge.operation import FOUND_BY, MADE, PAGES, Operation, Query
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp

@@ -158,7 +158,7 @@ async def test_an_unknown_status_is_answered_with_the_allowed_ones(app: TestApp)
 async def test_unknown_query_keys_are_ignored(app: TestApp) -> None:
     """A bad value of a filter is refused (docs/concepts.md "Lists")."""
     made = (await app.created())["id"]
-    assert await ids(app, nonsense="1", mode="live", account_id="acc_1", order="amount") == [made]
+    assert await ids(app, garbage="1", mode="live", account_id="acc_1", order="amount") == [made]
 
 
 @pytest.mark.parametrize("whose", ["nobodys", "anothers"])

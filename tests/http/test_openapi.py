@@ -15,7 +15,7 @@ from cambist.core.domain.payloads import EVENT_PAYLOADS
 from cambist.core.domain.webhooks.events import EventType
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.errors import ErrorDetails
+from cambist.frontends.http.edge.errors import ErrorDetails
 from cambist.frontends.http.openapi import openapi
 from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.apps import TestApp

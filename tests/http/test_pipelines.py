@@ -1,4 +1,4 @@
-"""Requests that are sent without waiting for answers (frontends/http/door/bounded.py, gated.py)."""
+"""Requests that are sent without waiting for answers (frontends/http/edge/bounded.py, gated.py)."""
 
 import asyncio
 import gc
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cambist.frontends.http.door.bounded import STEP
-from cambist.frontends.http.door.gated import GatedProtocol
-from cambist.frontends.http.door.parse_budget import TURN
+from cambist.frontends.http.edge.bounded import STEP
+from cambist.frontends.http.edge.gated import GatedProtocol
+from cambist.frontends.http.edge.parse_budget import TURN
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from tests.patience import HANGS

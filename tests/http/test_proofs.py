@@ -45,11 +45,11 @@ async def test_the_first_submission_is_accepted_without_an_idempotency_key(excha
 
 async def test_a_rejected_one_says_why_and_any_other_has_no_reason(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
-    await exchange.submit(payment_id, "nonsense")
+    await exchange.submit(payment_id, "garbage")
     await exchange.app.work()
     assert (await exchange.read(payment_id)).json() == {
         "network": "TRC20",
-        "tx_hash": "nonsense",
+        "tx_hash": "garbage",
         "status": "rejected",
         "reason": "invalid",
     }
@@ -103,7 +103,7 @@ async def test_foreign_other_mode_and_unknown_payments_are_not_found(exchange: E
         (payment_id, {"merchant": another}),
         (payment_id, {"mode": "test"}),
         (PENDING, {}),
-        ("pay_nonsense", {}),
+        ("pay_garbage", {}),
     ]
     for unknown, more in cases:
         assert await refusal(exchange, unknown, **more) == (404, "PAYMENT_NOT_FOUND")

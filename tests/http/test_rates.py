@@ -8,17 +8,17 @@ import pytest
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop, set_shop
 from cambist.frontends.http.openapi.openapi import openapi_document
-from cambist.ports.rates import RatePretence, RateSimulator
+from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.apps import TestApp
 from tests.http.documents import Document
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
 
 
-async def pretend(app: TestApp, rate: str, *, mode: str = "test", silent: bool = False) -> None:
+async def simulate(app: TestApp, rate: str, *, mode: str = "test", silent: bool = False) -> None:
     [source] = app.ports.rates.of_mode(mode)
     assert isinstance(source, RateSimulator)
-    await source.pretend(RatePretence(rate=Decimal(rate), silent=silent))
+    await source.simulate(RateSimulation(rate=Decimal(rate), silent=silent))
 
 
 async def rates(app: TestApp, query: str = "", *, mode: str = "test") -> dict[str, Any]:
@@ -64,7 +64,7 @@ async def test_rates_have_two_decimals_and_the_merchant_s_has_the_markup(
 ) -> None:
     """The merchant rate is market rate / (1 - markup) (docs/settlement.md "How much"), of the full market rate and then
     rounded."""
-    await pretend(app, market)
+    await simulate(app, market)
     await set_shop(app.ports, app.account.default_shop_id, {"markup": markup})
     body = await rates(app)
     assert (body["rate_market"], body["rate_merchant"]) == shown
@@ -77,7 +77,7 @@ async def test_a_shop_has_its_own_rate(app: TestApp) -> None:
 
 
 async def test_the_mode_is_that_of_the_key(app: TestApp) -> None:
-    await pretend(app, "50", mode="live")
+    await simulate(app, "50", mode="live")
     assert (await rates(app, mode="live"))["rate_market"] == "50.00"
     assert (await rates(app))["rate_market"] == "92.50"
 
@@ -94,13 +94,13 @@ async def test_shops_are_refused_as_elsewhere(app: TestApp) -> None:
 
 async def test_a_silent_source_is_rate_unavailable_with_a_wait(app: TestApp) -> None:
     """`503 RATE_UNAVAILABLE` while no source gives one (docs/settlement.md "The rate")."""
-    await pretend(app, "1", silent=True)
+    await simulate(app, "1", silent=True)
     response = await app.get("/rates")
     DOCUMENT.check(response)
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "RATE_UNAVAILABLE"
     assert 30 <= int(response.headers["retry-after"]) <= 60
-    await pretend(app, "93")
+    await simulate(app, "93")
     assert (await rates(app))["rate_market"] == "93.00"
 
 

@@ -57,13 +57,13 @@ async def test_lists_by_filters_the_newest_first(refunds: RefundApp) -> None:
     ("query", "code", "part"),
     [
         (
-            "status=nonsense",
+            "status=garbage",
             "VALIDATION_ERROR",
             "pending, processing, completed, reversed, rejected, cancelled, failed",
         ),
-        ("shop_id=nonsense", "VALIDATION_ERROR", "shop_id"),
+        ("shop_id=garbage", "VALIDATION_ERROR", "shop_id"),
         (f"shop_id={UUID(int=7)}", "SHOP_NOT_FOUND", ""),
-        ("payment_id=nonsense", "VALIDATION_ERROR", "payment_id"),
+        ("payment_id=garbage", "VALIDATION_ERROR", "payment_id"),
         ("external_id=" + "x" * 257, "VALIDATION_ERROR", "external_id"),
         ("external_id=%00", "VALIDATION_ERROR", "external_id"),
         ("page=0", "VALIDATION_ERROR", "page"),

@@ -79,7 +79,7 @@ async def test_without_an_amount_it_is_of_all_that_is_left(refunds: RefundApp) -
 
 CALLS = [
     ("POST", "/refunds"),
-    ("GET", "/refunds?status=nonsense&page=0"),
+    ("GET", "/refunds?status=garbage&page=0"),
     ("GET", f"/refunds/{NO_REFUND}"),
     ("POST", f"/refunds/{NO_REFUND}/cancel"),
     ("POST", f"/sandbox/refunds/{NO_REFUND}/simulate"),
@@ -206,7 +206,7 @@ async def test_a_repeat_with_the_same_key_answers_with_the_present_state(refunds
     payment_id, key = await refunds.paid(), str(uuid4())
     first = await refunds.post({"payment_id": payment_id}, key=key)
     await refunds.app.work(7)
-    again = await refunds.post({"nonsense": True}, key=key.upper())
+    again = await refunds.post({"garbage": True}, key=key.upper())
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
     assert "Idempotent-Replayed" not in first.headers
     assert (again.json()["id"], again.json()["status"]) == (first.json()["id"], "completed")
@@ -275,10 +275,10 @@ async def test_answers_are_as_the_description_says(refunds: RefundApp) -> None:
     refund_id = await refunds.apply(payment_id, "40.00", metadata={"a": 1})
     for body in ({"payment_id": payment_id}, {"payment_id": payment_id}, {"payment_id": NOWHERE}, {}):
         document.check(await refunds.post(body))
-    document.check(await refunds.post({}, key="nonsense"))
+    document.check(await refunds.post({}, key="garbage"))
     for path in ("/refunds", "/refunds?page=0", f"/refunds/{refund_id}", f"/refunds/{NO_REFUND}"):
         document.check(await refunds.app.get(path))
-    for outcome in ("reversed", "completed", "reversed", "nonsense"):
+    for outcome in ("reversed", "completed", "reversed", "garbage"):
         document.check(await refunds.simulate(refund_id, outcome))
     document.check(await refunds.act(f"/refunds/{refund_id}/cancel"))
     await refunds.set(refunds="false")

@@ -1,5 +1,5 @@
 """How little of the framework is made, and how late, so that the application is made fast (frontends/http/app.py,
-frontends/http/door/routing.py)."""
+frontends/http/edge/routing.py)."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from litestar import get
 
 from cambist.frontends.http import framework
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.routing import Application, Router
+from cambist.frontends.http.edge.routing import Application, Router
 from tests.apps import TestApp
 
 _meant: ContextVar[str] = ContextVar("meant")

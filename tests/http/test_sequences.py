@@ -105,7 +105,7 @@ async def test_a_gateway_s_events_are_counted_for_each_account(app: TestApp) -> 
     await set_settings(app.ports, own, dict.fromkeys(wish, ""))
     await announce(app, "degraded")
     await set_settings(app.ports, own, wish)
-    await pretend(app, "down")
+    await simulate(app, "down")
     await announce(app, "operational")
     await check(app, EventType.GATEWAY_STATUS_CHANGED)
     assert await numbers(app) == {GATEWAY: [1, 2, 3, 4], f"{later} {GATEWAY}": [1, 2, 3]}
@@ -113,10 +113,10 @@ async def test_a_gateway_s_events_are_counted_for_each_account(app: TestApp) -> 
 
 async def test_sequence_continues_after_forgetting_and_an_uncounted_event(app: TestApp) -> None:
     """A program from before the counts, beside this one, tells by the sequence of all."""
-    await pretend(app, "down")
+    await simulate(app, "down")
     for number in (2, 3):
         assert (await app.http.delete("/api/v1/sandbox/data", headers=app.headers())).status_code == 200
-        await pretend(app, "down")
+        await simulate(app, "down")
         assert await numbers(app) == {GATEWAY: [number]}
     [told] = await everything(app.ports, Event)
     async with beneath(app.ports).unit() as unit:
@@ -125,7 +125,7 @@ async def test_sequence_continues_after_forgetting_and_an_uncounted_event(app: T
         unit[Event].add(msgspec.structs.replace(told, id="evt_before", sequence=4, created_at=after, body=body))
         await unit.commit()
     await app.clock.advance(2)
-    await pretend(app, "operational")
+    await simulate(app, "operational")
     assert sorted((await numbers(app))[GATEWAY]) == [3, 4, 5]
 
 
@@ -135,7 +135,7 @@ async def announce(app: TestApp, status: str) -> None:
     await app.work(61)
 
 
-async def pretend(app: TestApp, status: str) -> None:
+async def simulate(app: TestApp, status: str) -> None:
     """The merchant simulates a status of the gateway."""
     path = f"/api/v1/sandbox/gateways/{GATEWAY}/simulate"
     assert (await app.http.post(path, json={"status": status}, headers=app.headers())).status_code == 200

@@ -20,7 +20,7 @@ from cambist.core.usecases.accounts.accounts import NewAccount, create_account, 
 from cambist.core.usecases.accounts.shops import create_shop, set_shop
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi.openapi import openapi_document
-from cambist.ports.rates import RatePretence, RateSimulator
+from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.http.documents import Document
 from tests.planting import beneath
 from tests.refund_app import RefundApp, open_refund_app
@@ -63,7 +63,7 @@ async def items(app: RefundApp, settlement: dict[str, Any], *, mode: str = "test
 async def say(app: RefundApp, rate: str, *, mode: str = "test", silent: bool = False) -> None:
     [source] = app.ports.rates.of_mode(mode)
     assert isinstance(source, RateSimulator)
-    await source.pretend(RatePretence(rate=Decimal(rate), silent=silent))
+    await source.simulate(RateSimulation(rate=Decimal(rate), silent=silent))
 
 
 def refused(response: httpx.Response, status: int, code: str) -> None:

@@ -13,7 +13,7 @@ from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
-from cambist.frontends.http.door.bodies import read_body
+from cambist.frontends.http.edge.bodies import read_body
 from cambist.frontends.http.operations import OPERATIONS
 from tests.tables import table
 

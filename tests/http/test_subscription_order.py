@@ -132,7 +132,7 @@ async def test_foreign_and_unknown_ones_are_not_found_everywhere(app: TestApp) -
     """Another account's is 404, never 403 (docs/subscriptions.md "Making one")."""
     made = await bound(app)
     live, key = app.headers("live"), str(uuid4())
-    for subscription_id in (made["id"], f"sub_{NOWHERE}", "sub_x", "nonsense"):
+    for subscription_id in (made["id"], f"sub_{NOWHERE}", "sub_x", "garbage"):
         path = f"/api/v1/subscriptions/{subscription_id}"
         answers: list[httpx.Response] = [
             await app.http.get(path, headers=live),

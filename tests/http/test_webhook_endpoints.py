@@ -258,7 +258,7 @@ class TestDelivering:
             [event] = (await app.get(f"/events?object_id={payment}")).json()["data"]
             assert event["delivery_status"] == "held"
 
-    async def test_one_that_is_dead_has_its_own_ladder_and_breaker_and_delays_no_other(self, app: TestApp) -> None:
+    async def test_one_that_is_dead_has_its_own_backoff_and_breaker_and_delays_no_other(self, app: TestApp) -> None:
         dead, alive = await made(app), await made(app, url="https://alive.example")
         by_address(app, {URL: AWAY})
         for _ in range(4):

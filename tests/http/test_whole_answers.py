@@ -1,5 +1,5 @@
 """An answer that is whole is one write, of the very bytes that the server would write in two; all others are the
-server's (frontends/http/door/whole_answers.py)."""
+server's (frontends/http/edge/whole_answers.py)."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from cambist.frontends.http.door.whole_answers import answer_whole
+from cambist.frontends.http.edge.whole_answers import answer_whole
 from tests.quiesce import at_rest
 
 LOG = logging.getLogger("test")

@@ -11,7 +11,7 @@ from litestar import Litestar
 
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.http.door.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams, follow
+from cambist.frontends.http.edge.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams, follow
 from cambist.frontends.http.payer.window import look, window_router
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings

@@ -109,10 +109,10 @@ async def test_with_a_real_bank_there_is_no_panel_and_the_post_is_404(app: TestA
     async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
         page = await client.get(f"/p/{payment['id']}?lang=en")
         answer = await client.post(f"/p/{payment['id']}/simulate", data={"act": "pay"})
-        nonsense = await client.post(f"/p/{payment['id']}/simulate", data={"act": "dance"})
+        garbage = await client.post(f"/p/{payment['id']}/simulate", data={"act": "dance"})
     assert page.status_code == 200
     assert ("<form" in page.text, "Simulated" in page.text) == (False, False)
-    assert (answer.status_code, nonsense.status_code) == (404, 404)
+    assert (answer.status_code, garbage.status_code) == (404, 404)
     found = (await app.get(f"/payments/{payment['id']}", mode="live")).json()
     assert found["status"] == "pending"
 

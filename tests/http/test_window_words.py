@@ -33,7 +33,7 @@ def test_both_languages_have_the_same_texts_with_the_same_gaps() -> None:
         (None, "de, ru;q=0.1", "ru"),
         (None, "en;q=0.3, ru;q=0.4", "ru"),
         (None, "ru;q=0, en", "en"),
-        (None, "ru;q=nonsense, en;q=0.1", "en"),
+        (None, "ru;q=garbage, en;q=0.1", "en"),
         (None, ";;;,,,q=", "en"),
         ("en", "ru", "en"),
         ("ru", "en", "ru"),

@@ -108,8 +108,8 @@ def loader(name):
 
 def test_first(cambist_sandbox):
     assert gc.isenabled()
-    import cambist.frontends.conformance.benches
-    assert loader("cambist.frontends.conformance.benches") == "AssertionRewritingHook"
+    import cambist.frontends.conformance.harnesses
+    assert loader("cambist.frontends.conformance.harnesses") == "AssertionRewritingHook"
     assert loader("cambist.core.usecases.payments.payments") == "SourceFileLoader"
 """
 

@@ -11,7 +11,7 @@ import httpx
 
 from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.notice_addresses import list_addresses, make_addresses
+from cambist.core.usecases.notification_addresses import list_addresses, make_addresses
 from cambist.frontends.provider_options import PROVIDER_OPTIONS
 from tests.apps import TestApp, open_test_app
 
@@ -31,9 +31,11 @@ class Cabinet:
             transport=httpx.ASGITransport(transport.app, client=(peer, 443)), base_url="https://pay.example"
         )
 
-    async def post(self, notice: bytes | Mapping[str, Any], headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """One notice, as it is."""
-        body = notice if isinstance(notice, bytes) else json.dumps(notice).encode()
+    async def post(
+        self, notification: bytes | Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """One notification, as it is."""
+        body = notification if isinstance(notification, bytes) else json.dumps(notification).encode()
         return await self._http.post(self.path, content=body, headers={**_JSON, **(headers or {})})
 
     async def close(self) -> None:

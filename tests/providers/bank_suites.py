@@ -8,7 +8,7 @@ from cambist.frontends.conformance import charges, mandates, remittances, report
 from cambist.frontends.conformance.bank import bank
 
 _SUITES: Mapping[str, tuple[ModuleType, str]] = {
-    "invoices": (bank, "TestInvoices TestRefunds TestNotices TestExtremes TestClosed TestWhatItSays"),
+    "invoices": (bank, "TestInvoices TestRefunds TestNotifications TestExtremes TestClosed TestWhatItSays"),
     "invoices at faults": (bank, "TestFaults TestCancelledCalls TestTwoOfOneName"),
     "closing": (bank, "TestClosing"),
     "refunds at faults": (bank, "TestRefundsAtFaults TestCancelledRefunds TestTwoRefund"),

@@ -1,6 +1,6 @@
 """A random history of money at a bank: merchants who pay no attention to faults but repeat with the same key, payers,
-refunds, and a provider of whose calls and notices some go wrong in every way that there is. Each bank's `history.py`
-says what is its own."""
+refunds, and a provider of whose calls and notifications some go wrong in every way that there is. Each bank's
+`history.py` says what is its own."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -117,10 +117,10 @@ class MoneyHistory(ABC):
 
     @abstractmethod
     def due(self) -> list[Any]:
-        """The notices that the provider has to post by now, each once."""
+        """The notifications that the provider has to post by now, each once."""
 
     @abstractmethod
-    async def post_notice(self, notice: Any) -> None:
+    async def post_notification(self, notification: Any) -> None:
         """Assert that the service takes it."""
 
     @abstractmethod
@@ -143,18 +143,18 @@ class MoneyHistory(ABC):
         await self.post("/refunds", body)
 
     async def tell(self) -> None:
-        """Notices, of which some are lost, doubled, late, or in another order."""
+        """Notifications, of which some are lost, doubled, late, or in another order."""
         told, self._late = [*self._late, *self.due()], []
         self.random.shuffle(told)
-        for notice in told:
+        for notification in told:
             chance = self.random.random() if self.faults else 1.0
             if chance < self.faults:
                 continue
             if chance < 2 * self.faults:
-                self._late.append(notice)
+                self._late.append(notification)
                 continue
             for _ in range(2 if chance < 3 * self.faults else 1):
-                await self.post_notice(notice)
+                await self.post_notification(notification)
 
     async def _paid_or_left(self) -> None:
         if self.open:

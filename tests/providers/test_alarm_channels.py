@@ -171,7 +171,7 @@ class TestTelegram:
             (Telegram.error(401, "Unauthorized"), NotConfigured),
             (Telegram.error(404, "Not Found"), NotConfigured),
             (Telegram.error(400, "Bad Request: chat not found"), Refused),
-            (Telegram.error(403, "Forbidden: bot was kicked"), Refused),
+            (Telegram.error(403, "Forbidden: bot was woken up"), Refused),
             (Telegram.error(429, "Too Many Requests", {"retry_after": 35}), Unavailable),
             (Telegram.error(502, "Bad Gateway"), OutcomeUnknown),
         ],

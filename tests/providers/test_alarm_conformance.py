@@ -14,7 +14,7 @@ from cambist.adapters.alarms.alertmanager import AlertmanagerAlarms
 from cambist.adapters.alarms.mail import MailAlarms
 from cambist.adapters.alarms.slack import SlackAlarms
 from cambist.adapters.alarms.telegram import TelegramAlarms
-from cambist.conformance import AlarmsBench
+from cambist.conformance import AlarmsHarness
 from cambist.frontends.conformance.alarms import TestFailures, TestMessages, TestWhatItSays
 from cambist.ports import Fault
 from cambist.ports.alarms import Alarm
@@ -27,7 +27,7 @@ __all__ = ["TestFailures", "TestMessages", "TestWhatItSays"]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd.*")
 
 
-class TelegramBench(AlarmsBench):
+class TelegramHarness(AlarmsHarness):
     secrets = (TOKEN,)
 
     def __init__(self, provider: FakeProvider) -> None:
@@ -42,7 +42,7 @@ class TelegramBench(AlarmsBench):
         return [each["text"] for each in self._chat.sent]
 
 
-class SlackBench(AlarmsBench):
+class SlackHarness(AlarmsHarness):
     secrets = ("hunter2",)
 
     def __init__(self, provider: FakeProvider) -> None:
@@ -54,7 +54,7 @@ class SlackBench(AlarmsBench):
         return self._chat.texts
 
 
-class AlertmanagerBench(AlarmsBench):
+class AlertmanagerHarness(AlarmsHarness):
     secrets = ("hunter2",)
 
     def __init__(self, provider: FakeProvider) -> None:
@@ -89,7 +89,7 @@ def sender(port: int) -> MailAlarms:
     )
 
 
-class MailBench(AlarmsBench):
+class MailHarness(AlarmsHarness):
     def __init__(self, mail: Server) -> None:
         self._mail = mail
         self.channel = sender(mail.port)
@@ -112,16 +112,16 @@ class MailBench(AlarmsBench):
 
 
 @pytest.fixture(params=["telegram", "slack", "alertmanager", "mail"])
-async def alarms_bench(request: pytest.FixtureRequest) -> AsyncIterator[AlarmsBench]:
+async def alarms_harness(request: pytest.FixtureRequest) -> AsyncIterator[AlarmsHarness]:
     async with AsyncExitStack() as stack:
         if request.param == "mail":
-            yield MailBench(await stack.enter_async_context(serving(None)))
+            yield MailHarness(await stack.enter_async_context(serving(None)))
             return
         provider = await stack.enter_async_context(FakeProvider())
-        kinds = {"telegram": TelegramBench, "slack": SlackBench, "alertmanager": AlertmanagerBench}
-        bench = cast("Any", kinds[request.param])(provider)
-        yield bench
-        await bench.channel.close()
+        kinds = {"telegram": TelegramHarness, "slack": SlackHarness, "alertmanager": AlertmanagerHarness}
+        harness = cast("Any", kinds[request.param])(provider)
+        yield harness
+        await harness.channel.close()
 
 
 class Careless(SlackAlarms):
@@ -135,12 +135,12 @@ class Careless(SlackAlarms):
 async def test_a_channel_that_takes_whatever_happens_for_success_fails() -> None:
     rules = TestFailures()
     async with FakeProvider() as provider:
-        bench = SlackBench(provider)
-        bench.channel = careless = Careless(f"{provider.url}/services/T/B/hunter2")
+        harness = SlackHarness(provider)
+        harness.channel = careless = Careless(f"{provider.url}/services/T/B/hunter2")
         for rule in (
-            rules.test_an_answer_that_is_lost_says_nothing(bench),
-            rules.test_how_long_it_wants_to_be_left_alone_is_told(bench),
-            rules.test_what_did_not_arrive_is_never_taken_for_told(bench, ProviderFault.LOST_BEFORE),
+            rules.test_an_answer_that_is_lost_says_nothing(harness),
+            rules.test_how_long_it_wants_to_be_left_alone_is_told(harness),
+            rules.test_what_did_not_arrive_is_never_taken_for_told(harness, ProviderFault.LOST_BEFORE),
         ):
             with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
                 await rule

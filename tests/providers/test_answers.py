@@ -16,7 +16,7 @@ from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.frontends.guard import answers
 from cambist.frontends.guard.answers import check_answer, check_drawn, clean_answer
 from cambist.frontends.guard.guard import Guard
-from cambist.frontends.guard.values import Nonsense
+from cambist.frontends.guard.values import InvalidAnswer
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.wrapping import OPERATIONS, Does
 from cambist.ports.bank import (
@@ -24,22 +24,22 @@ from cambist.ports.bank import (
     InvoiceKind,
     InvoiceState,
     InvoiceStatus,
-    Notice,
+    Notification,
     RefundState,
     RefundStatus,
     SentRefund,
     Transfer,
 )
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.chain import Final, NotFound, UsdtTransfer
 from cambist.ports.checking import Shortage
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
 from cambist.ports.files import StoredFile
-from cambist.ports.kyc import Check, CheckNotice, CheckStatus
+from cambist.ports.kyc import Check, CheckNotification, CheckStatus
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus, MandateState, MandateStatus
 from cambist.ports.members import MemberBank
-from cambist.ports.notices import Heard
+from cambist.ports.notifications import Heard
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
 from cambist.ports.receipts import ReceiptState, ReceiptStatus
@@ -99,7 +99,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "find_remittance"): REMITTANCE,
     ("bank", "banks"): [MemberBank(id="bank100000000004", name="Alfa", bic="044525593")],
     ("bank", "entries"): ReportedPage(entries=(ENTRY,), next_cursor="ENTRY-1"),
-    ("bank", "hear"): Heard(notices=(Notice(operation="pay_1"),), body=b"OK"),
+    ("bank", "hear"): Heard(notifications=(Notification(operation="pay_1"),), body=b"OK"),
     ("bank", "search_invoice"): INVOICE,
     ("bank", "search_refund"): REFUND,
     ("bank", "search_binding"): Binding(reference="m_1", link=None, payload=None),
@@ -112,7 +112,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("kyc", "find_check"): CHECK,
     ("kyc", "search_check"): CHECK,
     ("kyc", "check_state"): CHECK,
-    ("kyc", "hear"): Heard(notices=(CheckNotice(operation="kyc_1"),), status=204),
+    ("kyc", "hear"): Heard(notifications=(CheckNotification(operation="kyc_1"),), status=204),
     ("payouts", "sign"): SIGNED,
     ("payouts", "broadcast"): None,
     ("payouts", "state"): TransferState.IN_BLOCK,
@@ -150,7 +150,7 @@ def test_what_is_sound_passes(port: str, operation: str) -> None:
     if operation in MAY_BE_NONE:
         check(port, operation, None)
     else:
-        with pytest.raises(Nonsense):
+        with pytest.raises(InvalidAnswer):
             check(port, operation, None)
 
 
@@ -160,7 +160,7 @@ def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any)
     of_the_type = {"address": isinstance(wrong, str), "owns": wrong is True}.get(operation, False)
     if of_the_type or (operation in LISTS and wrong == ()):
         return  # it is of the type
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidAnswer):
         check(port, operation, wrong)
 
 
@@ -175,12 +175,12 @@ def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any)
         {"content_type": ""},
         {"content_type": "text/plain\r\nSet-Cookie: a"},
         {"content_type": "текст"},
-        {"notices": (Notice(operation="x" * 513),)},
-        {"notices": ("pay_1",)},
+        {"notifications": (Notification(operation="x" * 513),)},
+        {"notifications": ("pay_1",)},
     ],
 )
 def test_what_cannot_be_answered_to_a_provider_does_not_pass(fields: dict[str, Any]) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidAnswer):
         check("bank", "hear", changed(SOUND["bank", "hear"], **fields))
 
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_answered_to_a_provider_does_not_pass(fields: dict[str, A
 def test_an_invoice_has_what_its_qr_says_where_it_has_a_qr(kind: InvoiceKind) -> None:
     sound = changed(INVOICE, kind=kind, payload="x" if kind is InvoiceKind.QR else None)
     check_drawn(sound)
-    with pytest.raises(Nonsense, match=r"invoice\.payload: is (missing|there)"):
+    with pytest.raises(InvalidAnswer, match=r"invoice\.payload: is (missing|there)"):
         check_drawn(changed(sound, payload=None if kind is InvoiceKind.QR else "x"))
 
 
@@ -286,7 +286,7 @@ CASES = [
 
 @table(("port", "operation", "build", "value"), CASES)
 def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, build: Any, value: Any) -> None:
-    with pytest.raises(Nonsense) as caught:
+    with pytest.raises(InvalidAnswer) as caught:
         check(port, operation, build(value))
     if isinstance(value, str) and len(value.strip()) > 3:
         assert value not in str(caught.value), "what is wrong is told by its place alone"
@@ -376,7 +376,7 @@ def test_shown_text_that_must_be_there_is_cleaned_too(asked: tuple[str, str], bu
             assert read(clean_answer(*asked, build(said))[0]) == (kept or "")
             check(*asked, build(said))
         else:
-            with pytest.raises(Nonsense):
+            with pytest.raises(InvalidAnswer):
                 check(*asked, build(said))
 
 
@@ -390,7 +390,7 @@ def test_answer_without_odd_text_is_handed_on_as_it_is(port: str, operation: str
 def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "_MANY", 2)
     check("deposits", "deposits", [DEPOSIT] * 2)
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidAnswer):
         check("deposits", "deposits", [DEPOSIT] * 3)
 
 
@@ -402,7 +402,7 @@ JUNK = st.one_of(
 
 @given(data=st.data(), asked=st.sampled_from(ALL), junk=JUNK)
 def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, asked: tuple[str, str], junk: Any) -> None:
-    """Whatever stands in whatever field: it passes, and is what its type says, or it is nonsense."""
+    """Whatever stands in whatever field: it passes, and is what its type says, or it is garbage."""
     answer = SOUND[asked]
     if isinstance(answer, msgspec.Struct):
         field = data.draw(st.sampled_from(answer.__struct_fields__))
@@ -411,7 +411,7 @@ def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, aske
         answer = junk
     try:
         check(*asked, answer)
-    except Nonsense:
+    except InvalidAnswer:
         return
     for money in [*getattr(answer, "transfers", ()), getattr(answer, "transfer", None)]:
         assert money is None or getattr(money, "amount_kopecks", 0) > 0 or money.units > 0
@@ -421,18 +421,18 @@ def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, aske
 async def test_the_caller_is_told_what_is_known_then(
     caplog: pytest.LogCaptureFixture, port: str, operation: str
 ) -> None:
-    async def nonsense(*_: Any) -> Any:
+    async def garbage(*_: Any) -> Any:
         return {"paid": -5, "payer": "IVAN PETROV"}
 
-    adapter = type("Provider", (), {"name": "theirs", operation: nonsense})()
+    adapter = type("Provider", (), {"name": "theirs", operation: garbage})()
     guarded: Any = Guard(VirtualClock()).over(port, adapter)
     caplog.clear()
     with caplog.at_level(logging.ERROR), pytest.raises(Fault) as caught:
         await getattr(guarded, operation)(ASKED)
     writes = OPERATIONS[port][operation] is Does.WRITE
     assert type(caught.value) is (OutcomeUnknown if writes else Unavailable)
-    assert outcome_of(caught.value) == "nonsense"
-    assert caplog.messages == [f"{port} theirs: {operation}: nonsense: answer: is of type dict"]
+    assert outcome_of(caught.value) == "garbage"
+    assert caplog.messages == [f"{port} theirs: {operation}: garbage: answer: is of type dict"]
 
 
 class TestDrawing:
@@ -468,12 +468,12 @@ class TestPayment:
             bank = inside(app.ports.banks.named("simulator-test"))
             usual = bank.invoice_state
 
-            async def nonsense(reference: str) -> InvoiceState:
+            async def garbage(reference: str) -> InvoiceState:
                 return InvoiceState(reference=reference, status=InvoiceStatus.PAID, transfers=tuple(transfers))
 
-            bank.invoice_state = nonsense
+            bank.invoice_state = garbage
             with pytest.raises(Unavailable):
-                await app.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+                await app.told(payment["id"], Simulation(status=InvoiceStatus.PAID))
             assert await self.seen(app, payment["id"]) == (PaymentStatus.PENDING, 0)
             bank.invoice_state = usual
             await app.work(15 * 60)
@@ -490,7 +490,7 @@ class TestPayment:
             inside(app.ports.banks.named("simulator-test")).invoice_state = says
             caplog.clear()
             for _ in range(3):
-                await app.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+                await app.told(payment["id"], Simulation(status=InvoiceStatus.PAID))
             assert await self.seen(app, payment["id"]) == (PaymentStatus.PAID, 1)
             assert (await app.get(f"/payments/{payment['id']}")).json()["payer_name"] == "IvanPetrov"
             [line] = [each.getMessage() for each in caplog.records if "odd text" in each.getMessage()]
@@ -502,11 +502,11 @@ class TestPayment:
             bank = inside(app.ports.banks.named(name))
             usual, asked = bank.create_invoice, []
 
-            async def nonsense(request: Any) -> Any:
+            async def garbage(request: Any) -> Any:
                 asked.append(request.operation)
                 return changed(await usual(request), reference=10**30)
 
-            bank.create_invoice = nonsense
+            bank.create_invoice = garbage
             key = "0b3c2f9e-56a7-4f0e-9d0a-6f1f6b1b7c11"
             for _ in range(2):
                 assert (await app.create(key=key)).status_code == 502

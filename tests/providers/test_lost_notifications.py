@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from cambist.core.domain.gateways.gateways import Gateway, GatewayStatus
-from cambist.core.usecases.notice_addresses import silent_banks
+from cambist.core.usecases.notification_addresses import silent_banks
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.provider_facts import provider_facts
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from cambist.frontends.notices import judge_notices
+from cambist.frontends.notifications import judge_notifications
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.apps import TestApp
 from tests.invariants import everything
@@ -203,14 +203,14 @@ async def test_bank_that_never_notified_is_named_once_payments_were_paid(shop: S
     """`cambist doctor` and `cambist provider check`: the address was never entered at the bank."""
     ports = shop.app.ports
     payment_id = await shop.create()
-    assert (await judge_notices(ports)).level is Level.OK
+    assert (await judge_notifications(ports)).level is Level.OK
     shop.pay(payment_id)
     await shop.app.work(60)
     assert await silent_banks(ports) == {}, "the notification may still be on its way"
     await shop.app.work(660)
     [(name, last)] = (await silent_banks(ports)).items()
     assert last is None
-    finding = await judge_notices(ports)
+    finding = await judge_notifications(ports)
     assert (finding.level, finding.message.startswith(f"{name} never notified")) == (Level.WARNING, True)
     [facts] = await provider_facts(ports, name)
     assert facts.is_silent
@@ -223,14 +223,14 @@ async def test_bank_that_stopped_notifying_is_named() -> None:
         payment_id = await shop.create()
         shop.pay(payment_id)
         there = fake.payment(payment_id.removeprefix("pay_"))
-        assert (await cabinet.post(fake.notice(there))).status_code == 200
+        assert (await cabinet.post(fake.notification(there))).status_code == 200
         await app.work(1000)
         assert await shop.status(payment_id) == "paid"
         assert await silent_banks(app.ports) == {}
-        assert (await judge_notices(app.ports)).level is Level.OK
+        assert (await judge_notifications(app.ports)).level is Level.OK
         later = await shop.create()
         shop.pay(later)
         await app.work(3600)
         assert list(await silent_banks(app.ports)) == ["tbank"]
-        finding = await judge_notices(app.ports)
+        finding = await judge_notifications(app.ports)
         assert finding.message.startswith("tbank has not notified since 2026-01-01T00:00:00")

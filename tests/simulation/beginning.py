@@ -8,8 +8,8 @@ import msgspec
 
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.notice_addresses import list_addresses
-from cambist.frontends.notices import begin_hearing
+from cambist.core.usecases.notification_addresses import list_addresses
+from cambist.frontends.notifications import begin_hearing
 from cambist.ports.storage import Storage
 from tests.simulation.clocks import Sandbox
 from tests.simulation.endpoints import FurtherEndpoint

@@ -87,12 +87,12 @@ def _with_clients(plan: Plan) -> Plan:
     """Add the later features of worlds. Each has its own random source, so that a new feature leaves the rest of a plan
     unchanged."""
     names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals", "second thoughts", "prices")
-    desk, door, purse, safe, till, stage, mind, tag = (random.Random(f"{name}/{plan.seed}") for name in names)
+    desk, edge, balance_type, safe, till, stage, mind, tag = (random.Random(f"{name}/{plan.seed}") for name in names)
     rehearsals = drawn_rehearsals(plan.merchants, _moment, stage)
     return msgspec.structs.replace(
         plan,
         orders=tuple(_with_second_thoughts(each, mind) for each in plan.orders),
-        memberships=tuple(_repriced(_with_losses(each, purse), tag) for each in plan.memberships),
+        memberships=tuple(_repriced(_with_losses(each, balance_type), tag) for each in plan.memberships),
         swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
         handovers=drawn_handovers(plan.merchants, EVENING, till),
         rehearsals=rehearsals,
@@ -103,7 +103,7 @@ def _with_clients(plan: Plan) -> Plan:
         ),
         endpoints=tuple(range(plan.merchants)[: safe.choice((0, 0, 1))]),
         fails_remittances=desk.choice((0.0, 0.3)),
-        applicants=tuple(drawn_applicant(number, (1, 2), _moment, door) for number in range(door.choice((0, 1, 2, 3)))),
+        applicants=tuple(drawn_applicant(number, (1, 2), _moment, edge) for number in range(edge.choice((0, 1, 2, 3)))),
     )
 
 

@@ -16,7 +16,7 @@ from cambist.ports.bank import (
     Invoice,
     InvoiceRequest,
     InvoiceState,
-    Notice,
+    Notification,
     RefundRequest,
     RefundState,
     SentRefund,
@@ -24,10 +24,10 @@ from cambist.ports.bank import (
 from cambist.ports.chain import Network, Sighting
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Forged, OutcomeUnknown, Unavailable
-from cambist.ports.kyc import Check, CheckNotice, CheckRequest
+from cambist.ports.kyc import Check, CheckNotification, CheckRequest
 from cambist.ports.kyc import NoAnswer as VerifierSilent
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
-from cambist.ports.notices import Heard, InboundNotice
+from cambist.ports.notifications import Heard, InboundNotification
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
 from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
@@ -54,7 +54,7 @@ class Way(Protocol):
 
 
 class BankLink:
-    """Fills the ports ListingBank, CancellingBank, MandateBank, RemittanceBank and Notices."""
+    """Fills the ports ListingBank, CancellingBank, MandateBank, RemittanceBank and Notifications."""
 
     def __init__(self, bank: RemittingBank, way: Way) -> None:
         self._bank = bank
@@ -69,7 +69,7 @@ class BankLink:
         return self._bank.capabilities
 
     @property
-    def notice_networks(self) -> Sequence[str]:
+    def notification_networks(self) -> Sequence[str]:
         return ()
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
@@ -126,25 +126,25 @@ class BankLink:
     async def find_remittance(self, operation: str) -> RemittanceState | None:
         return await self._ask("find_remittance", lambda: self._bank.find_remittance(operation))
 
-    async def hear(self, notice: InboundNotice) -> Heard:
-        return Heard(notices=(Notice(operation=_named(notice)),), body=b"OK")
+    async def hear(self, notification: InboundNotification) -> Heard:
+        return Heard(notifications=(Notification(operation=_named(notification)),), body=b"OK")
 
     async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
         return await self._way.ask(self._bank.name, what, call, writes=writes)
 
 
-def _named(notice: InboundNotice) -> str:
-    """The operation that a notice is about. Raises: Forged."""
+def _named(notification: InboundNotification) -> str:
+    """The operation that a notification is about. Raises: Forged."""
     try:
-        return msgspec.json.decode(notice.body, type=str)
+        return msgspec.json.decode(notification.body, type=str)
     except msgspec.DecodeError:
-        raise Forged("it is no notice") from None
+        raise Forged("it is no notification") from None
 
 
 class VerifierLink:
-    """Fills the ports KycVerifier and Notices."""
+    """Fills the ports KycVerifier and Notifications."""
 
-    notice_networks: Sequence[str] = ()
+    notification_networks: Sequence[str] = ()
 
     def __init__(self, verifier: OwnVerifier, way: Way) -> None:
         self._verifier = verifier
@@ -163,8 +163,8 @@ class VerifierLink:
     async def check_state(self, reference: str) -> Check:
         return await self._read("check_state", lambda: self._verifier.check_state(reference))
 
-    async def hear(self, notice: InboundNotice) -> Heard:
-        return Heard(notices=(CheckNotice(operation=_named(notice)),), body=b"OK")
+    async def hear(self, notification: InboundNotification) -> Heard:
+        return Heard(notifications=(CheckNotification(operation=_named(notification)),), body=b"OK")
 
     async def _read(self, what: str, call: Callable[[], T]) -> T:
         try:

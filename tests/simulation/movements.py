@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tests.simulation.merchants import Merchant
     from tests.simulation.world import World
 
-_PURSES = ("available_usdt", "reserved_usdt", "pending_rub")
+_BALANCE_TYPES = ("available_usdt", "reserved_usdt", "pending_rub")
 _PAGE = 100
 
 
@@ -46,21 +46,22 @@ class Statement:
         if numbers != list(range(1, len(numbers) + 1)):
             self._wrong(f"movements {numbers} have gaps")
             return
-        for purse in _PURSES:
+        for balance_type in _BALANCE_TYPES:
             total = Decimal(0)
             for number in numbers:
-                total += Decimal(self.read[number][purse])
-                if total != Decimal(self.read[number][f"balance_{purse}"]):
-                    self._wrong(f"movement {number}: {purse} sums to {total}, and {self.read[number]} is said")
+                total += Decimal(self.read[number][balance_type])
+                if total != Decimal(self.read[number][f"balance_{balance_type}"]):
+                    self._wrong(f"movement {number}: {balance_type} sums to {total}, and {self.read[number]} is said")
                     return
 
     async def judge_end(self, balance: dict[str, Decimal]) -> None:
         """The last one's balance is that of GET /balance."""
         await self.look()
         last = self.read.get(len(self.read), {})
-        for purse in _PURSES:
-            if Decimal(last.get(f"balance_{purse}", "0")) != balance[purse]:
-                self._wrong(f"{purse} is {balance[purse]}, and {last.get(f'balance_{purse}')} by the last movement")
+        for balance_type in _BALANCE_TYPES:
+            if Decimal(last.get(f"balance_{balance_type}", "0")) != balance[balance_type]:
+                shown = last.get(f"balance_{balance_type}")
+                self._wrong(f"{balance_type} is {balance[balance_type]}, and {shown} by the last movement")
 
     def _wrong(self, what: str) -> None:
         self._world.fault(f"merchant {self._merchant.number}: {what}")

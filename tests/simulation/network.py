@@ -326,6 +326,6 @@ def key_of(*parts: object) -> str:
     return str(UUID(bytes=sha256("/".join(map(str, parts)).encode()).digest()[:16], version=4))
 
 
-def kicked(jobs: Sequence[Job]) -> str:
+def woken_up(jobs: Sequence[Job]) -> str:
     """Jobs, for the trace."""
     return " ".join(job.id for job in jobs)

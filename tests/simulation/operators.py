@@ -1,4 +1,4 @@
-"""Operators, who look now and then at what waits for a person: payments of another amount, refunds, stray money."""
+"""Operators, who look now and then at what waits for a person: payments of another amount, refunds, unapplied money."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ async def operate(world: "World") -> None:
     """Work at intervals. Unreadable or changed records are left to the next round."""
     for look in LOOKS:
         await world.network.sleep(look - world.loop.time())
-        for work in (judge_mismatches, judge_refunds, return_exchanged, return_stray):
+        for work in (judge_mismatches, judge_refunds, return_exchanged, return_unapplied):
             with suppress(Refusal, Fault):
                 await work(world)
     assert world.loop.time() < ENDS
@@ -67,7 +67,7 @@ async def judge_refunds(world: "World") -> None:
                 await (approve_refund(world.office, refund.id) if approves else reject(world, refund))
 
 
-async def return_stray(world: "World") -> None:
+async def return_unapplied(world: "World") -> None:
     """Send back what cannot count."""
     for money in await list_suspense(world.office):
         world.trace.tell(f"operator: sends back {money.id}")

@@ -84,7 +84,7 @@ class OwnBank:
         told: Told,
     ) -> None:
         self.name = name
-        self.capabilities = BankCapabilities(own_lifetime=True, cancels_invoices=True, sends_notices=True)
+        self.capabilities = BankCapabilities(own_lifetime=True, cancels_invoices=True, sends_notifications=True)
         self.invoices: dict[str, InvoiceRow] = {}
         self.refunds: dict[str, RefundRow] = {}
         self.asks: list[Ask] = []

@@ -4,7 +4,7 @@ killed between any two steps, and is started again by its supervisor."""
 from typing import TYPE_CHECKING, Any
 
 from cambist.frontends.compose import App
-from cambist.frontends.notices import begin_hearing
+from cambist.frontends.notifications import begin_hearing
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Fault
 from cambist.ports.storage import Storage
@@ -37,7 +37,7 @@ class Process:
         self.strand: Strand | None = None
         self.app: App | None = None
         self.asgi: LentApp | None = None
-        self.kick: Any = None
+        self.wake_up: Any = None
         self.worker: Worker | None = None
         self.clock: ProcessClock | None = None
         self.pending: dict[int, Any] = {}
@@ -65,7 +65,7 @@ class Process:
         way = ProviderWay(network, self.name, world.deliver, world.post_to)
         ids = ProcessIds(clock, world.chance.of(f"ids/{self.name}/{self.lives}"))
         line = StorageLine(network, self.name)
-        async with world.app(clock, ids, way, lambda kick: self._opened(kick, line)) as app:
+        async with world.app(clock, ids, way, lambda wake_up: self._opened(wake_up, line)) as app:
             await begin_hearing(app.settings, app.ports)
             self.app = app
             if self.serves:
@@ -75,8 +75,8 @@ class Process:
                 self.worker = Worker(app.ports, at_once=world.plan.slots, webhooks=world.plan.permits)
                 await self.worker.work()
 
-    async def _opened(self, kick: Any, line: StorageLine) -> Storage:
-        self.kick = kick
+    async def _opened(self, wake_up: Any, line: StorageLine) -> Storage:
+        self.wake_up = wake_up
         return FarStorage(self._world.database, line, lambda _: None, by_own_clock=self._world.plan.machine)
 
     def _ended(self, task: Any) -> None:
@@ -101,7 +101,7 @@ class Process:
     restarts_after = 1.0
 
     def _gone(self) -> None:
-        self.strand, self.app, self.asgi, self.kick, self.worker = None, None, None, None, None
+        self.strand, self.app, self.asgi, self.wake_up, self.worker = None, None, None, None, None
         self._world.vigil.troubled()
         for pending in list(self.pending.values()):
             if not pending.done():

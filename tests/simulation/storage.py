@@ -14,11 +14,11 @@ import msgspec
 
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.storage.table.table_map import table_map_of
-from cambist.adapters.storage.table.unit import Kick, snapshot_over
+from cambist.adapters.storage.table.unit import WakeUp, snapshot_over
 from cambist.adapters.storage.table.writes import Pending
 from cambist.ports.clock import Clock
 from cambist.ports.faults import Unreadable
-from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
+from cambist.ports.forwarding import ForwardingRepository, ForwardingStorage
 from cambist.ports.jobs import Job
 from cambist.ports.storage import R, Snapshot, Storage, Unit
 from cambist.ports.unreadable import Resume
@@ -47,8 +47,8 @@ class Database(MemoryStorage):
     """The storage in memory, with a server that may fail. A failure loses the commits that did not wait for the disk
     and came after the last one that did (ports/storage.py: Unit.commit)."""
 
-    def __init__(self, clock: Clock, kick: Kick, wrong: Callable[[str], None]) -> None:
-        super().__init__(clock, kick)
+    def __init__(self, clock: Clock, wake_up: WakeUp, wrong: Callable[[str], None]) -> None:
+        super().__init__(clock, wake_up)
         self._wrong = wrong
         self._claimed: dict[str, tuple[datetime, int]] = {}
         """How each job was when it was claimed last."""
@@ -279,7 +279,7 @@ async def _asked(line: Line, call: Callable[[], Awaitable[T]], *, wrote: bool = 
     return answer
 
 
-class _FarShelf(ForwardingShelf[Any], eq=False):
+class _FarRepository(ForwardingRepository[Any], eq=False):
     line: Line
 
     async def get(self, record_id: str, /) -> Any:
@@ -304,7 +304,7 @@ class _FarUnit(msgspec.Struct, eq=False):
     told: Callable[[str], None]
 
     def __getitem__(self, kind: type[R], /) -> Any:
-        return _FarShelf(self.unit[kind], self.line)
+        return _FarRepository(self.unit[kind], self.line)
 
     async def commit(self, *, durable: bool = True) -> None:
         await self.line.go(writes=True)
@@ -318,7 +318,7 @@ class _FarSnapshot(msgspec.Struct, eq=False):
     line: Line
 
     def __getitem__(self, kind: type[R], /) -> Any:
-        return _FarShelf(self.snapshot[kind], self.line)
+        return _FarRepository(self.snapshot[kind], self.line)
 
 
 # Texts: an exception that is raised again and again keeps the frames of each time, and a world with them.

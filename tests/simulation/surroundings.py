@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from cambist.adapters.queue import memory as memory_queue
-from cambist.frontends.http.door import kept
+from cambist.frontends.http.edge import kept
 from cambist.frontends.worker import loop as worker_loop
 from cambist.ports.faults import Fault
 from tests.simulation.loop import SimLoop

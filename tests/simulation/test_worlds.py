@@ -113,7 +113,7 @@ def test_nothing_keeps_a_world_that_has_ended() -> None:
     """Thousands live in one process, after one another."""
     plan = drawn_plan(2, orders=1)
     live(msgspec.structs.replace(plan, weather=Weather(storage_lost=0.05, provider_lost=0.05, request_lost=0.05)))
-    live([*swept(31, ["payment"])][30])  # its API is killed with a notice in hand
+    live([*swept(31, ["payment"])][30])  # its API is killed with a notification in hand
     gc.collect()
     assert not [each for each in gc.get_objects() if type(each) is World]
 

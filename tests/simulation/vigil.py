@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
-from cambist.core.domain.webhooks.delivery import FAST_LADDER
+from cambist.core.domain.webhooks.delivery import FAST_BACKOFF
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.frontends.worker.loop import TAKE_UP
 from cambist.ports.jobs import Job
@@ -130,10 +130,10 @@ class Vigil:
             for each in await unit[Delivery].find(status=DeliveryStatus.PENDING, limit=10_000, readable=True):
                 breaker = await unit[Breaker].get(endpoint_id(each.account_id, each.mode))
                 is_open = breaker is not None and breaker.is_open
-                is_slow = each.attempts > len(FAST_LADDER)
+                is_slow = each.attempts > len(FAST_BACKOFF)
                 if not (is_open or is_slow or each.account_id in hang or each.event_id in world.database.spoilt):
-                    ladder = FAST_LADDER[each.attempts - 1].total_seconds() if each.attempts else 0.0
-                    waiting[f"event {each.id}, after {each.attempts} attempts,"] = ladder
+                    backoff = FAST_BACKOFF[each.attempts - 1].total_seconds() if each.attempts else 0.0
+                    waiting[f"event {each.id}, after {each.attempts} attempts,"] = backoff
         return waiting
 
     def _hangs(self, number: int) -> bool:
@@ -152,7 +152,8 @@ class Vigil:
 
 
 class Spins:
-    """Notices who commits the same again and again, without a pause: it comes to nothing, and looks well at the end."""
+    """Notifications who commits the same again and again, without a pause: it comes to nothing, and looks well at the
+    end."""
 
     def __init__(self, world: "World") -> None:
         self._world = world

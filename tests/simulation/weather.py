@@ -28,12 +28,12 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     """A request is carried out up to minutes after the caller gave it up."""
     provider_doubled: float = 0.0
     """A request arrives twice."""
-    notice_lost: float = 0.0
-    notice_doubled: float = 0.0
-    notice_late: float = 0.0
+    notification_lost: float = 0.0
+    notification_doubled: float = 0.0
+    notification_late: float = 0.0
     """A notification is up to minutes late, so that notifications arrive in another order."""
-    kick_lost: float = 0.0
-    kick_late: float = 0.0
+    wake_up_lost: float = 0.0
+    wake_up_late: float = 0.0
     request_lost: float = 0.0
     """A merchant's request is lost before it reaches the service."""
     answer_lost: float = 0.0

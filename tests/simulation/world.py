@@ -55,9 +55,9 @@ from tests.simulation.network import (
     ProcessClock,
     ProviderWay,
     Trace,
-    kicked,
+    woken_up,
 )
-from tests.simulation.notices import NoticePost
+from tests.simulation.notifications import NotificationPost
 from tests.simulation.operators import operate
 from tests.simulation.outside import OwnChain, OwnMarket
 from tests.simulation.plan import ENDS, FAULTS_END, Plan
@@ -138,9 +138,9 @@ class World:
         self.now: Callable[[], datetime] = clock.now
         self.beginning = BEGINNING
         self.database_clock = ProcessClock(self.loop, 0.0)
-        self.database = Database(self.database_clock, self._kick, self.fault)
+        self.database = Database(self.database_clock, self._wake_up, self.fault)
         soon = self.network.soon
-        self.post = NoticePost(self)
+        self.post = NotificationPost(self)
         told = self.post.notify
         self.banks = {name: RemittingBank(name, clock.now, soon, self.chance.of(name), told) for name in BANKS}
         for bank in self.banks.values():
@@ -203,29 +203,29 @@ class World:
 
     # --- what passes between the parts -----------------------------------------------------------------------------
 
-    async def _kick(self, jobs: Any) -> None:
+    async def _wake_up(self, jobs: Any) -> None:
         """Hints of a commit, to all workers."""
         hints: list[Job] = list(jobs)
-        self.trace.tell(f"commit of {kicked(hints)}")
+        self.trace.tell(f"commit of {woken_up(hints)}")
         # An advance of a test clock does what is due on many days in one second.
         if live := [job for job in hints if job.world is None]:
-            self.spins.note(kicked(live))
+            self.spins.note(woken_up(live))
         for process in self.processes.values():
-            if process.serves or process.name in self.network.apart or self.network.strikes("kick_lost"):
+            if process.serves or process.name in self.network.apart or self.network.strikes("wake_up_lost"):
                 continue
             hint = partial(self._hint, process, hints)
-            if not self.network.strikes("kick_late"):
+            if not self.network.strikes("wake_up_late"):
                 self.network.soon(self.network.pause(0.002), hint)
                 continue
             # Late, or on time and once more.
-            chance = self.network.chance.of("kick_late")
+            chance = self.network.chance.of("wake_up_late")
             self.network.soon(chance.uniform(0.5, 9.0), hint)
             if chance.random() < 0.3:
                 self.network.soon(self.network.pause(0.002), hint)
 
     def _hint(self, process: Process, hints: list[Job]) -> None:
-        if process.kick is not None and process.strand is not None:
-            self.loop.spawn(process.strand, process.kick(hints))
+        if process.wake_up is not None and process.strand is not None:
+            self.loop.spawn(process.strand, process.wake_up(hints))
 
     async def read(self, kind: type[R], record_id: str) -> R | None:
         """Return the current record, as for a page. If it is unreadable, wait until it can be read."""

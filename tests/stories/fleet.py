@@ -104,8 +104,8 @@ class Fleet:
         while True:
             pair, minute = self.spare.pop().live, time.time() // 60
             headers = {"X-Forwarded-For": f"198.51.100.{len(self.spare)}"}
-            doors = [Merchant(self.client, base, pair, headers) for base in self._living()]
-            asked = (doors[number % len(doors)].ask("POST", "/payments", body={}) for number in range(count))
+            edges = [Merchant(self.client, base, pair, headers) for base in self._living()]
+            asked = (edges[number % len(edges)].ask("POST", "/payments", body={}) for number in range(count))
             statuses = Counter(answer.status for answer in await asyncio.gather(*asked))
             if time.time() // 60 == minute:  # otherwise the requests fell into two windows; the next attempt does not
                 return statuses
@@ -171,9 +171,9 @@ class Load:
     async def _carry_out(self, order: Order) -> None:
         """Create the payment and pay it, each as often as it takes to be told that it is done."""
         began = time.monotonic()
-        created = await self._until_done(order, lambda door: door.create(order.key))
+        created = await self._until_done(order, lambda edge: edge.create(order.key))
         order.ids.add(created["id"])
-        paid = await self._until_done(order, lambda door: door.simulate(created["id"], outcome="paid"))
+        paid = await self._until_done(order, lambda edge: edge.simulate(created["id"], outcome="paid"))
         assert (paid["id"], paid["status"]) == (created["id"], "paid")
         order.waited = time.monotonic() - began
         async with self._progress:
@@ -183,10 +183,10 @@ class Load:
     async def _until_done(self, order: Order, request: Callable[[Merchant], Awaitable[Answer]]) -> dict[str, Any]:
         while True:
             base = self._chance.choice(self._fleet.bases)
-            door = Merchant(self._fleet.client, base, order.shop.test, {"X-Forwarded-For": order.address})
+            edge = Merchant(self._fleet.client, base, order.shop.test, {"X-Forwarded-For": order.address})
             try:
                 async with asyncio.timeout(GIVES_UP):
-                    answer = await request(door)
+                    answer = await request(edge)
             except (aiohttp.ClientError, OSError, TimeoutError) as lost:
                 order.trouble[type(lost).__name__] += 1
             else:

@@ -14,10 +14,10 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.core.usecases.kyc.gate import client_id
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.chain import Network
 from tests.chains.world import ChainWorld
@@ -37,15 +37,15 @@ class OnChains:
         self.place, self.world, self.account = place, world, account
         self._ahead = 0
         self._service: Service | None = None
-        self.door: Merchant
-        self._doors = AsyncExitStack()
+        self.edge: Merchant
+        self._edges = AsyncExitStack()
 
     async def serve(self) -> None:
         """Start the service; again where it was killed."""
         self._service = await asyncio.to_thread(self.place.start_service)
         base = await asyncio.to_thread(self._service.ready)
-        await self._doors.aclose()
-        self.door = await self._doors.enter_async_context(merchant(base, self.account.live))
+        await self._edges.aclose()
+        self.edge = await self._edges.enter_async_context(merchant(base, self.account.live))
 
     async def kill(self) -> None:
         assert self._service is not None
@@ -57,7 +57,7 @@ class OnChains:
 
     async def end(self) -> None:
         assert self._service is not None
-        await self._doors.aclose()
+        await self._edges.aclose()
         assert await asyncio.to_thread(self._service.terminate) == 0, self._service.err
 
     async def pass_time(self, seconds: int = STEP) -> None:
@@ -71,7 +71,7 @@ class OnChains:
 
         async def look() -> dict[str, Any] | None:
             await self.pass_time()
-            shown: dict[str, Any] = (await self.door.ask("GET", path)).json
+            shown: dict[str, Any] = (await self.edge.ask("GET", path)).json
             assert shown["status"] not in _OVER, shown
             return shown if shown["status"] == status else None
 
@@ -82,7 +82,7 @@ class OnChains:
         key = str(uuid4())
 
         async def ask() -> Answer | None:
-            answer = await self.door.ask("POST", path, key=key, body=body)
+            answer = await self.edge.ask("POST", path, key=key, body=body)
             return None if answer.status == 503 else answer
 
         answer = await eventually(ask)
@@ -94,9 +94,9 @@ class OnChains:
         """Somebody pays an invoice, in part where `kopecks` says so, and the bank tells."""
         async with self.place.app() as ports:
             [bank] = ports.banks.of_mode("live")
-            pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=again)
-            for notice in await simulated(bank).pretend(operation, pretence):
-                await on_notice(ports, notice)
+            simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=again)
+            for notification in await simulated(bank).simulate(operation, simulation):
+                await on_notification(ports, notification)
 
     async def settles(self) -> None:
         """Settle all paid payments. Repeat the command if it broke off: faketime breaks a sleep during which the clock

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, expect
 
 from cambist.adapters.clock import SystemClock
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.frontends.http.payer.window_page import draw_qr
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
@@ -67,7 +67,7 @@ async def tbank(stack: AsyncExitStack) -> Played:
     async def pays(payment: str, post: Post) -> None:
         there = fake.payment(payment.removeprefix("pay_"))
         fake.books.pay(there)
-        await post(fake.notice(there), {})
+        await post(fake.notification(there), {})
 
     return Played(tbank_settings(fake.url), lambda payment: fake.payment(payment.removeprefix("pay_")).qr or "", pays)
 
@@ -80,7 +80,7 @@ async def raiffeisen(stack: AsyncExitStack) -> Played:
 
     async def pays(payment: str, post: Post) -> None:
         bank.pay(qr_of(payment)["qrId"])
-        await post(*bank.notice(payment))
+        await post(*bank.notification(payment))
 
     settings = {
         "raiffeisen_merchant_id": MERCHANT,
@@ -94,7 +94,7 @@ class Till(NamedTuple):
     """A merchant of test mode at a service whose only bank is this one."""
 
     bank: Played
-    door: Any
+    edge: Any
     receiver: Receiver
     post: Post
 
@@ -107,7 +107,7 @@ async def opened(stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitab
         port=0,
         test_banks=(name,),
         providers=bank.settings,
-        notice_networks={name: (ip_network("127.0.0.0/8"),)},
+        notification_networks={name: (ip_network("127.0.0.0/8"),)},
         allow_loopback_webhooks=True,
     )
     ports = (service := await stack.enter_async_context(running(settings))).app.ports
@@ -116,14 +116,14 @@ async def opened(stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitab
     await accounts.set_settings(ports, account.account_id, wish)
     [address] = [each.address for each in await list_addresses(ports) if each.adapter == name]
     http = await stack.enter_async_context(aiohttp.ClientSession())
-    door = await stack.enter_async_context(merchant(service.app.settings.base_url, account.test))
+    edge = await stack.enter_async_context(merchant(service.app.settings.base_url, account.test))
 
     async def post(body: Any, headers: dict[str, str]) -> None:
         told: dict[str, Any] = {"data": body} if isinstance(body, (bytes, str)) else {"json": body}
         async with http.post(str(address), headers=headers, **told) as answer:
             assert answer.status == 200, await answer.text()
 
-    return Till(bank, door, receiver, post)
+    return Till(bank, edge, receiver, post)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -137,10 +137,10 @@ async def test_a_payer_pays_by_the_banks_qr_and_the_merchant_is_told(
     browser: Browser, stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitable[Played]]
 ) -> None:
     till = await opened(stack, play)
-    payment = await till.door.created(amount_rub="490.00", description="Чай")
+    payment = await till.edge.created(amount_rub="490.00", description="Чай")
     page = await (await browser.new_context(locale="en-US")).new_page()
     page.set_default_timeout(HANGS * 1000)
-    tab = WatchedTab(page, till.door.base)
+    tab = WatchedTab(page, till.edge.base)
     await page.goto(payment["payment_url"])
     heading = page.get_by_role("heading", level=1)
     await expect(heading).to_have_text("Pay by SBP")

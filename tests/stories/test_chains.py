@@ -21,8 +21,8 @@ from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts.accounts import NewAccount, set_settings
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.ports.chain import Network
-from tests.chains.benches import XPUB
 from tests.chains.fronts import Front
+from tests.chains.harnesses import XPUB
 from tests.chains.tron_on_anvil import TronOnAnvil
 from tests.chains.world import SOMEBODY, ChainWorld, chain_world
 from tests.drills.test_clock_steps import FULL, needs_faketime
@@ -110,7 +110,7 @@ async def usdt_to_rub(at: Exchanging) -> dict[str, Any]:
     await at.world.take_back(Network.TRON)
     for _ in range(3):
         await at.pass_time()
-        assert (await at.door.ask("GET", f"/exchanges/{made['id']}")).json["status"] == "awaiting_usdt"
+        assert (await at.edge.ask("GET", f"/exchanges/{made['id']}")).json["status"] == "awaiting_usdt"
     node.ask("eth_sendRawTransaction", raw)
     await at.until(f"/exchanges/{made['id']}", "partial")
     at.world.pay(Network.TRON, (address, 60 * 10**8))

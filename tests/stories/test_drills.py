@@ -128,19 +128,19 @@ async def check_over_http(fleet: Fleet, orders: list[Order]) -> None:
     """Every answered payment is there, paid, alone under its key; and there are no others."""
     of_shop: dict[str, list[Order]] = defaultdict(list)
     for number, order in enumerate(orders):
-        door = Merchant(
+        edge = Merchant(
             fleet.client, fleet.bases[number % len(fleet.bases)], order.shop.test, {"X-Forwarded-For": order.address}
         )
         of_shop[order.shop.account_id].append(order)
         assert len(order.ids) == 1
         if len(of_shop[order.shop.account_id]) == 1:
-            again = await door.create(order.key)
+            again = await edge.create(order.key)
             assert (again.status, {again.json["id"]}) == (200, order.ids)
     for theirs in of_shop.values():
-        door = Merchant(fleet.client, fleet.bases[0], theirs[0].shop.test, {})
+        edge = Merchant(fleet.client, fleet.bases[0], theirs[0].shop.test, {})
         listed: list[dict[str, Any]] = []
         while len(listed) < len(theirs):
-            page = (await door.ask("GET", f"/payments?per_page=100&page={len(listed) // 100 + 1}")).json
+            page = (await edge.ask("GET", f"/payments?per_page=100&page={len(listed) // 100 + 1}")).json
             assert page["pagination"]["total"] == len(theirs)
             listed += page["data"]
         assert {each["id"] for each in listed} == set().union(*(order.ids for order in theirs))

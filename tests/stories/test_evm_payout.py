@@ -20,7 +20,7 @@ from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.ports.chain import Network
 from cambist.testing import ProviderAnswer, ProviderRequest
-from tests.chains.evm_bench import COIN, RICH, is_broadcast
+from tests.chains.evm_harness import COIN, RICH, is_broadcast
 from tests.chains.fronts import Front
 from tests.chains.world import chain_world
 from tests.drills.test_clock_steps import FULL, needs_faketime
@@ -104,7 +104,7 @@ async def paid_out(at: OnChains) -> dict[str, Any]:
 
     async def look() -> str | None:
         await at.pass_time(LONG)
-        listed = (await at.door.ask("GET", "/withdrawals")).json
+        listed = (await at.edge.ask("GET", "/withdrawals")).json
         return next((each["id"] for each in listed["data"]), None)
 
     payout_id = await eventually(look, every=PAUSE)

@@ -31,8 +31,8 @@ def receiver() -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     )
     try:
         for _ in range(200):
-            with socket.socket() as door:
-                if door.connect_ex(("127.0.0.1", port)) == 0:
+            with socket.socket() as edge:
+                if edge.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
         yield f"http://127.0.0.1:{port}/", process

@@ -102,7 +102,7 @@ async def test_a_refused_client_sees_why_and_tries_again(tab: Tab, merchant: Mer
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, merchant.account.account_id, Mode.LIVE, phone)
     assert client is not None
-    await merchant.verifier.pretend(
+    await merchant.verifier.simulate(
         operation_of(client), Verdict(status=CheckStatus.FAILED, passport=DocumentState.FAILED)
     )
     await tab.shows("documents")

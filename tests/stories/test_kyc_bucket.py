@@ -10,13 +10,13 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import operation_of
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
-from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3
 from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS
-from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, TOKEN, FakeSumsub
+from tests.providers.sumsub.fake import LEVEL, NOTIFICATION_SECRET, TOKEN, FakeSumsub
 from tests.providers.sumsub.fake import SECRET as SUMSUB_SECRET
 from tests.stories.kyc_tab import PHONE, Tab, give, picture
 
@@ -27,7 +27,7 @@ def settings(sumsub: FakeSumsub, bucket: FakeS3) -> Settings:
     providers = {
         "sumsub_token": TOKEN,
         "sumsub_secret": SUMSUB_SECRET,
-        "sumsub_notice_secret": NOTICE_SECRET,
+        "sumsub_notification_secret": NOTIFICATION_SECRET,
         "sumsub_level": LEVEL,
         "sumsub_url": sumsub.url,
         "s3_bucket": BUCKET,

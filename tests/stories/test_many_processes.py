@@ -30,7 +30,7 @@ class Fleet:
     account: NewAccount
     apis: list[Service]
     workers: list[Process]
-    doors: list[Merchant]
+    edges: list[Merchant]
     """The same merchant at each API process."""
 
     async def pay(self, count: int) -> set[str]:
@@ -38,7 +38,7 @@ class Fleet:
         return set(await asyncio.gather(*(self._pay(number) for number in range(count))))
 
     async def _pay(self, number: int) -> str:
-        first, then = self.doors[number % len(self.doors)], self.doors[(number + 1) % len(self.doors)]
+        first, then = self.edges[number % len(self.edges)], self.edges[(number + 1) % len(self.edges)]
         created = await first.created()
         answer = await then.simulate(created["id"], outcome="paid")
         assert (answer.status, answer.json["status"]) == (200, "paid")
@@ -54,8 +54,8 @@ class Fleet:
     async def health(self) -> list[tuple[int, dict[str, Any]]]:
         """Return each API process's health."""
         said = []
-        for door in self.doors:
-            async with door.client.get(f"{door.base}/health") as answer:
+        for edge in self.edges:
+            async with edge.client.get(f"{edge.base}/health") as answer:
                 said.append((answer.status, msgspec.json.decode(await answer.read())))
         return said
 
@@ -96,8 +96,8 @@ async def fleet(tmp_path: Path, postgres_database: str, redis_of_ours: RedisServ
         workers = [place.start("worker")]
         bases = [await asyncio.to_thread(api.ready) for api in apis]
         await asyncio.to_thread(workers[0].said, WORKS)
-        doors = [await stack.enter_async_context(merchant(base, account.test)) for base in bases]
-        yield Fleet(place, redis_of_ours, receiver, account, apis, workers, doors)
+        edges = [await stack.enter_async_context(merchant(base, account.test)) for base in bases]
+        yield Fleet(place, redis_of_ours, receiver, account, apis, workers, edges)
 
 
 @pytest.mark.parametrize("command", ["api", "worker"])

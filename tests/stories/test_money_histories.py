@@ -21,7 +21,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.ledger.balance import read_balance
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.standing import start_standing
-from cambist.ports.rates import RatePretence, RateSimulator
+from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import check_books, everything
@@ -140,7 +140,7 @@ class History:
     async def rate(self, thousandths: int, _: int) -> None:
         [source] = self.app.ports.rates.of_mode("test")
         assert isinstance(source, RateSimulator)
-        await source.pretend(RatePretence(rate=Decimal(thousandths) / 1000))
+        await source.simulate(RateSimulation(rate=Decimal(thousandths) / 1000))
         # Past the jump guard's patience, so that the level is believed.
         await self.app.work(4000)
 

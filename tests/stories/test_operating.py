@@ -157,17 +157,17 @@ class Customer:
 
     async def pay(self) -> None:
         key = str(uuid4())
-        created = await self._ask(lambda door: door.create(key))
-        done = await self._ask(lambda door: door.simulate(created["id"], outcome="paid"))
+        created = await self._ask(lambda edge: edge.create(key))
+        done = await self._ask(lambda edge: edge.simulate(created["id"], outcome="paid"))
         assert done["status"] == "paid"
         self.paid.append(created["id"])
 
     async def _ask(self, request: Callable[[Merchant], Awaitable[Answer]]) -> dict[str, Any]:
         async with asyncio.timeout(HANGS):
             while True:
-                door = Merchant(self._client, self._bases[len(self.paid) % len(self._bases)], self._pair, None)
+                edge = Merchant(self._client, self._bases[len(self.paid) % len(self._bases)], self._pair, None)
                 try:
-                    answer = await request(door)
+                    answer = await request(edge)
                 except aiohttp.ClientError:
                     await asyncio.sleep(0.01)
                     continue
@@ -180,7 +180,7 @@ async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fl
     """Every process is replaced, one after the other, while merchants go on (docs/operations.md "Upgrades")."""
     workers = [*fleet.workers, fleet.place.start("worker")]
     await asyncio.to_thread(workers[1].said, WORKS)
-    bases = [door.base for door in fleet.doors]
+    bases = [edge.base for edge in fleet.edges]
     accounts = await fleet.place.accounts(3, fleet.receiver.url)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=HANGS)) as client:
         customers = [Customer(client, bases, account.test) for account in accounts]

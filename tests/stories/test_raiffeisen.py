@@ -1,4 +1,4 @@
-"""Raiffeisenbank in live mode, from `cambist serve` on, over real HTTP: a payment by QR that a notice tells of, a
+"""Raiffeisenbank in live mode, from `cambist serve` on, over real HTTP: a payment by QR that a notification tells of, a
 refund, and a mandate (docs/providers/raiffeisen.md). Webhooks and charges: tests/providers/raiffeisen/test_app.py,
 since live webhooks do not go to this machine, and a charge takes a month."""
 
@@ -20,30 +20,30 @@ from tests.stories.processes import eventually, installation
 class Shop:
     """A merchant in live mode, and the bank."""
 
-    door: Merchant
+    edge: Merchant
     bank: Raiffeisen
-    notices: str
+    notifications: str
     """Where the bank posts."""
 
     async def becomes(self, path: str, status: str) -> dict[str, Any]:
         """The object, once it has this status."""
 
         async def look() -> dict[str, Any] | None:
-            shown: dict[str, Any] = (await self.door.ask("GET", path)).json
+            shown: dict[str, Any] = (await self.edge.ask("GET", path)).json
 
             return shown if shown.get("status") == status else None
 
         return await eventually(look, every=0.2)
 
     async def made(self, path: str, **body: Any) -> dict[str, Any]:
-        answer = await self.door.ask("POST", path, key=str(uuid4()), body=body)
+        answer = await self.edge.ask("POST", path, key=str(uuid4()), body=body)
         assert answer.status == 201, answer.text
         made: dict[str, Any] = answer.json
         return made
 
     async def posted(self, order: str) -> int:
         """Post the bank's notification about this order, and return the status of the answer."""
-        return await self.bank.post(self.notices, *self.bank.notice(order))
+        return await self.bank.post(self.notifications, *self.bank.notification(order))
 
 
 @asynccontextmanager
@@ -56,16 +56,16 @@ async def open_shop(folder: Path) -> AsyncIterator[Shop]:
             "raiffeisen_secret_key": SECRET,
             "raiffeisen_url": f"{bank.url}/api",
             "raiffeisen_subscriptions": "true",
-            "raiffeisen_notice_networks": "127.0.0.1",
+            "raiffeisen_notification_networks": "127.0.0.1",
         }
         with installation(folder, **settings) as place:
             service, base = place.serve()
             account = await place.account()
             place.call("account", "set", account.account_id, "refunds=true", "refund_approval=auto", "recurring=true")
-            [row] = place.call("notice", "list", "--json").document["data"]
-            notices = f"{base}{urlsplit(row['address']).path}"
-            async with merchant(base, account.live) as door:
-                yield Shop(door, bank, notices)
+            [row] = place.call("notification", "list", "--json").document["data"]
+            notifications = f"{base}{urlsplit(row['address']).path}"
+            async with merchant(base, account.live) as edge:
+                yield Shop(edge, bank, notifications)
             assert service.terminate() == 0
             for process in place.started:
                 assert SECRET not in process.out + process.err
@@ -82,12 +82,12 @@ async def _pays_and_gets_it_back(shop: Shop) -> None:
     *_, qr = shop.bank.qrs.values()
     assert (qr["order"], payment["status"]) == (payment["id"], "pending")
     shop.bank.pay(qr["qrId"])
-    body, headers = shop.bank.notice(payment["id"])
-    assert await shop.bank.post(shop.notices, body.replace(b"490.00", b"491.00"), headers) == 403
+    body, headers = shop.bank.notification(payment["id"])
+    assert await shop.bank.post(shop.notifications, body.replace(b"490.00", b"491.00"), headers) == 403
     assert await shop.posted(payment["id"]) == 200
     await shop.becomes(f"/payments/{payment['id']}", "paid")
     assert await shop.posted(payment["id"]) == 200  # it is told twice, and paid once
-    assert (await shop.door.ask("GET", "/balance")).json["pending_rub"] == "490.00"
+    assert (await shop.edge.ask("GET", "/balance")).json["pending_rub"] == "490.00"
     refund = await shop.made("/refunds", payment_id=payment["id"], amount_rub="90.00")
     await shop.becomes(f"/refunds/{refund['id']}", "completed")
     [back] = [each for each in shop.bank.refunds.values() if each["order"] == payment["id"]]
@@ -99,7 +99,7 @@ async def _binds(shop: Shop) -> None:
     wish = {"amount_rub": "300.00", "interval": "month", "description": "Coffee club", "binding_charge": "none"}
     subscription = await shop.made("/subscriptions", **wish)
     path = urlsplit(subscription["binding_url"]).path
-    async with shop.door.client.post(f"{shop.door.base}{path}/open", data={"amount": "300.00"}) as page:
+    async with shop.edge.client.post(f"{shop.edge.base}{path}/open", data={"amount": "300.00"}) as page:
         assert page.status == 200
 
     async def asked() -> str | None:
@@ -107,6 +107,6 @@ async def _binds(shop: Shop) -> None:
 
     number = await eventually(asked)
     shop.bank.subscribe(number)
-    told = shop.bank.subscription_notice(number)
-    assert await shop.bank.post(shop.notices, *told) == 200
+    told = shop.bank.subscription_notification(number)
+    assert await shop.bank.post(shop.notifications, *told) == 200
     await shop.becomes(f"/subscriptions/{subscription['id']}", "active")

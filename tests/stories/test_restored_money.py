@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
@@ -17,7 +17,7 @@ from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.holding import read_hold
 from cambist.core.usecases.installation.comparison import compare
 from cambist.core.usecases.installation.resume import resume_compared
-from cambist.core.usecases.ledger.ledger import purses
+from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.standing import start_standing
@@ -140,7 +140,7 @@ async def ended(app: App, merchants: list[Caller]) -> Paid:
     left = []
     for each in merchants:
         async with app.ports.storage.unit() as unit:
-            left.append((await purses(unit, each.account_id, Mode.LIVE)).get(Purse.AVAILABLE, 0))
+            left.append((await balance_types(unit, each.account_id, Mode.LIVE)).get(BalanceType.AVAILABLE, 0))
     assert all(0 <= each < STEP for each in left)
     world = app.world
     payouts = sum(units for _, _, units in await world.paid_out())

@@ -210,8 +210,8 @@ async def next_frame(stream: aiohttp.ClientResponse) -> bytes:
 
 
 class TestOtherProcesses:
-    """A process's cache is at most 2 seconds old for the others (docs/decisions.md "Storage"), and a process notices
-    another's new work within a second (ARCHITECTURE.md "Queues and counters")."""
+    """A process's cache is at most 2 seconds old for the others (docs/decisions.md "Storage"), and a process
+    notifications another's new work within a second (ARCHITECTURE.md "Queues and counters")."""
 
     async def test_a_key_that_the_command_line_ends_is_dead_in_a_running_service(self, place: Installation) -> None:
         await place.migrate()

@@ -1,5 +1,5 @@
-"""A merchant's clients are verified by Sumsub's fake, over real HTTP and in a real browser, and Sumsub's notices come
-to the address that its cabinet was told (docs/providers/sumsub.md "How a check goes")."""
+"""A merchant's clients are verified by Sumsub's fake, over real HTTP and in a real browser, and Sumsub's notifications
+come to the address that its cabinet was told (docs/providers/sumsub.md "How a check goes")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,12 +15,12 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
-from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
 from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS
-from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, SECRET, TOKEN, FakeSumsub
+from tests.providers.sumsub.fake import LEVEL, NOTIFICATION_SECRET, SECRET, TOKEN, FakeSumsub
 from tests.stories.kyc_tab import PHONE, Tab, give, picture
 from tests.stories.processes import eventually
 
@@ -64,7 +64,7 @@ class World:
         return operation_of(await self.client(phone))
 
     async def tell(self, phone: str, **more: str) -> int:
-        """Sumsub posts a notice about the client's check; the status of our answer."""
+        """Sumsub posts a notification about the client's check; the status of our answer."""
         [address] = [each for each in await list_addresses(self.ports) if each.adapter == "sumsub"]
         headers, body = self.fake.post(await self.operation(phone), **more)
         return (await self.http.post(address.address or "", content=body, headers=dict(headers))).status_code
@@ -93,7 +93,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         providers = {
             "sumsub_token": TOKEN,
             "sumsub_secret": SECRET,
-            "sumsub_notice_secret": NOTICE_SECRET,
+            "sumsub_notification_secret": NOTIFICATION_SECRET,
             "sumsub_level": LEVEL,
             "sumsub_url": fake.url,
         }
@@ -187,7 +187,7 @@ async def test_a_client_is_verified_on_the_hosted_page(browser: Browser, world: 
     assert tab.complaints == []
 
 
-async def test_two_registrations_and_their_notice_at_once_are_one_check(world: World) -> None:
+async def test_two_registrations_and_their_notification_at_once_are_one_check(world: World) -> None:
     phone = "+79001234604"
     keys = [(await world.uploaded(JPEG, "image/jpeg"), await world.uploaded(PNG, "image/png")) for _ in range(2)]
     bodies = [{"phone": phone, "selfie_key": selfie, "document_key": document} for selfie, document in keys]

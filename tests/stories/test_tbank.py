@@ -11,7 +11,7 @@ import pytest
 
 from cambist.adapters.clock import SystemClock
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from tests.providers.tbank.app import settings_of
@@ -24,12 +24,12 @@ from tests.stories.processes import eventually
 class Shop:
     """A merchant at the running service, and the bank."""
 
-    def __init__(self, door: Merchant, fake: TBankFake, address: str) -> None:
-        self.door, self.fake, self.address = door, fake, address
+    def __init__(self, edge: Merchant, fake: TBankFake, address: str) -> None:
+        self.edge, self.fake, self.address = edge, fake, address
 
     async def told(self, payment: Payment, *, genuine: bool = True) -> tuple[int, str]:
         """T-Bank posts how the payment stands."""
-        body = self.fake.notice(payment)
+        body = self.fake.notification(payment)
         async with (
             aiohttp.ClientSession() as client,
             client.post(self.address, data=body if genuine else body.replace(b"true", b"false")) as answer,
@@ -41,11 +41,11 @@ class Shop:
         that they arrive, tests/providers/tbank/test_story.py says."""
 
         async def look() -> str | None:
-            listed = (await self.door.ask("GET", f"/events?type={kind}")).json["data"]
+            listed = (await self.edge.ask("GET", f"/events?type={kind}")).json["data"]
             return listed[0]["id"] if listed else None
 
         event = await eventually(look)
-        payload: dict[str, Any] = (await self.door.ask("GET", f"/events/{event}")).json["payload"]
+        payload: dict[str, Any] = (await self.edge.ask("GET", f"/events/{event}")).json["payload"]
         return payload
 
 
@@ -58,7 +58,7 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
             port=0,
             banks=("tbank",),
             providers=settings_of(fake.url),
-            notice_networks={"tbank": (ip_network("127.0.0.0/8"),)},
+            notification_networks={"tbank": (ip_network("127.0.0.0/8"),)},
         )
         async with running(settings) as service:
             ports = service.app.ports
@@ -66,12 +66,12 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
             await set_settings(ports, account.account_id, {"refunds": "true", "refund_approval": "auto"})
             [address] = [each.address for each in await list_addresses(ports) if each.adapter == "tbank"]
             assert address is not None
-            async with merchant(service.app.settings.base_url, account.live) as door:
-                yield Shop(door, fake, address)
+            async with merchant(service.app.settings.base_url, account.live) as edge:
+                yield Shop(edge, fake, address)
 
 
 async def test_a_payer_pays_by_qr_and_gets_the_money_back(shop: Shop) -> None:
-    payment = await shop.door.created(external_id="order-1")
+    payment = await shop.edge.created(external_id="order-1")
     there = shop.fake.payment(payment["id"].removeprefix("pay_"))
     async with aiohttp.ClientSession() as payer, payer.get(payment["payment_url"]) as page:
         assert page.status == 200
@@ -83,7 +83,7 @@ async def test_a_payer_pays_by_qr_and_gets_the_money_back(shop: Shop) -> None:
     paid = await shop.told_merchant("payment.status_changed")
     assert (paid["status"], paid["actual_amount_rub"]) == ("paid", "100.00")
     body = {"payment_id": payment["id"], "amount_rub": "40.00"}
-    refund = (await shop.door.ask("POST", "/refunds", key=payment["id"].removeprefix("pay_"), body=body)).json
+    refund = (await shop.edge.ask("POST", "/refunds", key=payment["id"].removeprefix("pay_"), body=body)).json
     assert await shop.told(there) == (200, "OK")
     back = await shop.told_merchant("refund.completed")
     assert (back["refund_id"], back["amount_rub"]) == (refund["id"], "40.00")

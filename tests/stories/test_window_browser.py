@@ -228,7 +228,7 @@ async def test_open_page_survives_a_rate_limit_of_its_network(shop: Shop, payer:
     tab.complaints.clear()
 
 
-async def test_offline_payer_sees_a_notice_and_later_the_outcome(shop: Shop, payer: Payer) -> None:
+async def test_offline_payer_sees_a_notification_and_later_the_outcome(shop: Shop, payer: Payer) -> None:
     """docs/window.md "What it shows"."""
     payment = await shop.sells()
     tab = await payer.opens(payment)

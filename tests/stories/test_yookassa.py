@@ -1,5 +1,6 @@
-"""YooKassa as an operator sets it up, in real processes: settings name it, its notices come through a trusted proxy to
-the address that `cambist notice list` prints, and a merchant's receiver hears how it went (docs/providers/yookassa.md).
+"""YooKassa as an operator sets it up, in real processes: settings name it, its notifications come through a trusted
+proxy to the address that `cambist notification list` prints, and a merchant's receiver hears how it went
+(docs/providers/yookassa.md).
 """
 
 import asyncio
@@ -85,7 +86,7 @@ async def test_from_the_settings_to_the_refund(place: Installation, fake: YooKas
         checking = await asyncio.to_thread(place.call, "provider", "check", "yookassa", "--json")
         [checked] = checking.document["data"]
         assert checked["credentials"] == "taken", checked
-        listed = await asyncio.to_thread(place.call, "notice", "list", "--json")
+        listed = await asyncio.to_thread(place.call, "notification", "list", "--json")
         [row] = listed.document["data"]
         address = f"{base}/{row['address'].split('/', 3)[3]}"
         async with merchant(base, getattr(account, mode)) as shop:

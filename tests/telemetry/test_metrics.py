@@ -19,18 +19,18 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
-from cambist.core.domain.notices import NoticeAddress
+from cambist.core.domain.notifications import NotificationAddress
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.domain.reconciliation.reconciliation import bounds, last_comparable
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
-from cambist.core.usecases.notice_addresses import make_addresses
+from cambist.core.usecases.notification_addresses import make_addresses
 from cambist.core.usecases.payments import tallies
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.standing import start_standing
-from cambist.frontends.http.door.crowd import Crowd
+from cambist.frontends.http.edge.crowd import Crowd
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED
@@ -203,18 +203,18 @@ async def test_a_hold_is_seen_while_it_lasts(app: Traced) -> None:
     assert seen == [0, 1, 0]
 
 
-async def hear_notice(app: Traced) -> None:
+async def hear_notification(app: Traced) -> None:
     """As if an adapter of the app had heard its provider."""
-    hearing = msgspec.structs.replace(app.ports, notice_networks={"example": ()})
+    hearing = msgspec.structs.replace(app.ports, notification_networks={"example": ()})
     await make_addresses(hearing)
     async with hearing.storage.unit() as unit:
-        address = await unit[NoticeAddress].get("example")
+        address = await unit[NotificationAddress].get("example")
         assert address is not None
-        unit[NoticeAddress].change(address, heard_at=app.clock.now())
+        unit[NotificationAddress].change(address, heard_at=app.clock.now())
         await unit.commit()
     app.reader = Reader(hearing)
-    app.telemetry.counters.notices.add("example", "heard")
-    app.telemetry.counters.notice_operations.add("example", "asked_about")
+    app.telemetry.counters.notifications.add("example", "heard")
+    app.telemetry.counters.notification_operations.add("example", "asked_about")
 
 
 async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(app: Traced) -> None:
@@ -229,7 +229,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(app: Tra
     for _ in range(61):
         await app.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
     Crowd(most=0, of_an_address=0, ids=SystemIds(), counters=app.telemetry.counters).enter("192.0.2.1")
-    await hear_notice(app)
+    await hear_notification(app)
     app.telemetry.counters.assertions.add("tally")
     await reconcile(app.ports, last_comparable(app.clock.now()))
     found = await app.scrape()

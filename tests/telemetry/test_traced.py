@@ -21,7 +21,7 @@ from cambist.ports.files import ElsewhereFiles, FileStore, UploadReceiver
 from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
 from cambist.ports.mandates import MandateBank, MandateSimulator
 from cambist.ports.members import BankListing
-from cambist.ports.notices import Notices
+from cambist.ports.notifications import Notifications
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, ReplacingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
@@ -107,7 +107,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         ReceiptBank,
         RemittanceBank,
         RemittanceSimulator,
-        Notices,
+        Notifications,
         SearchesInvoices,
         SearchesRefunds,
         SearchesBindings,
@@ -116,7 +116,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     ),
     "chain": (ChainWatcher, ChainSimulator, CountsSources),
     "deposits": (DepositWatcher, DepositSimulator, OwnsAddresses, CountsSources),
-    "kyc": (KycVerifier, SearchesChecks, VerifierSimulator, Notices),
+    "kyc": (KycVerifier, SearchesChecks, VerifierSimulator, Notifications),
     "payouts": (
         UsdtSender,
         FindingSender,
@@ -158,13 +158,13 @@ async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
 
 
 def test_every_call_of_a_provider_s_port_is_counted() -> None:
-    """A new operation of a port is named in OPERATIONS, or begins with `pretend`, which is a simulator's, or
+    """A new operation of a port is named in OPERATIONS, or begins with `simulate`, which is a simulator's, or
     with `receive`, which our own front end calls."""
     for port, protocols in ABILITIES.items():
         verbs = {
             name
             for protocol in (*protocols, Checkable)
             for name, member in vars(protocol).items()
-            if asyncio.iscoroutinefunction(member) and not name.startswith(("_", "pretend", "receive"))
+            if asyncio.iscoroutinefunction(member) and not name.startswith(("_", "simulate", "receive"))
         }
         assert verbs == set(OPERATIONS[port]), port

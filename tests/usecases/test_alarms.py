@@ -32,7 +32,7 @@ from cambist.frontends.settings_sources import load
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.alarms import Alarms, QuietHours
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.chain import Network, Sighting
 from cambist.ports.checking import Shortage
 from cambist.ports.faults import Unreadable
@@ -151,7 +151,7 @@ class TestATrouble:
         ear = Listener()
         async with alarmed(ear) as app:
             created = await app.create(mode="live")
-            came = Pretence(status=InvoiceStatus.PAID, amount_kopecks=7_00, payer_name="Ivan Petrov")
+            came = Simulation(status=InvoiceStatus.PAID, amount_kopecks=7_00, payer_name="Ivan Petrov")
             await app.told(created.json()["id"], came)
             await strand(app, "sus_1")
             await app.work(HOUR)

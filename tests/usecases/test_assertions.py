@@ -12,7 +12,7 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.vault.memory import MemoryVault
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.assertions import RULES, Breach
-from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Posting, Purse, journal_entry
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry, LedgerAccount, Posting, journal_entry
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
@@ -49,12 +49,12 @@ STATEMENT = Settlement(
 LINE = replaced(assertion_kit.LINE, shop_id="shop_1")
 
 
-def entry(kind: EntryKind, object_id: str, postings: dict[Purse, int]) -> JournalEntry:
+def entry(kind: EntryKind, object_id: str, postings: dict[BalanceType, int]) -> JournalEntry:
     return journal_entry(kind, object_id, account_id="acc_1", mode=Mode.TEST, at=START, postings=postings)
 
 
 VAULT = MemoryVault()
-RECEIPT = entry(EntryKind.RECEIPT, "pay_1", {Purse.BANK: -5, Purse.PENDING: 5})
+RECEIPT = entry(EntryKind.RECEIPT, "pay_1", {BalanceType.BANK: -5, BalanceType.PENDING: 5})
 
 
 def event(object_id: str, sequence: int, previous: str = "") -> Event:
@@ -63,7 +63,7 @@ def event(object_id: str, sequence: int, previous: str = "") -> Event:
 
 
 async def _unbalanced(unit: Unit) -> None:
-    unit[JournalEntry].add(replaced(RECEIPT, postings=(Posting(Purse.BANK, -5), Posting(Purse.PENDING, 6))))
+    unit[JournalEntry].add(replaced(RECEIPT, postings=(Posting(BalanceType.BANK, -5), Posting(BalanceType.PENDING, 6))))
 
 
 async def _rewritten(unit: Unit) -> None:
@@ -72,7 +72,9 @@ async def _rewritten(unit: Unit) -> None:
 
 
 async def _balance_alone(unit: Unit) -> None:
-    unit[LedgerAccount].accrue(LedgerAccount(id="l", owner="acc_1", mode=Mode.TEST, purse=Purse.AVAILABLE, balance=1))
+    unit[LedgerAccount].accrue(
+        LedgerAccount(id="l", owner="acc_1", mode=Mode.TEST, balance_type=BalanceType.AVAILABLE, balance=1)
+    )
 
 
 async def _entry_alone(unit: Unit) -> None:
@@ -83,15 +85,15 @@ async def _more_than_was_reserved(unit: Unit) -> None:
     found = await unit[Withdrawal].get("wd_1")
     assert found is not None
     unit[Withdrawal].save(replaced(found, status=WithdrawalStatus.COMPLETED))
-    post(unit, entry(EntryKind.PAYOUT_SENT, "wd_1", {Purse.RESERVED: -501, Purse.PAID_OUT: 501}))
+    post(unit, entry(EntryKind.PAYOUT_SENT, "wd_1", {BalanceType.RESERVED: -501, BalanceType.PAID_OUT: 501}))
 
 
 async def _payout_of_nothing(unit: Unit) -> None:
-    post(unit, entry(EntryKind.PAYOUT_SENT, "wd_9", {Purse.RESERVED: -1, Purse.PAID_OUT: 1}))
+    post(unit, entry(EntryKind.PAYOUT_SENT, "wd_9", {BalanceType.RESERVED: -1, BalanceType.PAID_OUT: 1}))
 
 
 async def _more_than_came(unit: Unit) -> None:
-    post(unit, entry(EntryKind.REFUND_TAKEN, "ref_9", {Purse.PENDING: -101, Purse.REFUNDING: 101}))
+    post(unit, entry(EntryKind.REFUND_TAKEN, "ref_9", {BalanceType.PENDING: -101, BalanceType.REFUNDING: 101}))
 
 
 async def _no_such_move(unit: Unit) -> None:
@@ -203,8 +205,8 @@ async def seeded() -> tuple[MemoryStorage, AssertingStorage, list[str]]:
         unit[Refund].add(REFUND)
         unit[Withdrawal].add(PAYOUT)
         unit[Settlement].add(STATEMENT)
-        post(unit, entry(EntryKind.RECEIPT, "pay_0", {Purse.BANK: -100, Purse.PENDING: 100}))
-        post(unit, entry(EntryKind.PAYOUT_RESERVED, "wd_1", {Purse.AVAILABLE: -500, Purse.RESERVED: 500}))
+        post(unit, entry(EntryKind.RECEIPT, "pay_0", {BalanceType.BANK: -100, BalanceType.PENDING: 100}))
+        post(unit, entry(EntryKind.PAYOUT_RESERVED, "wd_1", {BalanceType.AVAILABLE: -500, BalanceType.RESERVED: 500}))
         await unit.commit()
     return kept, AssertingStorage(kept, told.append, VAULT), told
 
@@ -238,7 +240,7 @@ async def test_what_is_true_is_committed() -> None:
         post(unit, RECEIPT)
         await unit.commit()
     async with storage.unit() as unit:
-        post(unit, entry(EntryKind.PAYOUT_RELEASED, "wd_1", {Purse.RESERVED: -500, Purse.AVAILABLE: 500}))
+        post(unit, entry(EntryKind.PAYOUT_RELEASED, "wd_1", {BalanceType.RESERVED: -500, BalanceType.AVAILABLE: 500}))
         unit[Withdrawal].change(PAYOUT, status=WithdrawalStatus.CANCELLED, sequence=2)
         unit[Event].add(event("wd_1", 2))
         await unit.commit()
@@ -250,11 +252,14 @@ async def test_ledger_account_over_several_rows_is_judged_by_their_sum() -> None
     _, storage, told = await seeded()
     for number in range(10):
         async with storage.unit() as unit:
-            post(unit, entry(EntryKind.REFUND_TAKEN, f"ref_{number}", {Purse.PENDING: -10, Purse.REFUNDING: 10}))
+            post(
+                unit,
+                entry(EntryKind.REFUND_TAKEN, f"ref_{number}", {BalanceType.PENDING: -10, BalanceType.REFUNDING: 10}),
+            )
             await unit.commit()
     assert told == []
     async with storage.unit() as unit:
-        post(unit, entry(EntryKind.REFUND_TAKEN, "ref_10", {Purse.PENDING: -1, Purse.REFUNDING: 1}))
+        post(unit, entry(EntryKind.REFUND_TAKEN, "ref_10", {BalanceType.PENDING: -1, BalanceType.REFUNDING: 1}))
         with pytest.raises(Breach):
             await unit.commit()
 

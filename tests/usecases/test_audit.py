@@ -172,12 +172,12 @@ async def test_nobody_changes_or_removes_a_row(app: TestApp) -> None:
     await note(app.ports, act("private.show"))
     [row] = await rows(app.ports)
     async with app.ports.storage.unit() as unit:
-        shelf = unit[AuditEntry]
-        for change in (shelf.save, shelf.remove, shelf.accrue):
+        repository = unit[AuditEntry]
+        for change in (repository.save, repository.remove, repository.accrue):
             with pytest.raises(TypeError):
                 change(row)
         with pytest.raises(TypeError):
-            shelf.increase(row.id, "version", 1)
+            repository.increase(row.id, "version", 1)
 
 
 class Overtaken(ForwardingStorage):

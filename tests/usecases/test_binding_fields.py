@@ -32,7 +32,7 @@ class Binder(SimulatedBank):
     asked: list[BindingRequest]
 
     def __init__(self, name: str = "binder", clock: Any = None, **can: Any) -> None:
-        capabilities = BankCapabilities(mandates=True, mandate_charges=True, sends_notices=True, **can)
+        capabilities = BankCapabilities(mandates=True, mandate_charges=True, sends_notifications=True, **can)
         super().__init__(name, MemoryStorage(clock), clock, SeededIds(7), capabilities=capabilities)
         self.more, self.asked = {}, []
 

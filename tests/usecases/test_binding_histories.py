@@ -14,12 +14,12 @@ from cambist.core.domain.payments.payments import BindingCharge
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.subscriptions.binding_reports import TOOK_MONEY
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from cambist.ports.bank import Notice
+from cambist.ports.bank import Notification
 from cambist.ports.faults import NO_ANSWER, Refused
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.mandates import MandateEvent, MandateSimulation
 from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.moves import pairs
@@ -72,13 +72,13 @@ async def tell(app: TestApp, subscription_id: str, event: MandateEvent, which: i
     if money and payment.binding is BindingCharge.NONE:
         return
     try:
-        notices = await simulator(app).pretend_mandate(operation, MandatePretence(event=event, silent=silent))
+        notifications = await simulator(app).simulate_mandate(operation, MandateSimulation(event=event, silent=silent))
     except Refused:
         return
-    for notice in notices:
-        # A bank that was told to be away loses its notice.
+    for notification in notifications:
+        # A bank that was told to be away loses its notification.
         with suppress(*NO_ANSWER):
-            await on_notice(app.ports, Notice(operation=notice.operation))
+            await on_notification(app.ports, Notification(operation=notification.operation))
 
 
 async def check(app: TestApp, subscription_id: str) -> None:
@@ -105,8 +105,8 @@ async def check(app: TestApp, subscription_id: str) -> None:
     # All money that the bank holds is a payment's, or waits for the operator.
     came = sum(transfer.amount_kopecks for _, state in at_bank for transfer in state.transfers)
     known = sum(each.actual_amount.kopecks for each in charged if each.actual_amount)
-    strays = await everything(app.ports, Suspense)
-    assert came == known + sum(each.amount.kopecks for each in strays)
+    unapplied = await everything(app.ports, Suspense)
+    assert came == known + sum(each.amount.kopecks for each in unapplied)
     for each, state in at_bank:
         if state.status == "active" and subscription.status is not SubscriptionStatus.PENDING_BINDING:
             assert each.bank_reference == subscription.mandate_reference, (each.id, subscription.status)
@@ -124,7 +124,7 @@ async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -
             getattr(app.script, name).clear()
         # Whatever was lost is found by the looks that come of themselves; the rate of requests is not in question.
         for each in await bindings(app, made):
-            await on_notice(app.ports, Notice(operation=binding_operation(each.id)))
+            await on_notification(app.ports, Notification(operation=binding_operation(each.id)))
         await app.work(2 * 86400)
         await check(app, made)
 

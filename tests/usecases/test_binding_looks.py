@@ -22,7 +22,7 @@ from cambist.core.usecases.subscriptions.binding_progress import (
     look,
     look_or_lapse,
     next_look,
-    on_binding_notice,
+    on_binding_notification,
     watch_binding,
 )
 from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING, take_binding
@@ -34,7 +34,7 @@ from cambist.ports.mandates import MandateEvent
 from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 from tests.race_barriers import Interrupted
-from tests.subscription_app import bindings, bound, call, open_link, pretend, record, subscribed
+from tests.subscription_app import bindings, bound, call, open_link, record, simulate, subscribed
 
 
 async def saved(app: TestApp, payment: Payment, **changes: object) -> Payment:
@@ -133,7 +133,7 @@ async def test_the_first_period_is_of_the_day_on_which_it_was_confirmed(
     await app.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
     payment = await open_link(app, made["id"])
     await app.clock.advance(60 * confirmed)
-    await pretend(app, binding_operation(payment.id), MandateEvent.CONFIRM, silent=True)
+    await simulate(app, binding_operation(payment.id), MandateEvent.CONFIRM, silent=True)
     await app.clock.advance(60 * (heard - confirmed))
     assert (await look(app.ports, payment)).period_ref == f"a2026010{day}-month1"
 
@@ -143,21 +143,21 @@ async def test_one_that_is_bound_anew_stays_in_its_period(app: TestApp) -> None:
     made = await bound(app, interval="day")
     first = (await record(app, made["id"])).binding
     assert first is not None
-    await pretend(app, first.operation, MandateEvent.MANDATE_LOST)
+    await simulate(app, first.operation, MandateEvent.MANDATE_LOST)
     await call(app, made["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")
     await app.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
     payment = await open_link(app, made["id"])
     await app.clock.advance(600)
-    await pretend(app, binding_operation(payment.id), MandateEvent.CONFIRM)
+    await simulate(app, binding_operation(payment.id), MandateEvent.CONFIRM)
     assert (await app.payment(payment.id)).period_ref == payment.period_ref
 
 
 async def test_an_operation_of_another_subscription_leads_to_no_binding(app: TestApp) -> None:
-    """A notice is a hint, of operations that are ours."""
+    """A notification is a hint, of operations that are ours."""
     mine, other = [await open_link(app, (await subscribed(app))["id"]) for _ in range(2)]
     app.script.mandate_state.append(Twist(ending=Ending.REFUSED))
-    await on_binding_notice(app.ports, f"{other.subscription_id}:{mine.id.removeprefix('pay_')}")
-    await on_binding_notice(app.ports, "bnd_0198c3f2-7d1a-7e4b-9f60-000000000001")
+    await on_binding_notification(app.ports, f"{other.subscription_id}:{mine.id.removeprefix('pay_')}")
+    await on_binding_notification(app.ports, "bnd_0198c3f2-7d1a-7e4b-9f60-000000000001")
     assert len(app.script.mandate_state) == 1
 
 
@@ -223,7 +223,7 @@ async def test_what_gave_no_answer_is_asked_again_found_or_taken_back(
         assert (await app.ports.storage.get(Job, job.id) is not None) is is_left
 
 
-async def test_what_a_notice_found_meanwhile_is_not_taken_back(app: TestApp) -> None:
+async def test_what_a_notification_found_meanwhile_is_not_taken_back(app: TestApp) -> None:
     made = await subscribed(app)
     app.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     payment = await open_link(app, made["id"])

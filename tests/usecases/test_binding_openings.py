@@ -17,7 +17,7 @@ from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus a
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.payments.recurring import bound_by
 from cambist.core.usecases.subscriptions.binding_opening import is_alive, open_binding, opens_here
-from cambist.core.usecases.subscriptions.binding_progress import on_binding_notice
+from cambist.core.usecases.subscriptions.binding_progress import on_binding_notification
 from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING, ask, ask_for, take_back, take_binding
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
@@ -220,7 +220,7 @@ async def test_a_link_that_comes_after_the_answer_is_told(app: TestApp, ending: 
     if heard:
         binding = (await record(app, made["id"])).binding
         assert binding is not None
-        await on_binding_notice(app.ports, binding.operation)
+        await on_binding_notification(app.ports, binding.operation)
     else:
         await app.work(15)
     [event] = await app.events(made["id"])

@@ -22,9 +22,9 @@ from tests.subscription_app import (
     issue_links,
     open_link,
     play,
-    pretend,
     record,
     shown,
+    simulate,
     simulator,
     statuses,
     subscribe,
@@ -77,26 +77,26 @@ async def test_money_and_mandate_come_in_any_order(app: TestApp, order: tuple[Ma
     (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(app)
     payment = await open_link(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), order[0])
+    await simulate(app, await operation(app, made["id"]), order[0])
     assert (await shown(app, made["id"]))["status"] == "pending_binding"
     await app.work(60)
-    await pretend(app, await operation(app, made["id"]), order[1])
+    await simulate(app, await operation(app, made["id"]), order[1])
     assert (await shown(app, made["id"]))["status"] == "active"
     assert await statuses(app, payment.id) == [("pending", "paid")]
 
 
-async def test_without_any_notice_the_watch_finds_out(app: TestApp) -> None:
+async def test_without_any_notification_the_watch_finds_out(app: TestApp) -> None:
     made = await subscribed(app)
     await open_link(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), E.CONFIRM, silent=True)
+    await simulate(app, await operation(app, made["id"]), E.CONFIRM, silent=True)
     await app.work(15 * 60)
     assert (await shown(app, made["id"]))["status"] == "active"
 
 
-async def test_notices_twice_change_nothing_more(app: TestApp) -> None:
+async def test_notifications_twice_change_nothing_more(app: TestApp) -> None:
     made = await subscribed(app)
     await open_link(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), E.CONFIRM, doubled=True)
+    await simulate(app, await operation(app, made["id"]), E.CONFIRM, doubled=True)
     assert await statuses(app, made["id"]) == [("pending_binding", "active")]
 
 
@@ -104,13 +104,13 @@ async def test_paid_and_not_bound_binds_again_without_a_second_debit(app: TestAp
     """The payment is paid, the subscription waits, and the next QR is the symbolic one."""
     made = await subscribed(app)
     first = await open_link(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), E.PAID_NOT_BOUND)
+    await simulate(app, await operation(app, made["id"]), E.PAID_NOT_BOUND)
     assert await statuses(app, first.id) == [("pending", "paid")]
     assert (await shown(app, made["id"]))["status"] == "pending_binding"
     await app.clock.advance(HOUR)
     second = await open_link(app, made["id"])
     assert (second.amount.kopecks, second.binding) == (1_00, "none")
-    await pretend(app, await operation(app, made["id"]), E.CONFIRM)
+    await simulate(app, await operation(app, made["id"]), E.CONFIRM)
     after = await record(app, made["id"])
     assert (after.status, after.anchor) == ("active", app.clock.now() - timedelta(seconds=HOUR))
     assert after.attempts is not None
@@ -123,9 +123,9 @@ async def test_of_two_qrs_that_a_payer_paid_the_second_waits_for_the_operator(ap
     first = await operation(app, made["id"])
     await app.work(16 * 60)
     await open_link(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), E.CONFIRM)
+    await simulate(app, await operation(app, made["id"]), E.CONFIRM)
     kept = (await record(app, made["id"])).mandate_reference
-    await pretend(app, first, E.CONFIRM)
+    await simulate(app, first, E.CONFIRM)
     [suspense] = await everything(app.ports, Suspense)
     assert suspense.reason == "bound_already"
     assert (await record(app, made["id"])).mandate_reference == kept
@@ -138,7 +138,7 @@ async def test_a_qr_that_lapsed_and_is_paid_late_binds_all_the_same(app: TestApp
     payment = await open_link(app, made["id"])
     op = await operation(app, made["id"])
     await app.work(HOUR)
-    await pretend(app, op, E.CONFIRM)
+    await simulate(app, op, E.CONFIRM)
     assert await statuses(app, payment.id) == [("pending", "expired"), ("expired", "paid")]
     assert (await shown(app, made["id"]))["status"] == "active"
 
@@ -178,7 +178,7 @@ async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
     assert await statuses(app, payment.id) == [("pending", status)]
     assert (await shown(app, made["id"]))["status"] == "pending_binding"
     if charge == "none":
-        await pretend(app, await operation(app, made["id"]), E.CONFIRM)
+        await simulate(app, await operation(app, made["id"]), E.CONFIRM)
         assert await statuses(app, payment.id) == [("pending", "expired"), ("expired", "paid")]
     else:
         assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
@@ -210,7 +210,7 @@ async def test_what_a_bank_does_not_tell_of_a_mandate_is_found_within_a_day(app:
     made = await bound(app)
     op = await operation(app, made["id"])
     for event, status in ((E.MANDATE_LOST, "paused"), (E.MANDATE_RESTORED, "active"), (E.CONSENT_ENDED, "expired")):
-        await pretend(app, op, event, silent=True)
+        await simulate(app, op, event, silent=True)
         await app.work(DAY + HOUR)
         assert (await shown(app, made["id"]))["status"] == status
 
@@ -351,7 +351,7 @@ async def test_a_bank_that_is_away_keeps_no_binding_pending_and_is_asked_later(a
     op = await operation(app, made["id"])
     await app.work(15 * 60 + 120)
     assert (await bindings(app, made["id"]))[0].status == "expired"
-    await pretend(app, op, E.CONFIRM, silent=True)
+    await simulate(app, op, E.CONFIRM, silent=True)
     await app.work(HOUR)
     assert await statuses(app, payment.id) == [("pending", "expired"), ("expired", "paid")]
     assert (await shown(app, made["id"]))["status"] == "active"

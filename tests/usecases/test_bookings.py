@@ -13,7 +13,7 @@ from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.reports import Arrival, Report
 from cambist.core.domain.payments.suspense import RETURN_FAILED, RETURN_REVERSED, RETURNED_ANEW, Suspense
 from cambist.core.domain.payments.transfers import transfers_of
-from cambist.core.usecases.ledger.ledger import purses
+from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
@@ -169,8 +169,8 @@ CASES: dict[str, tuple[Callable[[TestApp, str], Awaitable[None]], list[tuple[str
     "paid too late": (_too_late, [("suspense", OUT)]),
     "paid after it failed": (_after_failed, [("suspense", OUT)]),
     "a second transfer": (_second_transfer, [("receipt", IN), ("suspense", OUT)]),
-    "two transfers in one notice": (_two_at_once, [("receipt", IN), ("suspense", OUT)]),
-    "the same notice again and at once": (_told_often, [("receipt", IN), ("suspense", OUT)]),
+    "two transfers in one notification": (_two_at_once, [("receipt", IN), ("suspense", OUT)]),
+    "the same notification again and at once": (_told_often, [("receipt", IN), ("suspense", OUT)]),
     "another amount": (_mismatch, [("review", REVIEWED)]),
     "another amount, told often": (_mismatch_told_often, [("review", REVIEWED)]),
     "another amount, accepted": (
@@ -220,8 +220,8 @@ SHOWN: dict[str, list[tuple[str, str | None]]] = {
     "paid too late": [("suspended", "too_late")],
     "paid after it failed": [AFTER_FAILED],
     "a second transfer": [CREDITED, SECOND],
-    "two transfers in one notice": [CREDITED, SECOND],
-    "the same notice again and at once": [CREDITED, SECOND],
+    "two transfers in one notification": [CREDITED, SECOND],
+    "the same notification again and at once": [CREDITED, SECOND],
     "another amount": [REVIEW],
     "another amount, told often": [REVIEW],
     "another amount, accepted": [CREDITED],
@@ -276,8 +276,8 @@ async def test_rejected_money_that_went_back_has_left_the_books(app: TestApp) ->
     await app.work(3600)
     assert ("suspense_returned", {"suspense": -60_00, "bank": 60_00}) in await booked(app)
     async with app.ports.storage.unit() as unit:
-        found = await purses(unit, app.account.account_id, Mode.TEST)
-    assert {purse: amount for purse, amount in found.items() if amount} == {}
+        found = await balance_types(unit, app.account.account_id, Mode.TEST)
+    assert {balance_type: amount for balance_type, amount in found.items() if amount} == {}
 
 
 @pytest.mark.parametrize(

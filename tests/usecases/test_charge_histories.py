@@ -15,8 +15,8 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.periods import Interval, Terms
-from cambist.core.usecases.notices import on_notice
-from cambist.ports.bank import Notice
+from cambist.core.usecases.notifications import on_notification
+from cambist.ports.bank import Notification
 from tests.charge_app import ChargeApp, open_charge_app
 from tests.crash_points import CrashPoint, Killed, fused
 
@@ -80,7 +80,7 @@ async def settle(charges: ChargeApp, subscription_id: str, *, paid: bool) -> Non
     for payment in await charges.payments(subscription_id):
         if payment.status == "pending" and payment.bank_reference is not None:
             await charges.app.simulate(payment.id, outcome="paid" if paid else "failed")
-            await on_notice(charges.ports, Notice(operation=payment.id))
+            await on_notification(charges.ports, Notification(operation=payment.id))
 
 
 async def check(charges: ChargeApp, subscription_id: str, terms: Terms) -> None:

@@ -1,4 +1,4 @@
-"""How charges live on: notices, the watch, what their ends do to subscriptions
+"""How charges live on: notifications, the watch, what their ends do to subscriptions
 (docs/subscriptions.md "Periods and attempts", "Charging"; docs/payments.md "Money that cannot count")."""
 
 from collections.abc import AsyncIterator
@@ -14,9 +14,9 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.moves import cancelled
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.domain.subscriptions.subscriptions import Binding
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.review import resolve_mismatch
-from cambist.ports.bank import Notice
+from cambist.ports.bank import Notification
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus
 from tests.charge_app import DAY, HOUR, ChargeApp, open_charge_app
@@ -91,7 +91,7 @@ class TestSuccess:
         assert (await charges.subscription(due)).status == "cancelled"
         assert "after the end of subscription" in caplog.text
 
-    async def test_the_watch_finds_it_where_no_notice_comes(self, charges: ChargeApp, due: str) -> None:
+    async def test_the_watch_finds_it_where_no_notification_comes(self, charges: ChargeApp, due: str) -> None:
         payment_id = await pending(charges, due)
         await charges.app.work(5)
         await charges.end(payment_id, PAID, silent=True)
@@ -112,10 +112,10 @@ class TestSuccess:
         assert late.status == "paid", "its money is never too late"
         assert (await charges.subscription(due)).anchor == late.paid_at
 
-    async def test_a_notice_about_nothing_is_nothing(self, charges: ChargeApp, due: str) -> None:
+    async def test_a_notification_about_nothing_is_nothing(self, charges: ChargeApp, due: str) -> None:
         payment_id = await pending(charges, due)
-        assert await on_notice(charges.ports, Notice(operation=f"pay_{uuid4()}")) is None
-        found = await on_notice(charges.ports, Notice(operation=payment_id))
+        assert await on_notification(charges.ports, Notification(operation=f"pay_{uuid4()}")) is None
+        found = await on_notification(charges.ports, Notification(operation=payment_id))
         assert found is not None
         assert found.status == "pending"
 

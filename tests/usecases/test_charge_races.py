@@ -14,12 +14,12 @@ from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.periods import Interval
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.subscriptions import charges as use_case
 from cambist.core.usecases.subscriptions.charges import ChargeAnswer
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription
-from cambist.ports.bank import Notice
-from cambist.ports.mandates import ChargePretence, ChargeStatus
+from cambist.ports.bank import Notification
+from cambist.ports.mandates import ChargeSimulation, ChargeStatus
 from tests.charge_app import ChargeApp, ask_again, look, open_charge_app
 from tests.invariants import everything
 
@@ -91,9 +91,10 @@ async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeApp, du
     await charges.next(due, "pending")
     payment = (await charges.charge(due)).payment
     await charges.clock.advance(60)
-    await charges.bank().pretend_charge(payment.id, ChargePretence(status=ChargeStatus.PAID, silent=True))
+    await charges.bank().simulate_charge(payment.id, ChargeSimulation(status=ChargeStatus.PAID, silent=True))
     await charges.together(
-        *(on_notice(charges.ports, Notice(operation=payment.id)) for _ in range(4)), look(charges.ports, payment)
+        *(on_notification(charges.ports, Notification(operation=payment.id)) for _ in range(4)),
+        look(charges.ports, payment),
     )
     assert await charges.told(payment.id) == ["paid"]
     subscription = await charges.subscription(due)
@@ -104,7 +105,7 @@ async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeApp, du
 async def test_an_end_and_a_cancellation_at_once_both_hold(charges: ChargeApp, due: str, status: ChargeStatus) -> None:
     await charges.next(due, "pending")
     payment = (await charges.charge(due)).payment
-    await charges.bank().pretend_charge(payment.id, ChargePretence(status=status, silent=True))
+    await charges.bank().simulate_charge(payment.id, ChargeSimulation(status=status, silent=True))
     await charges.together(
         look(charges.ports, payment), cancel_subscription(charges.ports, await charges.caller(), due)
     )
@@ -134,8 +135,8 @@ async def test_failures_at_once_give_a_period_up_once(charges: ChargeApp) -> Non
     for _ in range(2):
         await charges.next(subscription_id, "pending")
         payment = (await charges.charge(subscription_id)).payment
-        failed = ChargePretence(status=ChargeStatus.FAILED, silent=True)
-        await charges.bank().pretend_charge(payment.id, failed)
+        failed = ChargeSimulation(status=ChargeStatus.FAILED, silent=True)
+        await charges.bank().simulate_charge(payment.id, failed)
         await charges.together(*(look(charges.ports, payment) for _ in range(4)))
     answers = await charges.together(*(charges.charge(subscription_id) for _ in range(4)))
     codes = [each.code for each in answers if isinstance(each, Refusal)]

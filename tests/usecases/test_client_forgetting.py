@@ -16,13 +16,13 @@ from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.webhooks.events import Attempt, Delivery, Event
 from cambist.core.usecases.acts.audit import acting, list_audit
 from cambist.core.usecases.kyc.clients import set_blocked
-from cambist.core.usecases.kyc.results import on_notice
+from cambist.core.usecases.kyc.results import on_notification
 from cambist.core.usecases.operators.client_forgetting import ForgottenClient, forget_client, remains
 from cambist.core.usecases.sandbox.forgetting import forget_clients
 from cambist.core.usecases.sealed import open_exchange_phone
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from cambist.ports.kyc import CheckNotice, CheckStatus
+from cambist.ports.kyc import CheckNotification, CheckStatus
 from cambist.ports.storage import Unit
 from tests.apps import TestApp
 from tests.event_factory import happen
@@ -100,7 +100,7 @@ async def test_who_was_forgotten_is_a_stranger(kyc: KycApp) -> None:
     await kyc.decide(CheckStatus.VERIFIED)
     client = await kyc.client()
     await forget(kyc, client)
-    assert await on_notice(kyc.ports, CheckNotice(operation=operation_of(client))) is None
+    assert await on_notification(kyc.ports, CheckNotification(operation=operation_of(client))) is None
     assert (await kyc.check())["status"] == "required"
     assert (await kyc.app.get("/exchange-clients", mode="live")).json()["data"] == []
     await kyc.register()

@@ -14,7 +14,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation
 from cambist.core.domain.installation import Because
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.operators.guarded import Guarded
@@ -34,8 +34,8 @@ from cambist.core.usecases.installation.bringing_in import bring_in
 from cambist.core.usecases.installation.comparison import MARGIN, Decisions, compare, decided
 from cambist.core.usecases.installation.resume import resume_compared
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.ledger.ledger import purses
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.ledger.ledger import balance_types
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.pending_acts import confirm_act
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.operators.settlement import settle_asked
@@ -45,7 +45,7 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import FourEyes
 from cambist.ports.faults import Unavailable
 from cambist.ports.marks import Nowhere
@@ -99,7 +99,7 @@ async def settled_now(app: App) -> None:
 
 async def available(app: App) -> int:
     async with app.ports.storage.unit() as unit:
-        return (await purses(unit, app.world.account_id, Mode.LIVE)).get(Purse.AVAILABLE, 0)
+        return (await balance_types(unit, app.world.account_id, Mode.LIVE)).get(BalanceType.AVAILABLE, 0)
 
 
 async def test_a_payout_that_the_copy_lacks_is_brought_in_and_not_paid_again(world: World) -> None:
@@ -516,7 +516,7 @@ class TestRefunds:
             copy = world.copy()
             world.bank._refunds_hold = None
             refund_id = await refund(app, payment)
-            await world.bank.pretend_refund(refund_id, RefundStatus.FAILED)
+            await world.bank.simulate_refund(refund_id, RefundStatus.FAILED)
         async with world.opened(copy) as app:
             assert (await compare(app.ports, None)).lacking == []
 
@@ -538,8 +538,8 @@ class TestRefunds:
             )
             await app.work(1000)
             invoice = invoice_operation(made.id)
-            for notice in await world.bank.pretend(invoice, Pretence(status=InvoiceStatus.PAID)):
-                await on_notice(app.ports, notice)
+            for notification in await world.bank.simulate(invoice, Simulation(status=InvoiceStatus.PAID)):
+                await on_notification(app.ports, notification)
             [transfer] = await return_money(app.ports, made.id)
             await app.work(60)
             assert await refunded(world) == [rub_return_operation(transfer.id, 1)]

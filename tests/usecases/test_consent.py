@@ -38,9 +38,9 @@ from tests.subscription_app import (
     open_link,
     patch,
     play,
-    pretend,
     record,
     shown,
+    simulate,
     simulator,
     statuses,
     subscribed,
@@ -184,7 +184,7 @@ async def test_a_payer_who_confirmed_a_withdrawn_qr_first_is_bound_by_it(
     made = await subscribed(app, amount_rub="200", binding_charge=charge)
     old = await open_link(app, made["id"])
     await patch(app, made["id"], both(to))
-    await pretend(app, binding_operation(old.id), E.CONFIRM, silent=not heard)
+    await simulate(app, binding_operation(old.id), E.CONFIRM, silent=not heard)
     await app.work(60)
     assert await statuses(app, old.id) == [("pending", "expired"), ("expired", "paid")]
     assert (await shown(app, made["id"]))["status"] == "active"
@@ -202,9 +202,9 @@ async def test_of_two_qrs_the_one_that_is_confirmed_counts(app: TestApp) -> None
     await app.work(16 * 60)
     await patch(app, made["id"], {"amount_rub": "100"})
     new = await open_link(app, made["id"])
-    await pretend(app, binding_operation(old.id), E.CONFIRM)
+    await simulate(app, binding_operation(old.id), E.CONFIRM)
     assert await amounts(app, made) == ("100.00", "100.00", "200.00")
-    await pretend(app, binding_operation(new.id), E.CONFIRM)
+    await simulate(app, binding_operation(new.id), E.CONFIRM)
     [suspense] = await everything(app.ports, Suspense)
     assert (suspense.amount, suspense.reason) == (Rub(100_00), "bound_already")
     assert await amounts(app, made) == ("100.00", "100.00", "100.00"), "the payer's last word counts"
@@ -216,7 +216,7 @@ async def test_money_on_a_withdrawn_qr_without_a_mandate_is_the_first_charge(app
     old = await open_link(app, made["id"])
     await patch(app, made["id"], {"amount_rub": "100"})
     await app.work(1)
-    await pretend(app, binding_operation(old.id), E.PAID)
+    await simulate(app, binding_operation(old.id), E.PAID)
     assert (await app.payment(old.id)).status == "paid"
     new = await open_link(app, made["id"])
     assert (new.binding, new.shown_amount) == ("none", Rub(100_00))
@@ -227,7 +227,7 @@ async def test_money_on_a_withdrawn_qr_without_a_mandate_is_the_first_charge(app
 
 
 async def test_a_payment_between_the_look_and_the_revocation_is_found(app: TestApp) -> None:
-    """Without any notice: the bank is asked once more after it has ended the QR."""
+    """Without any notification: the bank is asked once more after it has ended the QR."""
     made = await subscribed(app, amount_rub="200")
     old = await open_link(app, made["id"])
     await patch(app, made["id"], {"amount_rub": "100"})
@@ -235,7 +235,7 @@ async def test_a_payment_between_the_look_and_the_revocation_is_found(app: TestA
     revoke = bank.revoke  # type: ignore[attr-defined]  # the simulated bank binds
 
     async def paid_meanwhile(reference: str) -> None:
-        await pretend(app, binding_operation(old.id), E.PAID, silent=True)
+        await simulate(app, binding_operation(old.id), E.PAID, silent=True)
         await revoke(reference)
 
     bank.revoke = paid_meanwhile  # type: ignore[attr-defined]  # as above
@@ -367,7 +367,7 @@ async def test_of_a_change_and_a_confirmation_at_once_the_consent_is_what_was_sh
         made = await subscribed(busy, amount_rub="200")
         old = await open_link(busy, made["id"])
         await asyncio.gather(
-            pretend(busy, binding_operation(old.id), E.CONFIRM, doubled=True), patch(busy, made["id"], both(to))
+            simulate(busy, binding_operation(old.id), E.CONFIRM, doubled=True), patch(busy, made["id"], both(to))
         )
         await busy.work(60)
         after = await record(busy, made["id"])

@@ -43,7 +43,7 @@ from cambist.frontends.console.kinds.refunds import REFUNDS
 from cambist.frontends.console.kinds.statements import STATEMENTS
 from cambist.frontends.console.kinds.wishes import wanted
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from tests.planting import beneath
 from tests.refund_app import RefundApp, open_refund_app
 
@@ -56,7 +56,7 @@ async def refunds() -> AsyncIterator[RefundApp]:
 
 async def mismatch(refunds: RefundApp) -> str:
     made = (await refunds.app.create(mode="live")).json()["id"]
-    await refunds.app.told(made, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+    await refunds.app.told(made, Simulation(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     return str(made)
 
 

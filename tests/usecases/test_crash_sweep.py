@@ -18,7 +18,7 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.sealed import open_event_body
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from tests.apps import TestApp, open_test_app
@@ -38,7 +38,7 @@ async def story(app: TestApp, ports: Ports) -> str:
     """Create, pay, deliver. Returns the payment's id."""
     who = await caller(ports, app.account.account_id)
     made = await create_payment(ports, who, KEY, lambda: PaymentOrder(amount_rub="100.00"))
-    await simulate_payment(ports, made.resource, Pretence(status=InvoiceStatus.PAID))
+    await simulate_payment(ports, made.resource, Simulation(status=InvoiceStatus.PAID))
     app.ports = ports
     await app.work()
     return made.resource.id

@@ -91,7 +91,7 @@ class Town:
         return [event for _, event in self.webhooks[url]]
 
 
-class Bench:
+class Harness:
     """An app in memory with many merchants, under a virtual clock."""
 
     def __init__(self, ports: Ports, clock: VirtualClock, town: Town) -> None:
@@ -170,17 +170,17 @@ class Bench:
 
 
 @asynccontextmanager
-async def open_bench() -> AsyncIterator[Bench]:
+async def open_harness() -> AsyncIterator[Harness]:
     clock = VirtualClock(settle=at_rest)
     town = Town(clock)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_app(settings, clock=clock, ids=SeededIds(), notifier=town) as app:
-        yield Bench(app.ports, clock, town)
+        yield Harness(app.ports, clock, town)
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with open_bench() as opened:
+async def harness() -> AsyncIterator[Harness]:
+    async with open_harness() as opened:
         yield opened
 
 
@@ -188,150 +188,154 @@ class TestSideBySide:
     """A bound per account and in all: one slow or dead receiver delays nobody else
     (docs/decisions.md "Slow receivers")."""
 
-    async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, bench: Bench) -> None:
+    async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, harness: Harness) -> None:
         """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at
         the very moment, and again while the others hang."""
-        dead = [await bench.merchant(f"dead{number}", SILENT) for number in range(10)]
-        well = [await bench.merchant(f"well{number}") for number in range(20)]
+        dead = [await harness.merchant(f"dead{number}", SILENT) for number in range(10)]
+        well = [await harness.merchant(f"well{number}") for number in range(20)]
         for account in dead:
-            await bench.happen(account, 30)
+            await harness.happen(account, 30)
         for account in well:
-            await bench.happen(account, 5)
-        town = bench.town
-        async with bench.working(at_once=64):
+            await harness.happen(account, 5)
+        town = harness.town
+        async with harness.working(at_once=64):
             for number in range(20):
-                assert town.times(bench.url(f"well{number}")) == [0.0] * 5
+                assert town.times(harness.url(f"well{number}")) == [0.0] * 5
             for number in range(10):
-                assert town.times(bench.url(f"dead{number}")) == [0.0] * 8, "eight at a time, and they hang"
-            await bench.clock.advance(5)
+                assert town.times(harness.url(f"dead{number}")) == [0.0] * 8, "eight at a time, and they hang"
+            await harness.clock.advance(5)
             for account in well:
-                await bench.happen(account, 5)
-            await bench.clock.advance(0)
+                await harness.happen(account, 5)
+            await harness.clock.advance(0)
             for number in range(20):
-                assert town.times(bench.url(f"well{number}")) == [0.0] * 5 + [5.0] * 5
-            await bench.clock.advance(35)
+                assert town.times(harness.url(f"well{number}")) == [0.0] * 5 + [5.0] * 5
+            await harness.clock.advance(35)
             for number, account in enumerate(dead):
-                assert town.times(bench.url(f"dead{number}")) == [0.0] * 8 + [10.0] * 2, "ten failures open its breaker"
-                breaker = await bench.breaker(account)
+                assert town.times(harness.url(f"dead{number}")) == [0.0] * 8 + [10.0] * 2, (
+                    "ten failures open its breaker"
+                )
+                breaker = await harness.breaker(account)
                 assert (breaker.failures, breaker.is_open) == (10, True)
-            await bench.clock.advance(15)
+            await harness.clock.advance(15)
             for number in range(10):
-                assert town.times(bench.url(f"dead{number}"))[10:] == [50.0], "one probe, 30 s after it opened"
+                assert town.times(harness.url(f"dead{number}"))[10:] == [50.0], "one probe, 30 s after it opened"
         for account in well:
-            assert await bench.statuses(account) == {"delivered": 10}
-        assert await bench.statuses(dead[0]) == {"pending": 30}
+            assert await harness.statuses(account) == {"delivered": 10}
+        assert await harness.statuses(dead[0]) == {"pending": 30}
 
-    async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(self, bench: Bench) -> None:
-        slow = await bench.merchant("slow")
-        bench.town.answers[bench.url("slow")] = DeliveryResult(
+    async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(
+        self, harness: Harness
+    ) -> None:
+        slow = await harness.merchant("slow")
+        harness.town.answers[harness.url("slow")] = DeliveryResult(
             answer=Answer.TIMEOUT, status=200
         )  # slow, but it answers
-        await bench.happen(slow, 40)
-        async with bench.working():
-            await bench.clock.advance(49)
-        assert bench.town.times(bench.url("slow")) == sorted([0.0, 10.0, 20.0, 30.0, 40.0] * 8)
-        assert bench.town.most[bench.url("slow")] == 8
-        assert await bench.statuses(slow) == {"delivered": 40}
+        await harness.happen(slow, 40)
+        async with harness.working():
+            await harness.clock.advance(49)
+        assert harness.town.times(harness.url("slow")) == sorted([0.0, 10.0, 20.0, 30.0, 40.0] * 8)
+        assert harness.town.most[harness.url("slow")] == 8
+        assert await harness.statuses(slow) == {"delivered": 40}
 
-    async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, bench: Bench) -> None:
+    async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, harness: Harness) -> None:
         """Twelve permits for ten receivers that answered well and now hang: each is served, none takes all; from then
         on, five of the permits are for slow ones."""
         slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
-        accounts = [await bench.merchant(f"m{number}") for number in range(10)]
+        accounts = [await harness.merchant(f"m{number}") for number in range(10)]
         for account in accounts:
-            await bench.happen(account)
-        await bench.work()
+            await harness.happen(account)
+        await harness.work()
         for number, account in enumerate(accounts):
-            bench.town.answers[bench.url(f"m{number}")] = slow
-            await bench.happen(account, 6)
-        dispatcher = Dispatcher(bench.ports, at_once=12, per_receiver=3)
-        jobs = await bench.ports.storage.claim(100, LEASE)
+            harness.town.answers[harness.url(f"m{number}")] = slow
+            await harness.happen(account, 6)
+        dispatcher = Dispatcher(harness.ports, at_once=12, per_receiver=3)
+        jobs = await harness.ports.storage.claim(100, LEASE)
         running = [asyncio.create_task(dispatcher.run(job)) for job in jobs]
-        await bench.clock.advance(0)
-        assert bench.town.under_way.total() == 12
-        assert all(1 <= bench.town.under_way[bench.url(f"m{number}")] <= 3 for number in range(10))
-        await bench.clock.advance(15)
-        assert bench.town.under_way.total() == 5
-        await bench.clock.advance(95)
+        await harness.clock.advance(0)
+        assert harness.town.under_way.total() == 12
+        assert all(1 <= harness.town.under_way[harness.url(f"m{number}")] <= 3 for number in range(10))
+        await harness.clock.advance(15)
+        assert harness.town.under_way.total() == 5
+        await harness.clock.advance(95)
         assert all(task.done() for task in running)
-        assert bench.town.most_in_all == 12
-        assert [len(bench.town.webhooks[bench.url(f"m{number}")]) for number in range(10)] == [7] * 10
+        assert harness.town.most_in_all == 12
+        assert [len(harness.town.webhooks[harness.url(f"m{number}")]) for number in range(10)] == [7] * 10
 
-    async def test_one_slot_in_all_goes_round(self, bench: Bench) -> None:
+    async def test_one_slot_in_all_goes_round(self, harness: Harness) -> None:
         slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
-        for account in [await bench.merchant(f"m{number}", slow) for number in range(3)]:
-            await bench.happen(account, 3)
-        dispatcher = Dispatcher(bench.ports, at_once=1)
-        running = [asyncio.create_task(dispatcher.run(job)) for job in await bench.ports.storage.claim(100, LEASE)]
-        await bench.clock.advance(90)
+        for account in [await harness.merchant(f"m{number}", slow) for number in range(3)]:
+            await harness.happen(account, 3)
+        dispatcher = Dispatcher(harness.ports, at_once=1)
+        running = [asyncio.create_task(dispatcher.run(job)) for job in await harness.ports.storage.claim(100, LEASE)]
+        await harness.clock.advance(90)
         assert all(task.done() for task in running)
-        assert bench.town.most_in_all == 1
+        assert harness.town.most_in_all == 1
         for number in range(3):
-            times = bench.town.times(bench.url(f"m{number}"))
+            times = harness.town.times(harness.url(f"m{number}"))
             assert len(times) == 3
             assert all(later - earlier <= 40 for earlier, later in pairwise(times)), "nobody waits for ever"
 
     async def test_an_event_that_comes_while_letters_hang_leaves_within_a_quarter_of_a_second(
-        self, bench: Bench
+        self, harness: Harness
     ) -> None:
-        account = await bench.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        await bench.happen(account)
-        async with bench.working():
-            await bench.clock.advance(3)
-            await bench.happen(account)
-            await bench.clock.advance(LOOK)
-            assert bench.town.times(bench.url("slow")) == [0.0, 3.0 + LOOK]
+        account = await harness.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        await harness.happen(account)
+        async with harness.working():
+            await harness.clock.advance(3)
+            await harness.happen(account)
+            await harness.clock.advance(LOOK)
+            assert harness.town.times(harness.url("slow")) == [0.0, 3.0 + LOOK]
 
     async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_slots(
-        self, bench: Bench
+        self, harness: Harness
     ) -> None:
         """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""
-        bad = await bench.merchant("bad", BAD)
-        for account in [await bench.merchant(f"dead{number}", SILENT) for number in range(40)]:
-            await bench.happen(account, 3)
-        async with bench.working(at_once=1):
-            assert bench.town.under_way.total() == 120
-            await bench.happen(bad)
-            await bench.clock.advance(1)
-            assert bench.town.times(bench.url("bad")) == [0.0, 1.0], "its timer rang"
+        bad = await harness.merchant("bad", BAD)
+        for account in [await harness.merchant(f"dead{number}", SILENT) for number in range(40)]:
+            await harness.happen(account, 3)
+        async with harness.working(at_once=1):
+            assert harness.town.under_way.total() == 120
+            await harness.happen(bad)
+            await harness.clock.advance(1)
+            assert harness.town.times(harness.url("bad")) == [0.0, 1.0], "its timer rang"
 
 
 class TestOrder:
-    async def test_oldest_first(self, bench: Bench) -> None:
-        account = await bench.merchant("m")
-        ids = await bench.happen(account, 3 * BATCH + 7)
-        await bench.work()
-        assert bench.town.events(bench.url("m")) == ids
+    async def test_oldest_first(self, harness: Harness) -> None:
+        account = await harness.merchant("m")
+        ids = await harness.happen(account, 3 * BATCH + 7)
+        await harness.work()
+        assert harness.town.events(harness.url("m")) == ids
 
     async def test_behind_an_open_breaker_also_what_has_failed_before_leaves_in_order_of_age(
-        self, bench: Bench
+        self, harness: Harness
     ) -> None:
         """A success closes it, and waiting events go out oldest first (docs/webhooks.md "When you do not answer")."""
-        account = await bench.merchant("m", BAD)
-        ids = await bench.happen(account, 4)
-        await bench.work(20)
-        ids += await bench.happen(account, 300)
-        await bench.work(5)
-        assert (await bench.breaker(account)).is_open
-        bench.town.webhooks.clear()
-        bench.town.answers[bench.url("m")] = GOOD
-        await bench.work(30)
-        assert bench.town.events(bench.url("m")) == ids
-        assert await bench.statuses(account) == {"delivered": 304}
+        account = await harness.merchant("m", BAD)
+        ids = await harness.happen(account, 4)
+        await harness.work(20)
+        ids += await harness.happen(account, 300)
+        await harness.work(5)
+        assert (await harness.breaker(account)).is_open
+        harness.town.webhooks.clear()
+        harness.town.answers[harness.url("m")] = GOOD
+        await harness.work(30)
+        assert harness.town.events(harness.url("m")) == ids
+        assert await harness.statuses(account) == {"delivered": 304}
 
     async def test_behind_an_open_breaker_who_asks_between_claim_and_look_does_not_keep_the_worker_busy(
-        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+        self, harness: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It would commit on and on until the probe, because nothing due is read, with which the job is read anew."""
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 4)
-        await bench.work(20)
-        await bench.happen(account, 30)
-        await bench.work(5)
-        assert (await bench.breaker(account)).is_open
-        await bench.happen(account)
-        [job] = await bench.ports.storage.claim(10, LEASE, kind=DELIVER)
-        await bench.happen(account)
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 4)
+        await harness.work(20)
+        await harness.happen(account, 30)
+        await harness.work(5)
+        assert (await harness.breaker(account)).is_open
+        await harness.happen(account)
+        [job] = await harness.ports.storage.claim(10, LEASE, kind=DELIVER)
+        await harness.happen(account)
         commits: list[bool] = []
 
         async def counted(*given: Any) -> Any:
@@ -341,93 +345,95 @@ class TestOrder:
             return breaker, left
 
         monkeypatch.setattr(endpoint_worker, "commit", counted)
-        await Dispatcher(bench.ports).run(job)
+        await Dispatcher(harness.ports).run(job)
         assert commits == [False, True]
 
-    async def test_one_event_that_is_always_refused_never_blocks_another(self, bench: Bench) -> None:
-        """Others are taken while its ladder lasts, so that it opens no breaker: it goes on by the slow ladder."""
-        account = await bench.merchant("m")
-        url = bench.url("m")
-        [bad] = await bench.happen(account)
+    async def test_one_event_that_is_always_refused_never_blocks_another(self, harness: Harness) -> None:
+        """Others are taken while its backoff lasts, so that it opens no breaker: it goes on by the slow backoff."""
+        account = await harness.merchant("m")
+        url = harness.url("m")
+        [bad] = await harness.happen(account)
 
         def answer(webhook: WebhookRequest) -> None:
-            bench.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == bad else GOOD
+            harness.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == bad else GOOD
 
-        bench.town.on_letter = answer
+        harness.town.on_letter = answer
         for _ in range(6):
-            await bench.work(100)
-            [good] = await bench.happen(account)
-            await bench.work()
-            assert (await bench.delivery(good)).status is DeliveryStatus.DELIVERED
-        assert ((await bench.delivery(bad)).attempts, (await bench.breaker(account)).is_open) == (10, False)
-        await bench.work(2 * 86_400)
-        assert (await bench.delivery(bad)).status is DeliveryStatus.FAILED
-        assert bench.town.events(url).count(bad) == 14
+            await harness.work(100)
+            [good] = await harness.happen(account)
+            await harness.work()
+            assert (await harness.delivery(good)).status is DeliveryStatus.DELIVERED
+        assert ((await harness.delivery(bad)).attempts, (await harness.breaker(account)).is_open) == (10, False)
+        await harness.work(2 * 86_400)
+        assert (await harness.delivery(bad)).status is DeliveryStatus.FAILED
+        assert harness.town.events(url).count(bad) == 14
 
-    async def test_one_bad_event_does_not_keep_the_breaker_open(self, bench: Bench) -> None:
+    async def test_one_bad_event_does_not_keep_the_breaker_open(self, harness: Harness) -> None:
         """Probes take the waiting events in turn."""
-        account = await bench.merchant("m", BAD)
-        ids = await bench.happen(account, 5)
-        await bench.work(20)
-        url = bench.url("m")
+        account = await harness.merchant("m", BAD)
+        ids = await harness.happen(account, 5)
+        await harness.work(20)
+        url = harness.url("m")
 
         def answer(webhook: WebhookRequest) -> None:
-            bench.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == ids[0] else GOOD
+            harness.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == ids[0] else GOOD
 
-        bench.town.on_letter = answer
-        bench.town.webhooks.clear()
-        await bench.work(90)
-        assert bench.town.events(url)[:2] == ids[:2]
-        assert [(await bench.delivery(each)).status.value for each in ids] == ["pending"] + ["delivered"] * 4
+        harness.town.on_letter = answer
+        harness.town.webhooks.clear()
+        await harness.work(90)
+        assert harness.town.events(url)[:2] == ids[:2]
+        assert [(await harness.delivery(each)).status.value for each in ids] == ["pending"] + ["delivered"] * 4
 
 
 class TestBreaker:
-    async def test_an_outage_of_minutes_loses_nothing_of_a_merchant_with_one_payment(self, bench: Bench) -> None:
+    async def test_an_outage_of_minutes_loses_nothing_of_a_merchant_with_one_payment(self, harness: Harness) -> None:
         """Its event waits with the breaker and goes out with the first probe that succeeds
         (docs/webhooks.md "When you do not answer")."""
-        account = await bench.merchant("m", BAD)
-        [event] = await bench.happen(account)
-        await bench.work(540)
-        assert (await bench.breaker(account)).is_open
-        assert await bench.statuses(account) == {"pending": 1}
-        bench.town.answers[bench.url("m")] = GOOD
-        await bench.work(2)
-        delivery = await bench.delivery(event)
+        account = await harness.merchant("m", BAD)
+        [event] = await harness.happen(account)
+        await harness.work(540)
+        assert (await harness.breaker(account)).is_open
+        assert await harness.statuses(account) == {"pending": 1}
+        harness.town.answers[harness.url("m")] = GOOD
+        await harness.work(2)
+        delivery = await harness.delivery(event)
         assert (delivery.status, delivery.attempts, delivery.probes) == (DeliveryStatus.DELIVERED, 10, 1)
-        assert bench.town.times(bench.url("m"))[-2:] == [511.0, 541.0]
-        assert not (await bench.breaker(account)).is_open
-        assert await bench.jobs() == []
+        assert harness.town.times(harness.url("m"))[-2:] == [511.0, 541.0]
+        assert not (await harness.breaker(account)).is_open
+        assert await harness.jobs() == []
 
-    async def test_a_merchant_with_one_payment_is_probed_for_seven_days_and_then_given_up(self, bench: Bench) -> None:
-        account = await bench.merchant("m", BAD)
-        [event] = await bench.happen(account)
-        await bench.work(7 * 86_400 - 3600)
-        assert await bench.statuses(account) == {"pending": 1}
-        await bench.work(2 * 3600)
-        delivery = await bench.delivery(event)
+    async def test_a_merchant_with_one_payment_is_probed_for_seven_days_and_then_given_up(
+        self, harness: Harness
+    ) -> None:
+        account = await harness.merchant("m", BAD)
+        [event] = await harness.happen(account)
+        await harness.work(7 * 86_400 - 3600)
+        assert await harness.statuses(account) == {"pending": 1}
+        await harness.work(2 * 3600)
+        delivery = await harness.delivery(event)
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 10)
-        assert await bench.jobs() == []
+        assert await harness.jobs() == []
 
-    async def test_it_is_walked_exactly(self, bench: Bench) -> None:
+    async def test_it_is_walked_exactly(self, harness: Harness) -> None:
         """10 failures from 3 events, then probes after 30 s, 1, 2, 5, 10, 30, 60 min and every 60 min."""
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 3)
-        await bench.work(86_400)
-        times = bench.town.times(bench.url("m"))
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 3)
+        await harness.work(86_400)
+        times = harness.town.times(harness.url("m"))
         assert times[:10] == [0.0] * 3 + [1.0] * 3 + [3.0] * 3 + [7.0]
         pauses = [later - earlier for earlier, later in pairwise(times[9:])]
         assert pauses[:9] == [30, 60, 120, 300, 600, 1800, 3600, 3600, 3600]
         assert set(pauses[9:]) == {3600}
-        attempts = await bench.attempts()
+        attempts = await harness.attempts()
         assert Counter(each.probe for each in attempts) == {False: 10, True: len(times) - 10}
 
-    async def test_probes_are_rows_and_no_attempts(self, bench: Bench) -> None:
-        account = await bench.merchant("m", BAD)
-        ids = await bench.happen(account, 3)
-        await bench.work(40)
-        async with bench.ports.storage.unit() as unit:
+    async def test_probes_are_rows_and_no_attempts(self, harness: Harness) -> None:
+        account = await harness.merchant("m", BAD)
+        ids = await harness.happen(account, 3)
+        await harness.work(40)
+        async with harness.ports.storage.unit() as unit:
             rows = await unit[Attempt].find(event_id=ids[0], order="sent_at")
-        delivery = await bench.delivery(ids[0])
+        delivery = await harness.delivery(ids[0])
         assert [(row.number, row.probe, row.status) for row in rows] == [
             (1, False, 500),
             (2, False, 500),
@@ -437,117 +443,119 @@ class TestBreaker:
         ]
         assert (delivery.attempts, delivery.probes) == (4, 1)
 
-    async def test_after_seven_days_events_behind_it_are_failed(self, bench: Bench) -> None:
+    async def test_after_seven_days_events_behind_it_are_failed(self, harness: Harness) -> None:
         """An event older than 7 days is `failed`, and can still be sent again (docs/webhooks.md "When you do not
         answer")."""
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 30)
-        await bench.work(7 * 86_400 - 3600)
-        assert await bench.statuses(account) == {"pending": 30}
-        await bench.work(2 * 3600)
-        assert await bench.statuses(account) == {"failed": 30}
-        webhooks = len(bench.town.webhooks[bench.url("m")])
-        await bench.work(86_400)
-        assert len(bench.town.webhooks[bench.url("m")]) == webhooks, "with nothing to send nothing is probed"
-        assert await bench.jobs() == []
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 30)
+        await harness.work(7 * 86_400 - 3600)
+        assert await harness.statuses(account) == {"pending": 30}
+        await harness.work(2 * 3600)
+        assert await harness.statuses(account) == {"failed": 30}
+        webhooks = len(harness.town.webhooks[harness.url("m")])
+        await harness.work(86_400)
+        assert len(harness.town.webhooks[harness.url("m")]) == webhooks, "with nothing to send nothing is probed"
+        assert await harness.jobs() == []
 
-    async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, bench: Bench) -> None:
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 12)
-        await bench.work(8 * 86_400)
-        assert (await bench.breaker(account)).is_open
-        bench.town.answers[bench.url("m")] = GOOD
-        before = len(bench.town.webhooks[bench.url("m")])
-        [late] = await bench.happen(account)
-        await bench.work()
-        assert bench.town.events(bench.url("m"))[before:] == [late]
-        assert not (await bench.breaker(account)).is_open
-        assert (await bench.delivery(late)).attempts == 0
+    async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, harness: Harness) -> None:
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 12)
+        await harness.work(8 * 86_400)
+        assert (await harness.breaker(account)).is_open
+        harness.town.answers[harness.url("m")] = GOOD
+        before = len(harness.town.webhooks[harness.url("m")])
+        [late] = await harness.happen(account)
+        await harness.work()
+        assert harness.town.events(harness.url("m"))[before:] == [late]
+        assert not (await harness.breaker(account)).is_open
+        assert (await harness.delivery(late)).attempts == 0
 
     @pytest.mark.parametrize(
         "wish", [{"webhook_url": "https://new.example/hook"}, {"webhook_secret": "another-secret-of-the-tests"}]
     )
     async def test_another_address_or_secret_closes_it_and_all_leave_at_once(
-        self, bench: Bench, wish: dict[str, str]
+        self, harness: Harness, wish: dict[str, str]
     ) -> None:
-        account = await bench.merchant("m", BAD)
-        ids = await bench.happen(account, 20)
-        await bench.work(1000)
-        assert (await bench.breaker(account)).is_open
-        bench.town.webhooks.clear()
-        bench.town.answers[bench.url("m")] = GOOD
-        await set_settings(bench.ports, account, wish)
-        await bench.work()
-        assert bench.town.events(wish.get("webhook_url", bench.url("m"))) == ids
-        assert not (await bench.breaker(account)).is_open
+        account = await harness.merchant("m", BAD)
+        ids = await harness.happen(account, 20)
+        await harness.work(1000)
+        assert (await harness.breaker(account)).is_open
+        harness.town.webhooks.clear()
+        harness.town.answers[harness.url("m")] = GOOD
+        await set_settings(harness.ports, account, wish)
+        await harness.work()
+        assert harness.town.events(wish.get("webhook_url", harness.url("m"))) == ids
+        assert not (await harness.breaker(account)).is_open
 
-    async def test_settings_that_are_none_of_its_business_leave_it(self, bench: Bench) -> None:
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 12)
-        await bench.work(20)
-        await set_settings(bench.ports, account, {"webhook_url": bench.url("m"), "acceptance": "false"})
-        assert (await bench.breaker(account)).is_open
+    async def test_settings_that_are_none_of_its_business_leave_it(self, harness: Harness) -> None:
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 12)
+        await harness.work(20)
+        await set_settings(harness.ports, account, {"webhook_url": harness.url("m"), "acceptance": "false"})
+        assert (await harness.breaker(account)).is_open
 
-    async def test_a_blocked_address_keeps_events_waiting_until_it_is_corrected(self, bench: Bench) -> None:
-        account = await bench.merchant("m", DeliveryResult(answer=Answer.BLOCKED, note="https only"))
-        ids = await bench.happen(account, 5)
-        await bench.work(3 * 86_400)
-        assert await bench.statuses(account) == {"pending": 5}
-        await set_settings(bench.ports, account, {"webhook_url": bench.url("good")})
-        await bench.work()
-        assert bench.town.events(bench.url("good")) == ids
+    async def test_a_blocked_address_keeps_events_waiting_until_it_is_corrected(self, harness: Harness) -> None:
+        account = await harness.merchant("m", DeliveryResult(answer=Answer.BLOCKED, note="https only"))
+        ids = await harness.happen(account, 5)
+        await harness.work(3 * 86_400)
+        assert await harness.statuses(account) == {"pending": 5}
+        await set_settings(harness.ports, account, {"webhook_url": harness.url("good")})
+        await harness.work()
+        assert harness.town.events(harness.url("good")) == ids
 
-    async def test_modes_have_breakers_of_their_own(self, bench: Bench) -> None:
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 12, Mode.TEST)
-        await bench.work(20)
-        bench.town.answers[bench.url("m")] = GOOD
-        [live] = await bench.happen(account, 1, Mode.LIVE)
-        await bench.work()
-        assert (await bench.delivery(live)).status is DeliveryStatus.DELIVERED
-        assert (await bench.breaker(account, Mode.TEST)).is_open
+    async def test_modes_have_breakers_of_their_own(self, harness: Harness) -> None:
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 12, Mode.TEST)
+        await harness.work(20)
+        harness.town.answers[harness.url("m")] = GOOD
+        [live] = await harness.happen(account, 1, Mode.LIVE)
+        await harness.work()
+        assert (await harness.delivery(live)).status is DeliveryStatus.DELIVERED
+        assert (await harness.breaker(account, Mode.TEST)).is_open
 
 
 class TestHolding:
-    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(self, bench: Bench) -> None:
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account, 2)
-        await bench.work(5)
-        await set_settings(bench.ports, account, {"webhook_url": ""})
-        await bench.work(3600)
-        assert await bench.statuses(account) == {"held": 2}
-        webhooks = len(bench.town.webhooks[bench.url("m")])
-        bench.town.answers[bench.url("m")] = GOOD
-        await set_settings(bench.ports, account, {"webhook_url": bench.url("m")})
-        await bench.work()
-        assert await bench.statuses(account) == {"delivered": 2}
-        assert len(bench.town.webhooks[bench.url("m")]) == webhooks + 2
+    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(
+        self, harness: Harness
+    ) -> None:
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account, 2)
+        await harness.work(5)
+        await set_settings(harness.ports, account, {"webhook_url": ""})
+        await harness.work(3600)
+        assert await harness.statuses(account) == {"held": 2}
+        webhooks = len(harness.town.webhooks[harness.url("m")])
+        harness.town.answers[harness.url("m")] = GOOD
+        await set_settings(harness.ports, account, {"webhook_url": harness.url("m")})
+        await harness.work()
+        assert await harness.statuses(account) == {"delivered": 2}
+        assert len(harness.town.webhooks[harness.url("m")]) == webhooks + 2
 
-    async def test_a_run_hears_of_it_within_a_second(self, bench: Bench) -> None:
-        account = await bench.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        await bench.happen(account, 20)
-        async with bench.working():
-            await set_settings(bench.ports, account, {"webhook_url": ""})
-            await bench.clock.advance(30)
-            assert len(bench.town.webhooks[bench.url("m")]) == 8
-            assert await bench.statuses(account) == {"held": 12, "delivered": 8}
+    async def test_a_run_hears_of_it_within_a_second(self, harness: Harness) -> None:
+        account = await harness.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        await harness.happen(account, 20)
+        async with harness.working():
+            await set_settings(harness.ports, account, {"webhook_url": ""})
+            await harness.clock.advance(30)
+            assert len(harness.town.webhooks[harness.url("m")]) == 8
+            assert await harness.statuses(account) == {"held": 12, "delivered": 8}
 
-    async def test_an_address_that_comes_back_as_a_run_ends_leaves_nothing_behind(self, bench: Bench) -> None:
+    async def test_an_address_that_comes_back_as_a_run_ends_leaves_nothing_behind(self, harness: Harness) -> None:
         """The run found no address, but holds no events, because there is one again: pending events still have their
         job."""
-        account = await bench.merchant("m")
-        await bench.happen(account)
-        wish = {"webhook_url": bench.url("m")}
+        account = await harness.merchant("m")
+        await harness.happen(account)
+        wish = {"webhook_url": harness.url("m")}
 
         async def back() -> None:
-            await set_settings(bench.ports, account, wish)
+            await set_settings(harness.ports, account, wish)
 
-        await set_settings(bench.ports, account, {"webhook_url": ""})
-        [job] = await bench.ports.storage.claim(10, LEASE, kind=DELIVER)
-        meddled = msgspec.structs.replace(bench.ports, storage=Meddling(bench.ports.storage, {2: back}))
+        await set_settings(harness.ports, account, {"webhook_url": ""})
+        [job] = await harness.ports.storage.claim(10, LEASE, kind=DELIVER)
+        meddled = msgspec.structs.replace(harness.ports, storage=Meddling(harness.ports.storage, {2: back}))
         await Dispatcher(meddled).run(job)
-        await bench.work(10)
-        assert await bench.statuses(account) == {"delivered": 1}
+        await harness.work(10)
+        assert await harness.statuses(account) == {"delivered": 1}
 
 
 class Meddling(ForwardingStorage):
@@ -570,87 +578,87 @@ class Meddling(ForwardingStorage):
 class TestCrashes:
     """Nothing is lost by kill -9 at any await (ARCHITECTURE.md "Units and jobs")."""
 
-    async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, bench: Bench) -> None:
-        account = await bench.merchant("m")
-        await bench.happen(account, 3)
-        assert [job.id for job in await bench.jobs()] == [deliver_id(endpoint_id(account, Mode.TEST))]
-        await bench.work()
-        assert await bench.jobs() == []
+    async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, harness: Harness) -> None:
+        account = await harness.merchant("m")
+        await harness.happen(account, 3)
+        assert [job.id for job in await harness.jobs()] == [deliver_id(endpoint_id(account, Mode.TEST))]
+        await harness.work()
+        assert await harness.jobs() == []
 
-    async def test_a_worker_that_dies_in_the_middle_leaves_the_rest_to_the_next(self, bench: Bench) -> None:
-        account = await bench.merchant("m", SILENT)
-        ids = await bench.happen(account, 20)
-        [job] = await bench.ports.storage.claim(10, LEASE)
-        running = asyncio.create_task(run(bench.ports, job))
-        await bench.clock.advance(5)
+    async def test_a_worker_that_dies_in_the_middle_leaves_the_rest_to_the_next(self, harness: Harness) -> None:
+        account = await harness.merchant("m", SILENT)
+        ids = await harness.happen(account, 20)
+        [job] = await harness.ports.storage.claim(10, LEASE)
+        running = asyncio.create_task(run(harness.ports, job))
+        await harness.clock.advance(5)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        assert await bench.statuses(account) == {"pending": 20}
-        bench.town.answers[bench.url("m")] = GOOD
-        await bench.clock.advance(LEASE)
-        await bench.work()
-        assert await bench.statuses(account) == {"delivered": 20}
-        assert set(bench.town.events(bench.url("m"))) == set(ids)
+        assert await harness.statuses(account) == {"pending": 20}
+        harness.town.answers[harness.url("m")] = GOOD
+        await harness.clock.advance(LEASE)
+        await harness.work()
+        assert await harness.statuses(account) == {"delivered": 20}
+        assert set(harness.town.events(harness.url("m"))) == set(ids)
 
-    async def test_a_retry_is_remembered_in_the_unit_that_enters_the_failure(self, bench: Bench) -> None:
+    async def test_a_retry_is_remembered_in_the_unit_that_enters_the_failure(self, harness: Harness) -> None:
         """A process that dies between two attempts has left a timer."""
-        account = await bench.merchant("m", BAD)
-        await bench.happen(account)
-        await run_due(bench.ports)
-        [timer] = await bench.jobs()
-        assert (timer.kind, timer.due) == (TIMER, bench.clock.now() + timedelta(seconds=1))
+        account = await harness.merchant("m", BAD)
+        await harness.happen(account)
+        await run_due(harness.ports)
+        [timer] = await harness.jobs()
+        assert (timer.kind, timer.due) == (TIMER, harness.clock.now() + timedelta(seconds=1))
 
-    async def test_a_long_run_keeps_its_lease(self, bench: Bench) -> None:
+    async def test_a_long_run_keeps_its_lease(self, harness: Harness) -> None:
         """A minute of slow webhooks, many times the lease: no other worker gets the job, and at its end it goes though
         its lease was renewed."""
-        account = await bench.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        ids = await bench.happen(account, 8 * 6)
-        async with bench.working():
+        account = await harness.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        ids = await harness.happen(account, 8 * 6)
+        async with harness.working():
             for _ in range(20):
-                await bench.clock.advance(3)
-                assert await bench.ports.storage.claim(10, LEASE, kind=DELIVER) == []
-        assert bench.town.events(bench.url("m")) == ids
-        assert await bench.jobs() == []
+                await harness.clock.advance(3)
+                assert await harness.ports.storage.claim(10, LEASE, kind=DELIVER) == []
+        assert harness.town.events(harness.url("m")) == ids
+        assert await harness.jobs() == []
 
-    async def test_two_workers_share_receivers_and_send_nothing_twice(self, bench: Bench) -> None:
-        accounts = [await bench.merchant(f"m{number}") for number in range(6)]
-        async with bench.working(), bench.working():
+    async def test_two_workers_share_receivers_and_send_nothing_twice(self, harness: Harness) -> None:
+        accounts = [await harness.merchant(f"m{number}") for number in range(6)]
+        async with harness.working(), harness.working():
             for _ in range(5):
                 for account in accounts:
-                    await bench.happen(account, 10)
-                await bench.clock.advance(1)
+                    await harness.happen(account, 10)
+                await harness.clock.advance(1)
         for number in range(6):
-            events = bench.town.events(bench.url(f"m{number}"))
+            events = harness.town.events(harness.url(f"m{number}"))
             assert len(events) == len(set(events)) == 50
 
-    async def test_who_lost_the_lease_stops_and_enters_what_it_sent(self, bench: Bench) -> None:
-        account = await bench.merchant("m", SILENT)
-        await bench.happen(account, 30)
-        [job] = await bench.ports.storage.claim(10, 5.0)
-        dispatcher = Dispatcher(bench.ports)
+    async def test_who_lost_the_lease_stops_and_enters_what_it_sent(self, harness: Harness) -> None:
+        account = await harness.merchant("m", SILENT)
+        await harness.happen(account, 30)
+        [job] = await harness.ports.storage.claim(10, 5.0)
+        dispatcher = Dispatcher(harness.ports)
         slow = asyncio.create_task(dispatcher.run(job))
-        await bench.clock.advance(6)
-        [again] = await bench.ports.storage.claim(10, LEASE)
-        bench.town.answers[bench.url("m")] = GOOD
-        await run(bench.ports, again)
-        assert await bench.statuses(account) == {"delivered": 30}
+        await harness.clock.advance(6)
+        [again] = await harness.ports.storage.claim(10, LEASE)
+        harness.town.answers[harness.url("m")] = GOOD
+        await run(harness.ports, again)
+        assert await harness.statuses(account) == {"delivered": 30}
         dispatcher.look()
-        await bench.clock.advance(60)
+        await harness.clock.advance(60)
         await slow
-        assert await bench.statuses(account) == {"delivered": 30}
-        counted = Counter(each.event_id for each in await bench.attempts())
+        assert await harness.statuses(account) == {"delivered": 30}
+        counted = Counter(each.event_id for each in await harness.attempts())
         assert sorted(counted.values()) == [1] * 22 + [2] * 8
         for event_id, made in counted.items():
-            assert (await bench.delivery(event_id)).attempts == made
+            assert (await harness.delivery(event_id)).attempts == made
 
-    async def test_events_that_come_at_any_moment_of_a_run_are_sent(self, bench: Bench) -> None:
+    async def test_events_that_come_at_any_moment_of_a_run_are_sent(self, harness: Harness) -> None:
         """However the last look of a run and the commit of an event fall together, the event leaves."""
-        account = await bench.merchant("m")
+        account = await harness.merchant("m")
         made: list[str] = []
         left = 40
 
         async def one_more() -> None:
-            made.extend(await bench.happen(account))
+            made.extend(await harness.happen(account))
 
         pending: set[asyncio.Task[None]] = set()
 
@@ -660,14 +668,14 @@ class TestCrashes:
                 left -= 1
                 pending.add(asyncio.create_task(one_more()))
 
-        bench.town.on_letter = on_letter
-        made += await bench.happen(account)
-        await bench.work()
+        harness.town.on_letter = on_letter
+        made += await harness.happen(account)
+        await harness.work()
         await asyncio.gather(*pending)
-        await bench.work()
-        assert sorted(bench.town.events(bench.url("m"))) == sorted(made)
+        await harness.work()
+        assert sorted(harness.town.events(harness.url("m"))) == sorted(made)
         assert len(made) == 41
-        assert await bench.jobs() == []
+        assert await harness.jobs() == []
 
     @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
     async def test_a_crash_at_any_commit_of_a_bad_day_loses_nothing(self, after: bool) -> None:
@@ -677,67 +685,67 @@ class TestCrashes:
         while True:
             at += 1
             fuse = CrashPoint(at, after=after)
-            async with open_bench() as bench:
-                await bad_day(bench, fuse)
+            async with open_harness() as harness:
+                await bad_day(harness, fuse)
             if fuse.commits < at:
                 break
         assert at > 12, "the story has too few commits to show anything"
 
-    async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, bench: Bench) -> None:
-        account = await bench.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        await bench.happen(account, 20)
-        async with bench.working() as worker:
+    async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, harness: Harness) -> None:
+        account = await harness.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        await harness.happen(account, 20)
+        async with harness.working() as worker:
             worker.stop()
-            await bench.clock.advance(30)
-        assert await bench.statuses(account) == {"delivered": 8, "pending": 12}
-        [job] = await bench.jobs()
+            await harness.clock.advance(30)
+        assert await harness.statuses(account) == {"delivered": 8, "pending": 12}
+        [job] = await harness.jobs()
         assert job.leased_until is None, "the next worker need not wait for a lease to end"
-        bench.town.answers[bench.url("m")] = GOOD
-        await bench.work()
-        assert await bench.statuses(account) == {"delivered": 20}
+        harness.town.answers[harness.url("m")] = GOOD
+        await harness.work()
+        assert await harness.statuses(account) == {"delivered": 20}
 
 
-async def bad_day(bench: Bench, fuse: CrashPoint) -> None:
-    account = await bench.merchant("m", BAD)
-    await bench.happen(account, 3)
-    whole = bench.ports
-    bench.ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
+async def bad_day(harness: Harness, fuse: CrashPoint) -> None:
+    account = await harness.merchant("m", BAD)
+    await harness.happen(account, 3)
+    whole = harness.ports
+    harness.ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
     with contextlib.suppress(Killed):
-        await bench.work(120)
-    bench.ports = whole
-    await bench.clock.advance(LEASE)
-    await bench.work(120)
-    bench.town.answers[bench.url("m")] = GOOD
-    await bench.work(600)
-    rows = Counter(attempt.event_id for attempt in await bench.attempts())
-    async with bench.ports.storage.unit() as unit:
+        await harness.work(120)
+    harness.ports = whole
+    await harness.clock.advance(LEASE)
+    await harness.work(120)
+    harness.town.answers[harness.url("m")] = GOOD
+    await harness.work(600)
+    rows = Counter(attempt.event_id for attempt in await harness.attempts())
+    async with harness.ports.storage.unit() as unit:
         deliveries = await unit[Delivery].find(account_id=account)
     assert [each.status for each in deliveries] == [DeliveryStatus.DELIVERED] * 3, fuse.at
     assert {each.id: each.attempts + each.probes for each in deliveries} == rows, fuse.at
-    assert not (await bench.breaker(account)).is_open
-    assert await bench.jobs() == []
+    assert not (await harness.breaker(account)).is_open
+    assert await harness.jobs() == []
 
 
 class TestFaults:
-    async def test_a_secret_that_does_not_open_is_a_fault_that_loses_nothing(self, bench: Bench) -> None:
-        account = await bench.merchant("m")
-        await bench.happen(account, 3)
-        broken = msgspec.structs.replace(bench.ports, vault=LostKeys(bench.ports.vault))
-        [job] = await bench.ports.storage.claim(10, LEASE)
+    async def test_a_secret_that_does_not_open_is_a_fault_that_loses_nothing(self, harness: Harness) -> None:
+        account = await harness.merchant("m")
+        await harness.happen(account, 3)
+        broken = msgspec.structs.replace(harness.ports, vault=LostKeys(harness.ports.vault))
+        [job] = await harness.ports.storage.claim(10, LEASE)
         await run(broken, job)
-        assert await bench.statuses(account) == {"pending": 3}
-        assert bench.town.webhooks == {}
-        await bench.work(1)
-        assert await bench.statuses(account) == {"delivered": 3}
+        assert await harness.statuses(account) == {"pending": 3}
+        assert harness.town.webhooks == {}
+        await harness.work(1)
+        assert await harness.statuses(account) == {"delivered": 3}
 
-    async def test_a_notifier_that_raises_loses_nothing(self, bench: Bench) -> None:
-        account = await bench.merchant("m")
-        ids = await bench.happen(account, 3)
-        [job] = await bench.ports.storage.claim(10, LEASE)
-        failing = msgspec.structs.replace(bench.ports, notifier=Exploding())
+    async def test_a_notifier_that_raises_loses_nothing(self, harness: Harness) -> None:
+        account = await harness.merchant("m")
+        ids = await harness.happen(account, 3)
+        [job] = await harness.ports.storage.claim(10, LEASE)
+        failing = msgspec.structs.replace(harness.ports, notifier=Exploding())
         await run(failing, job)
-        await bench.work(1)
-        assert bench.town.events(bench.url("m")) == ids
+        await harness.work(1)
+        assert harness.town.events(harness.url("m")) == ids
 
 
 class LostKeys:
@@ -766,32 +774,32 @@ class Exploding:
 
 
 class TestClocks:
-    async def test_an_event_from_a_machine_whose_clock_is_ahead_is_not_overlooked(self, bench: Bench) -> None:
+    async def test_an_event_from_a_machine_whose_clock_is_ahead_is_not_overlooked(self, harness: Harness) -> None:
         """It asks a job that stands already, whose run looks by the storage's clock."""
-        account = await bench.merchant("m")
-        await bench.happen(account)
-        ahead = VirtualClock(bench.clock.now() + timedelta(hours=1))
-        [event] = await happen(msgspec.structs.replace(bench.ports, clock=ahead), account)
-        assert (await bench.delivery(event)).due == AT_ONCE
-        await bench.work()
-        assert (await bench.delivery(event)).status is DeliveryStatus.DELIVERED
+        account = await harness.merchant("m")
+        await harness.happen(account)
+        ahead = VirtualClock(harness.clock.now() + timedelta(hours=1))
+        [event] = await happen(msgspec.structs.replace(harness.ports, clock=ahead), account)
+        assert (await harness.delivery(event)).due == AT_ONCE
+        await harness.work()
+        assert (await harness.delivery(event)).status is DeliveryStatus.DELIVERED
 
-    async def test_a_retry_that_a_clock_set_back_hides_is_found_again(self, bench: Bench) -> None:
+    async def test_a_retry_that_a_clock_set_back_hides_is_found_again(self, harness: Harness) -> None:
         """The timer rang, and then the storage's clock went back: the look finds nothing, so the timer is set anew."""
-        account = await bench.merchant("m", BAD)
-        [event] = await bench.happen(account)
-        await run_due(bench.ports)
-        due = (await bench.delivery(event)).due
+        account = await harness.merchant("m", BAD)
+        [event] = await harness.happen(account)
+        await run_due(harness.ports)
+        due = (await harness.delivery(event)).due
         assert due is not None
-        async with bench.ports.storage.unit() as unit:
+        async with harness.ports.storage.unit() as unit:
             for timer in await unit[Job].find(kind=TIMER):
                 unit[Job].remove(timer)
             job_id = deliver_id(endpoint_id(account, Mode.TEST))
-            now = bench.clock.now()
+            now = harness.clock.now()
             unit[Job].add(
                 Job(id=job_id, kind=DELIVER, argument=endpoint_id(account, Mode.TEST), due=now, created_at=now)
             )
             await unit.commit()
-        await run_due(bench.ports)
-        [timer] = await bench.jobs()
+        await run_due(harness.ports)
+        [timer] = await harness.jobs()
         assert (timer.kind, timer.due) == (TIMER, due)

@@ -24,7 +24,7 @@ from tests.crash_points import CrashingStorage, CrashPoint, Killed
 
 BAD = DeliveryResult(answer=Answer.RESPONDED, status=500)
 REFUSED = [DeliveryResult(answer=Answer.RESPONDED, status=400)] * 14
-"""To the end of both ladders, within two days."""
+"""To the end of both backoffs, within two days."""
 
 
 async def happen(app: TestApp, count: int = 1, *, mode: Mode = Mode.TEST, receives: bool = True) -> list[str]:
@@ -81,7 +81,7 @@ class TestResendOne:
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, made + 1)
         assert len({webhook.body for webhook in app.postman.webhooks}) == 1
 
-    async def test_a_pending_one_is_sent_at_once_and_has_a_whole_ladder_again(self, app: TestApp) -> None:
+    async def test_a_pending_one_is_sent_at_once_and_has_a_whole_backoff_again(self, app: TestApp) -> None:
         app.postman.answers.extend([BAD] * 100)
         [event] = await happen(app)
         await app.work(300)
@@ -129,7 +129,7 @@ class TestResendOne:
             assert (refusal.value.code, refusal.value.status) == ("EVENT_NOT_FOUND", 404)
         await resend_event(app.ports, None, event)
 
-    async def test_every_letter_of_all_ladders_is_shown(self, app: TestApp) -> None:
+    async def test_every_letter_of_all_backoffs_is_shown(self, app: TestApp) -> None:
         app.postman.answers.extend([BAD, BAD])
         [event] = await happen(app)
         await app.work(10)

@@ -16,7 +16,7 @@ from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_routes import BankRoutes
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.payouts import Senders, SignedTransfer
@@ -172,7 +172,7 @@ async def _buy(app: ExchangeApp, ports: Ports) -> None:
         await create_rub_usdt(ports, account_id, Mode.TEST, amount_rub="5000.00", client_phone=phone, address=WALLET)
     await app.app.work(15)
     [exchange] = await everything(app.ports, Exchange)
-    await app.bank().pretend(invoice_operation(exchange.id), Pretence(status=InvoiceStatus.PAID))
+    await app.bank().simulate(invoice_operation(exchange.id), Simulation(status=InvoiceStatus.PAID))
     await app.app.work(600)
 
 

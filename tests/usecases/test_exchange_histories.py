@@ -14,7 +14,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange, operation_exchange
 from cambist.core.domain.exchanges.payouts import paid_out
 from cambist.core.domain.exchanges.returns import ReturnStatus
-from cambist.core.domain.ledger import Currency, Purse
+from cambist.core.domain.ledger import BalanceType, Currency
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.returns import return_money
@@ -25,10 +25,23 @@ from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.invariants import everything
 
 Act = Callable[[int, int], Awaitable[object]]
-_U, _R = Purse.SUSPENSE_USDT, Purse.SUSPENSE
+_U, _R = BalanceType.SUSPENSE_USDT, BalanceType.SUSPENSE
 _WHERE = {
-    Currency.USDT: (Purse.STOCK_USDT, Purse.AVAILABLE, _U, Purse.EXCHANGING_USDT, Purse.ROUNDING, Purse.SENDING),
-    Currency.RUB: (Purse.STOCK_RUB, _R, Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.LOSSES_RUB),
+    Currency.USDT: (
+        BalanceType.STOCK_USDT,
+        BalanceType.AVAILABLE,
+        _U,
+        BalanceType.EXCHANGING_USDT,
+        BalanceType.ROUNDING,
+        BalanceType.SENDING,
+    ),
+    Currency.RUB: (
+        BalanceType.STOCK_RUB,
+        _R,
+        BalanceType.EXCHANGING_RUB,
+        BalanceType.REMITTING,
+        BalanceType.LOSSES_RUB,
+    ),
 }
 BACK = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 _AMOUNTS = ("11.04", "100", "333.33333333", "10000")
@@ -88,7 +101,7 @@ class History:
             twist = Twist(ending=tuple(Ending)[which % len(Ending)])
             (self.app.sender.script.broadcast if much % 2 else self.app.sender.script.state).append(twist)
         elif tx_hash is not None:
-            await self.app.sender.pretend(tx_hash, TransferState.FINAL if much % 2 else TransferState.IN_BLOCK)
+            await self.app.sender.simulate(tx_hash, TransferState.FINAL if much % 2 else TransferState.IN_BLOCK)
 
     async def send(self, which: int, much: int) -> None:
         exchange = await self.app.exchange(self.one(which))
@@ -102,7 +115,7 @@ class History:
         address = (await self.app.exchange(self.one(which))).crypto_deposit_address or "none"
         for deposit in await self.app.watcher.deposits(address):
             if not deposit.is_final:
-                await self.app.watcher.pretend_drop(address, deposit.tx_hash)
+                await self.app.watcher.simulate_drop(address, deposit.tx_hash)
 
     async def cancel(self, which: int, _: int) -> None:
         await cancel_exchange(self.app.ports, await self.app.caller(), self.one(which))
@@ -200,5 +213,5 @@ async def _check_value(app: ExchangeApp) -> None:
         done = [each for each in exchanges if each.status == "completed" and not each.takes_usdt]
         paid = sum(paid_out(each.parts).kopecks for each in exchanges)
         gone = sum(each.amount_usdt.units for each in done) if currency is Currency.USDT else paid
-        assert sum(await app.purses(*where)) == came - gone, currency
+        assert sum(await app.balance_types(*where)) == came - gone, currency
     assert all(not exchange.takes_usdt or exchange.tx_hash is None for exchange in exchanges)

@@ -9,7 +9,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.exchanges.funds import Incoming, transfer_source
 from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.progress import take_funds
 from cambist.core.usecases.gateways.gateways import list_gateways
@@ -31,7 +31,7 @@ async def test_rub_taken_back_in_the_hold_are_given_nothing_for(app: ExchangeApp
     assert await app.status(made.id) == "rub_received"
     await app.pay(made.id, taken_back=True)
     assert await app.status(made.id) == "partial"
-    assert await app.purses(Purse.EXCHANGING_RUB, Purse.BANK) == [0, 0]
+    assert await app.balance_types(BalanceType.EXCHANGING_RUB, BalanceType.BANK) == [0, 0]
     await app.app.work(1000)
     assert (await app.said(made.id), await app.on_chain()) == (["expired"], [])
 
@@ -52,13 +52,13 @@ async def test_a_surplus_steps_in_for_what_was_taken_back(app: ExchangeApp) -> N
     made = await app.bought()
     await app.pay(made.id, 6_000_00)
     await app.pay(made.id, 5_000_00, again=True)
-    assert await app.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE) == [KOPECKS, 1_000_00]
+    assert await app.balance_types(BalanceType.EXCHANGING_RUB, BalanceType.SUSPENSE) == [KOPECKS, 1_000_00]
     await app.pay(made.id, taken_back=True)
     assert await app.status(made.id) == "partial"
     await app.pay(made.id, KOPECKS, again=True)
     await app.app.work(400)
     assert await app.said(made.id) == ["completed"]
-    assert await app.purses(Purse.SUSPENSE) == [0]
+    assert await app.balance_types(BalanceType.SUSPENSE) == [0]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,11 @@ async def test_where_one_of_two_is_taken_back_the_other_counts(
     ]
     after = await take_funds(app.ports, await app.exchange(made.id), seen)
     assert after.status == status
-    assert await app.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE, Purse.BANK) == [second, 0, -second]
+    assert await app.balance_types(BalanceType.EXCHANGING_RUB, BalanceType.SUSPENSE, BalanceType.BANK) == [
+        second,
+        0,
+        -second,
+    ]
 
 
 async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(app: ExchangeApp) -> None:

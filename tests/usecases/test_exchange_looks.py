@@ -1,5 +1,5 @@
 """When an exchange is looked at again (docs/exchanges.md "Rules"): often while its money is awaited, at its deadline
-for certain, by the ladder while it is paid out, and for some hours after its end."""
+for certain, by the backoff while it is paid out, and for some hours after its end."""
 
 from datetime import timedelta
 from typing import Any

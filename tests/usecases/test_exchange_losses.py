@@ -10,7 +10,7 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry
 from cambist.core.usecases.exchanges.progress import look_at_funds
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.operators.action_items import read_action_items
@@ -21,7 +21,7 @@ from tests.exchange_app import ExchangeApp, conclude, open_exchange_app
 from tests.invariants import everything
 
 KOPECKS = 10_000_00
-MONEY = (Purse.LOSSES_RUB, Purse.BANK, Purse.STOCK_RUB, Purse.SUSPENSE)
+MONEY = (BalanceType.LOSSES_RUB, BalanceType.BANK, BalanceType.STOCK_RUB, BalanceType.SUSPENSE)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def late(app: ExchangeApp) -> str:
     made = await app.bought()
     await app.app.work(1000)
     await app.pay(made.id, KOPECKS, again=True)
-    assert await app.purses(*MONEY) == [0, -KOPECKS, 0, KOPECKS]
+    assert await app.balance_types(*MONEY) == [0, -KOPECKS, 0, KOPECKS]
     return made.id
 
 
@@ -54,10 +54,10 @@ async def lost(app: ExchangeApp) -> list[tuple[str, str]]:
 
 async def test_what_usdt_went_for_is_the_services_loss_and_no_merchants(app: ExchangeApp) -> None:
     exchange_id = await completed(app)
-    [available] = await app.purses(Purse.AVAILABLE)
+    [available] = await app.balance_types(BalanceType.AVAILABLE)
     await app.pay(exchange_id, taken_back=True)
-    assert await app.purses(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
-    assert await app.purses(Purse.AVAILABLE) == [available]
+    assert await app.balance_types(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
+    assert await app.balance_types(BalanceType.AVAILABLE) == [available]
     assert await app.status(exchange_id) == "completed"
     assert await lost(app) == [(exchange_id, "10000.00 RUB were taken back once the exchange was over: a loss")]
 
@@ -67,7 +67,9 @@ async def test_it_is_booked_once_however_often_it_is_told(app: ExchangeApp) -> N
     for _ in range(3):
         await app.pay(exchange_id, taken_back=True)
     await app.app.work(7 * 3600)
-    entries = [each for each in await everything(app.ports, JournalEntry) if Purse.LOSSES_RUB in str(each.postings)]
+    entries = [
+        each for each in await everything(app.ports, JournalEntry) if BalanceType.LOSSES_RUB in str(each.postings)
+    ]
     assert [each.kind for each in entries] == [EntryKind.EXCHANGE_TAKEN_BACK]
     assert len(await lost(app)) == 1
 
@@ -75,9 +77,9 @@ async def test_it_is_booked_once_however_often_it_is_told(app: ExchangeApp) -> N
 async def test_a_loss_of_which_nobody_told_is_found_by_looking(app: ExchangeApp) -> None:
     exchange_id = await completed(app)
     await app.pay(exchange_id, taken_back=True, silent=True)
-    assert await app.purses(*MONEY) == [0, -KOPECKS, KOPECKS, 0]
+    assert await app.balance_types(*MONEY) == [0, -KOPECKS, KOPECKS, 0]
     await app.app.work(3600)
-    assert await app.purses(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
+    assert await app.balance_types(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
 
 
 @pytest.mark.parametrize("end", [TransferState.FINAL, TransferState.FAILED])
@@ -88,12 +90,12 @@ async def test_while_usdt_are_on_their_way_nothing_is_decided(app: ExchangeApp, 
     await app.app.clock.advance(301)
     assert await app.look(made.id) == "usdt_sending"
     await app.pay(made.id, taken_back=True)
-    assert await app.purses(Purse.EXCHANGING_RUB, Purse.LOSSES_RUB) == [KOPECKS, 0]
+    assert await app.balance_types(BalanceType.EXCHANGING_RUB, BalanceType.LOSSES_RUB) == [KOPECKS, 0]
     exchange = await app.exchange(made.id)
-    await app.sender.pretend(exchange.tx_hash or "", end)
+    await app.sender.simulate(exchange.tx_hash or "", end)
     await app.app.work(8 * 3600)
     assert await app.status(made.id) == "completed"
-    assert await app.purses(Purse.EXCHANGING_RUB, *MONEY) == [0, -KOPECKS, 0, KOPECKS, 0]
+    assert await app.balance_types(BalanceType.EXCHANGING_RUB, *MONEY) == [0, -KOPECKS, 0, KOPECKS, 0]
 
 
 async def test_what_was_taken_back_while_the_usdt_took_hours_is_found_after_the_end(app: ExchangeApp) -> None:
@@ -106,13 +108,13 @@ async def test_what_was_taken_back_while_the_usdt_took_hours_is_found_after_the_
     app.sender.script.sign.clear()
     await app.app.work(2 * 3600)
     assert await app.status(made.id) == "completed"
-    assert await app.purses(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
+    assert await app.balance_types(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
 
 
 async def test_what_waits_in_suspense_waits_no_more(app: ExchangeApp) -> None:
     exchange_id = await late(app)
     await app.pay(exchange_id, taken_back=True)
-    assert await app.purses(*MONEY) == [0, 0, 0, 0]
+    assert await app.balance_types(*MONEY) == [0, 0, 0, 0]
     assert await list_suspended(app.ports) == []
     assert await lost(app) == []
 
@@ -121,9 +123,9 @@ async def test_what_we_had_sent_back_already_is_lost(app: ExchangeApp) -> None:
     exchange_id = await late(app)
     await return_money(app.ports, exchange_id)
     await app.app.work(60)
-    assert await app.purses(*MONEY) == [0, 0, 0, 0]
+    assert await app.balance_types(*MONEY) == [0, 0, 0, 0]
     await app.pay(exchange_id, taken_back=True)
-    assert await app.purses(*MONEY) == [-KOPECKS, KOPECKS, 0, 0]
+    assert await app.balance_types(*MONEY) == [-KOPECKS, KOPECKS, 0, 0]
     assert len(await lost(app)) == 1
 
 
@@ -137,13 +139,13 @@ async def test_a_return_under_way_ends_first(app: ExchangeApp, end: RefundStatus
     assert transfer.sent_back is not None
     operation = transfer.sent_back.operation
     await app.run_due()
-    await app.bank().pretend_refund(operation, RefundStatus.PROCESSING)
+    await app.bank().simulate_refund(operation, RefundStatus.PROCESSING)
     await app.pay(exchange_id, taken_back=True)
-    assert await app.purses(Purse.LOSSES_RUB, Purse.SUSPENSE) == [0, KOPECKS]
-    await app.bank().pretend_refund(operation, end)
+    assert await app.balance_types(BalanceType.LOSSES_RUB, BalanceType.SUSPENSE) == [0, KOPECKS]
+    await app.bank().simulate_refund(operation, end)
     await app.app.work(6 * 3600)
     back = KOPECKS if end is RefundStatus.DONE else 0
-    assert await app.purses(*MONEY) == [-back, back, 0, 0]
+    assert await app.balance_types(*MONEY) == [-back, back, 0, 0]
 
 
 async def test_what_goes_back_after_all_is_lost_too_until_it_comes_again(app: ExchangeApp) -> None:
@@ -153,15 +155,15 @@ async def test_what_goes_back_after_all_is_lost_too_until_it_comes_again(app: Ex
     assert transfer.sent_back is not None
     operation = transfer.sent_back.operation
     await app.run_due()
-    await app.bank().pretend_refund(operation, RefundStatus.FAILED)
+    await app.bank().simulate_refund(operation, RefundStatus.FAILED)
     await app.app.work(6 * 3600)
     await app.pay(exchange_id, taken_back=True)
-    assert await app.purses(*MONEY) == [0, 0, 0, 0]
+    assert await app.balance_types(*MONEY) == [0, 0, 0, 0]
     await conclude(app.ports, transfer.id, operation, RefundState(status=RefundStatus.DONE))
-    assert await app.purses(*MONEY) == [-KOPECKS, KOPECKS, 0, 0]
+    assert await app.balance_types(*MONEY) == [-KOPECKS, KOPECKS, 0, 0]
     assert len(await lost(app)) == 1
     await conclude(app.ports, transfer.id, operation, RefundState(status=RefundStatus.REVERSED))
-    assert await app.purses(*MONEY) == [0, 0, 0, 0]
+    assert await app.balance_types(*MONEY) == [0, 0, 0, 0]
     with pytest.raises(Refusal, match="Nothing of this exchange waits"):
         await return_money(app.ports, exchange_id)
 
@@ -169,7 +171,7 @@ async def test_what_goes_back_after_all_is_lost_too_until_it_comes_again(app: Ex
 async def test_forgotten_test_data_leave_no_loss(app: ExchangeApp) -> None:
     await app.pay(await completed(app), taken_back=True)
     await forget_test_data(app.ports, await app.caller())
-    assert await app.purses(*MONEY, Purse.AVAILABLE) == [0, 0, 0, 0, 0]
+    assert await app.balance_types(*MONEY, BalanceType.AVAILABLE) == [0, 0, 0, 0, 0]
     assert await lost(app) == []
 
 
@@ -179,4 +181,4 @@ async def test_of_many_looks_at_once_one_books_it(url: str, tmp_path: Path) -> N
         await app.pay(exchange_id, taken_back=True, silent=True)
         exchange = await app.exchange(exchange_id)
         await asyncio.gather(*(look_at_funds(app.ports, exchange) for _ in range(10)))
-        assert await app.purses(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
+        assert await app.balance_types(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.exchanges.payouts import part_operation
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
 from cambist.core.usecases.sealed import tag_exchange
@@ -37,7 +37,11 @@ async def test_usdt_come_rub_go_and_the_remainder_is_the_merchants(app: Exchange
     exchange = await app.exchange(made.id)
     assert (exchange.status, exchange.completed_at is not None) == ("completed", True)
     assert await app.remitted() == {part_operation(made.id, 1): RUB_100}
-    assert await app.purses(Purse.AVAILABLE, Purse.STOCK_RUB, Purse.SUSPENSE_USDT) == [EARNED_100, -RUB_100, 0]
+    assert await app.balance_types(BalanceType.AVAILABLE, BalanceType.STOCK_RUB, BalanceType.SUSPENSE_USDT) == [
+        EARNED_100,
+        -RUB_100,
+        0,
+    ]
 
 
 async def test_events_come_at_final_statuses_only(app: ExchangeApp) -> None:
@@ -75,7 +79,7 @@ async def test_several_deposits_add_up_and_what_is_more_is_suspense(
     await app.app.work(15)
     assert await app.status(made.id) == "completed"
     assert await app.remitted() == {part_operation(made.id, 1): RUB_100}
-    assert await app.purses(Purse.SUSPENSE_USDT) == [suspended]
+    assert await app.balance_types(BalanceType.SUSPENSE_USDT) == [suspended]
     assert sum(transfer.rounded for transfer in await app.transfers()) == rounded
     received = sum(Usdt.parse(amount).units for amount in sent)
     assert (await app.exchange(made.id)).amount_usdt_received == Usdt(received)
@@ -94,10 +98,10 @@ async def test_what_may_be_taken_back_counts_for_nothing_yet(app: ExchangeApp) -
     address = made.crypto_deposit_address or ""
     tx_hash = await app.send(made.id, final=False)
     assert await app.look(made.id) == "awaiting_usdt"
-    await app.watcher.pretend_drop(address, tx_hash)
+    await app.watcher.simulate_drop(address, tx_hash)
     await app.app.work(120)
     assert await app.status(made.id) == "awaiting_usdt"
-    await app.watcher.pretend_deposit(address, 100_00000000, tx_hash=tx_hash)
+    await app.watcher.simulate_deposit(address, 100_00000000, tx_hash=tx_hash)
     await app.app.work(15)
     assert await app.status(made.id) == "completed"
 
@@ -118,7 +122,7 @@ async def test_usdt_whose_block_is_taken_back_for_good_let_the_exchange_expire(a
     await app.app.work(890)
     tx_hash = await app.send(made.id, final=False)
     await app.app.work(30)
-    await app.watcher.pretend_drop((await app.exchange(made.id)).crypto_deposit_address or "", tx_hash)
+    await app.watcher.simulate_drop((await app.exchange(made.id)).crypto_deposit_address or "", tx_hash)
     await app.app.work(90)
     assert await app.said(made.id) == ["expired"]
 
@@ -131,7 +135,7 @@ async def test_deposits_told_twice_and_in_another_order_count_once(app: Exchange
     for _ in range(3):
         assert await app.look(made.id) == "partial"
     assert [each.amount for each in await app.transfers()] in ([30_00000000, 20_00000000], [20_00000000, 30_00000000])
-    assert await app.purses(Purse.EXCHANGING_USDT) == [50_00000000]
+    assert await app.balance_types(BalanceType.EXCHANGING_USDT) == [50_00000000]
 
 
 @pytest.mark.parametrize("sent", [None, "99.999999"])
@@ -146,7 +150,7 @@ async def test_after_15_minutes_what_is_not_complete_expires(app: ExchangeApp, s
     [event] = await app.app.events(made.id)
     came = Usdt.parse(sent or "0")
     assert (event["status"], event["amount_usdt_received"]) == ("expired", str(came))
-    assert await app.purses(Purse.SUSPENSE_USDT, Purse.EXCHANGING_USDT) == [came.units, 0]
+    assert await app.balance_types(BalanceType.SUSPENSE_USDT, BalanceType.EXCHANGING_USDT) == [came.units, 0]
 
 
 async def test_only_what_was_seen_may_expire_an_exchange(app: ExchangeApp) -> None:
@@ -250,10 +254,10 @@ async def test_an_answer_that_is_lost_pays_nobody_twice(app: ExchangeApp, ending
 async def test_a_payout_that_is_held_stays_until_the_bank_knows(app: ExchangeApp) -> None:
     exchange_id = await sending(app)
     await app.look(exchange_id)
-    await app.bank().pretend_remittance(part_operation(exchange_id, 1), R.PROCESSING)
+    await app.bank().simulate_remittance(part_operation(exchange_id, 1), R.PROCESSING)
     await app.app.work(24 * 3600)
     assert await app.status(exchange_id) == "rub_sending"
-    assert await app.purses(Purse.REMITTING) == [RUB_100]
+    assert await app.balance_types(BalanceType.REMITTING) == [RUB_100]
     await app.at_bank(part_operation(exchange_id, 1), R.DONE)
     assert await app.said(exchange_id) == ["completed"]
 
@@ -270,8 +274,14 @@ async def test_a_payout_refused_for_good_fails_and_keeps_the_usdt_in_suspense(ap
     exchange = await app.exchange(exchange_id)
     assert (exchange.status, exchange.failure, exchange.active_slot) == ("failed", "recipient", None)
     assert await app.said(exchange_id) == ["failed"]
-    wanted = (Purse.SUSPENSE_USDT, Purse.AVAILABLE, Purse.STOCK_RUB, Purse.REMITTING, Purse.EXCHANGING_USDT)
-    assert await app.purses(*wanted) == [100_00000000, 0, 0, 0, 0]
+    wanted = (
+        BalanceType.SUSPENSE_USDT,
+        BalanceType.AVAILABLE,
+        BalanceType.STOCK_RUB,
+        BalanceType.REMITTING,
+        BalanceType.EXCHANGING_USDT,
+    )
+    assert await app.balance_types(*wanted) == [100_00000000, 0, 0, 0, 0]
     [transfer] = await app.transfers()
     assert (transfer.suspended, transfer.reason) == (100_00000000, "failed")
 
@@ -284,7 +294,9 @@ async def test_when_a_later_part_is_refused_only_what_was_not_paid_is_suspense(a
     await app.app.work()
     await app.at_bank(part_operation(exchange_id, 2), R.FAILED)
     assert await app.said(exchange_id) == ["failed"]
-    suspended, earned, paid = await app.purses(Purse.SUSPENSE_USDT, Purse.AVAILABLE, Purse.STOCK_RUB)
+    suspended, earned, paid = await app.balance_types(
+        BalanceType.SUSPENSE_USDT, BalanceType.AVAILABLE, BalanceType.STOCK_RUB
+    )
     assert paid == -500_000_00
     # 10 000 USDT less those of 500 000 of 906 500 RUB, rounded for the client.
     assert suspended == 10_000_00000000 - 10_000_00000000 * 500_000_00 // 906_500_00

@@ -141,7 +141,7 @@ async def test_who_reads_the_money_after_another_one_ended_the_exchange_reads_ag
     await app.send(made.id, "100" if ends == "failed" else "60")
     await app.look(made.id)
     if ends == "failed":
-        await app.bank().pretend_remittance(part_operation(made.id, 1), RemittanceStatus.FAILED, "recipient")
+        await app.bank().simulate_remittance(part_operation(made.id, 1), RemittanceStatus.FAILED, "recipient")
     else:
         await app.app.clock.advance(900)
     others: list[str] = []

@@ -11,10 +11,10 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.usecases.exchanges.returns import exchange_money, list_suspended, return_money
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.ports.bank import RefundStatus
 from cambist.ports.payouts import TransferState
 from tests.crash_points import CrashPoint, Killed
@@ -68,7 +68,7 @@ async def test_usdt_go_to_the_address_that_the_operator_names(app: ExchangeApp) 
     await app.app.work(60)
     [transfer] = await app.transfers()
     assert (await standing(app), transfer.resolved_at is not None) == ("returned", True)
-    assert await app.purses(Purse.SUSPENSE_USDT, Purse.CHAIN) == [0, 0]
+    assert await app.balance_types(BalanceType.SUSPENSE_USDT, BalanceType.CHAIN) == [0, 0]
     assert len(await app.on_chain()) == 1
     assert await list_suspended(app.ports, app.app.account.account_id) == []
     assert await app.status(exchange_id) == "cancelled"
@@ -88,7 +88,7 @@ async def test_rub_go_back_to_who_paid_each_transfer_by_itself(app: ExchangeApp)
     await return_money(app.ports, exchange_id)
     await app.app.work(60)
     assert {each.sent_back.status.value for each in await app.transfers() if each.sent_back} == {"returned"}
-    assert await app.purses(Purse.SUSPENSE, Purse.BANK) == [0, 0]
+    assert await app.balance_types(BalanceType.SUSPENSE, BalanceType.BANK) == [0, 0]
     assert len(await app.transfers()) == 2
 
 
@@ -109,7 +109,7 @@ async def test_a_failed_payout_is_sent_back(app: ExchangeApp) -> None:
     assert await app.status(made.id) == "failed"
     await return_money(app.ports, made.id, BACK)
     await app.app.work(60)
-    assert await app.purses(Purse.SUSPENSE_USDT, Purse.CHAIN) == [0, 0]
+    assert await app.balance_types(BalanceType.SUSPENSE_USDT, BalanceType.CHAIN) == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ async def test_a_transfer_that_is_proven_lost_is_signed_anew(app: ExchangeApp) -
     await app.app.work(1)
     first = (await only(app)).sent_back
     assert first is not None
-    await app.sender.pretend(first.tx_hash or "", TransferState.FAILED)
+    await app.sender.simulate(first.tx_hash or "", TransferState.FAILED)
     await app.app.work(120)
     assert (await standing(app), len(await app.on_chain())) == ("returned", 1)
 
@@ -185,7 +185,7 @@ async def test_a_wallet_that_does_not_sign_is_waited_for_and_a_refusal_leaves_it
     assert await standing(app) == "planned"
     await app.app.work(30)
     assert await standing(app) == "failed"
-    assert await app.purses(Purse.SUSPENSE_USDT) == [7_00000000]
+    assert await app.balance_types(BalanceType.SUSPENSE_USDT) == [7_00000000]
     await return_money(app.ports, exchange_id, BACK)
     await app.app.work(60)
     assert (await standing(app), len(await app.on_chain())) == ("returned", 1)
@@ -199,7 +199,7 @@ async def test_a_bank_whose_answer_is_lost_sends_once(app: ExchangeApp, ending: 
     await return_money(app.ports, exchange_id)
     await app.app.work(3600)
     assert await standing(app) == "returned"
-    assert await app.purses(Purse.SUSPENSE, Purse.BANK) == [0, 0]
+    assert await app.balance_types(BalanceType.SUSPENSE, BalanceType.BANK) == [0, 0]
 
 
 async def test_a_bank_that_refuses_leaves_it_in_suspense_for_another_attempt(app: ExchangeApp) -> None:
@@ -207,10 +207,10 @@ async def test_a_bank_that_refuses_leaves_it_in_suspense_for_another_attempt(app
     app.app.script.refund.append(Twist(ending=Ending.REFUSED))
     await return_money(app.ports, exchange_id)
     await app.app.work(60)
-    assert (await standing(app), await app.purses(Purse.SUSPENSE)) == ("failed", [10_000_00])
+    assert (await standing(app), await app.balance_types(BalanceType.SUSPENSE)) == ("failed", [10_000_00])
     await return_money(app.ports, exchange_id)
     await app.app.work(60)
-    assert (await standing(app), await app.purses(Purse.SUSPENSE)) == ("returned", [0])
+    assert (await standing(app), await app.balance_types(BalanceType.SUSPENSE)) == ("returned", [0])
 
 
 @pytest.mark.parametrize("noticed", [True, False])
@@ -220,15 +220,18 @@ async def test_rub_that_come_back_wait_again_and_may_be_sent_once_more(app: Exch
     await app.app.work(60)
     back = (await only(app)).sent_back
     assert back is not None
-    notices = await app.bank().pretend_refund(back.operation, RefundStatus.REVERSED)
-    for notice in [*notices, *notices] if noticed else []:
-        await on_notice(app.ports, notice)
+    notifications = await app.bank().simulate_refund(back.operation, RefundStatus.REVERSED)
+    for notification in [*notifications, *notifications] if noticed else []:
+        await on_notification(app.ports, notification)
     if not noticed:
         await app.app.work(2 * 86_400)
-    assert (await standing(app), await app.purses(Purse.SUSPENSE)) == ("reversed", [10_000_00])
+    assert (await standing(app), await app.balance_types(BalanceType.SUSPENSE)) == ("reversed", [10_000_00])
     await return_money(app.ports, exchange_id)
     await app.app.work(60)
-    assert (await standing(app), await app.purses(Purse.SUSPENSE, Purse.BANK)) == ("returned", [0, 0])
+    assert (await standing(app), await app.balance_types(BalanceType.SUSPENSE, BalanceType.BANK)) == (
+        "returned",
+        [0, 0],
+    )
 
 
 @pytest.mark.parametrize("currency", ["usdt", "rub"])
@@ -249,7 +252,12 @@ async def test_a_crash_at_any_point_sends_it_back_once(currency: str, after: boo
                 await return_money(whole, exchange_id, BACK if currency == "usdt" else None)
             await app.app.work(LEASE + 30)
             assert await standing(app) == "returned"
-            assert await app.purses(Purse.SUSPENSE_USDT, Purse.CHAIN, Purse.SUSPENSE, Purse.BANK) == [0] * 4
+            assert (
+                await app.balance_types(
+                    BalanceType.SUSPENSE_USDT, BalanceType.CHAIN, BalanceType.SUSPENSE, BalanceType.BANK
+                )
+                == [0] * 4
+            )
             assert len(await app.on_chain()) == (1 if currency == "usdt" else 0)
             points = fuse.commits if at == 0 else points
         at += 1

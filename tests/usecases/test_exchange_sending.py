@@ -13,7 +13,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Direction
 from cambist.core.domain.exchanges.money import shares
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.money import Rub
 from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.exchanges import cancel_any_exchange, every_exchange, set_direction
@@ -65,7 +65,10 @@ async def test_rub_come_usdt_go_after_the_hold_and_the_remainder_is_the_merchant
     earned = shares(made).merchant.units
     assert earned > 2_00000000
     stock = [KOPECKS, -made.amount_usdt.units - earned]
-    assert await app.purses(Purse.AVAILABLE, Purse.STOCK_RUB, Purse.STOCK_USDT) == [earned, *stock]
+    assert await app.balance_types(BalanceType.AVAILABLE, BalanceType.STOCK_RUB, BalanceType.STOCK_USDT) == [
+        earned,
+        *stock,
+    ]
     assert len(await app.on_chain()) == 1
 
 
@@ -86,7 +89,7 @@ async def test_an_underpaid_invoice_is_partial_and_expires_into_suspense(app: Ex
         await app.pay(made.id, 4_500_00, again=True)
     await app.app.work(1000)
     assert await app.said(made.id) == ["completed" if rest else "expired"]
-    assert await app.purses(Purse.SUSPENSE) == [500_00 if rest else 6_000_00]
+    assert await app.balance_types(BalanceType.SUSPENSE) == [500_00 if rest else 6_000_00]
 
 
 async def test_an_invoice_that_nobody_pays_expires(app: ExchangeApp) -> None:
@@ -101,7 +104,7 @@ async def test_rub_after_the_end_are_suspense(app: ExchangeApp) -> None:
     await cancel_any_exchange(app.ports, exchange_id)
     await app.pay(exchange_id)
     assert await app.said(exchange_id) == ["cancelled"]
-    assert await app.purses(Purse.SUSPENSE) == [KOPECKS]
+    assert await app.balance_types(BalanceType.SUSPENSE) == [KOPECKS]
 
 
 async def test_an_operator_cancels_only_before_rub_came(app: ExchangeApp) -> None:
@@ -190,7 +193,7 @@ async def test_a_transfer_that_is_proven_lost_is_signed_anew(app: ExchangeApp) -
     exchange_id = await until(app, "usdt_sending")
     first = (await app.exchange(exchange_id)).tx_hash
     assert first is not None
-    await app.sender.pretend(first, TransferState.FAILED)
+    await app.sender.simulate(first, TransferState.FAILED)
     await app.app.work(60)
     exchange = await app.exchange(exchange_id)
     assert exchange.status == "completed"
@@ -202,7 +205,7 @@ async def test_what_is_not_proven_lost_is_never_signed_anew(app: ExchangeApp) ->
     exchange_id = await until(app, "usdt_sending")
     first = (await app.exchange(exchange_id)).tx_hash
     assert first is not None
-    await app.sender.pretend(first, TransferState.IN_BLOCK)
+    await app.sender.simulate(first, TransferState.IN_BLOCK)
     await app.app.work(24 * 3600)
     exchange = await app.exchange(exchange_id)
     assert (exchange.status, exchange.tx_hash) == ("usdt_sending", first)
@@ -214,7 +217,7 @@ async def test_a_wallet_that_refuses_to_sign_for_good_fails_the_exchange(app: Ex
     await app.pay(made.id)
     await app.app.work(300)
     assert await app.said(made.id) == ["failed"]
-    assert await app.purses(Purse.SUSPENSE, Purse.SENDING, Purse.STOCK_USDT) == [KOPECKS, 0, 0]
+    assert await app.balance_types(BalanceType.SUSPENSE, BalanceType.SENDING, BalanceType.STOCK_USDT) == [KOPECKS, 0, 0]
 
 
 async def test_a_wallet_that_is_empty_is_waited_for(app: ExchangeApp) -> None:

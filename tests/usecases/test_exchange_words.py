@@ -157,7 +157,7 @@ class TestPayouts:
         app.app.script.remit.append(Twist(ending=Ending.UNKNOWN_DONE))
         await pay_out(app.ports, begun)
         sent = await app.exchange(begun.id)
-        await app.bank().pretend_remittance(sent.parts[0].operation, R.DONE)
+        await app.bank().simulate_remittance(sent.parts[0].operation, R.DONE)
         async with beneath(app.ports).unit() as unit:
             forged = unit[Exchange].save(msgspec.structs.replace(sent, client_bank_id="bank100000000111"))
             await unit.commit()

@@ -30,7 +30,7 @@ from cambist.core.usecases.exchanges.exchanges import (
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from cambist.ports.deposits import DepositWatchers
 from cambist.ports.jobs import Job
-from cambist.ports.rates import RatePretence
+from cambist.ports.rates import RateSimulation
 from tests.exchange_app import PHONE, RUB_100, ExchangeApp, open_exchange_app
 from tests.invariants import everything
 
@@ -141,7 +141,7 @@ async def test_the_switch_of_one_direction_leaves_the_other_alone(app: ExchangeA
 async def test_without_a_rate_nothing_is_created(app: ExchangeApp) -> None:
     source = app.ports.rates.of_mode("test")[0]
     assert isinstance(source, SimulatedRates)
-    await source.pretend(RatePretence(rate=Decimal("92.50"), silent=True))
+    await source.simulate(RateSimulation(rate=Decimal("92.50"), silent=True))
     assert await refused(app) == (502, "RATE_INVALID")
     assert await left(app) == [0, 0, 0]
 

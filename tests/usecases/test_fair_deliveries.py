@@ -18,7 +18,7 @@ from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.usecases import test_deliveries as deliveries_test
-from tests.usecases.test_deliveries import BAD, GOOD, SILENT, Bench, open_bench
+from tests.usecases.test_deliveries import BAD, GOOD, SILENT, Harness, open_harness
 
 SLOW = DeliveryResult(answer=Answer.TIMEOUT, status=200)
 """It answers well, in the last second that it has."""
@@ -28,74 +28,74 @@ PLACES = 40
 
 
 @pytest.fixture
-async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Harness]:
     monkeypatch.setattr(deliveries_test, "Worker", partial(Worker, webhooks=PLACES))
-    async with open_bench() as opened:
+    async with open_harness() as opened:
         yield opened
 
 
 async def merchants(
-    bench: Bench, count: int, answer: DeliveryResult, *, proven: bool = False, name: str = "m"
+    harness: Harness, count: int, answer: DeliveryResult, *, proven: bool = False, name: str = "m"
 ) -> list[str]:
     """Accounts whose receivers answer so; `proven`: they have answered well before."""
-    made = [await bench.merchant(f"{name}{number}") for number in range(count)]
+    made = [await harness.merchant(f"{name}{number}") for number in range(count)]
     if proven:
         for account in made:
-            await bench.happen(account)
-        await bench.work()
+            await harness.happen(account)
+        await harness.work()
     for number in range(count):
-        bench.town.answers[bench.url(f"{name}{number}")] = answer
-        bench.town.webhooks.pop(bench.url(f"{name}{number}"), None)
+        harness.town.answers[harness.url(f"{name}{number}")] = answer
+        harness.town.webhooks.pop(harness.url(f"{name}{number}"), None)
     return made
 
 
-def under_way(bench: Bench, name: str) -> int:
-    return sum(number for url, number in bench.town.under_way.items() if url.startswith(f"https://{name}"))
+def under_way(harness: Harness, name: str) -> int:
+    return sum(number for url, number in harness.town.under_way.items() if url.startswith(f"https://{name}"))
 
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 @pytest.mark.parametrize("proven", [False, True], ids=["new", "proven"])
 async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
-    bench: Bench, answer: DeliveryResult, proven: bool
+    harness: Harness, answer: DeliveryResult, proven: bool
 ) -> None:
     """The fifty are more than there are permits. Each is found out by its first webhook; from then on they wait for one
     another alone."""
-    hanging = await merchants(bench, 50, answer, proven=proven, name="hangs")
-    well = await merchants(bench, 10, GOOD, proven=True, name="well")
+    hanging = await merchants(harness, 50, answer, proven=proven, name="hangs")
+    well = await merchants(harness, 10, GOOD, proven=True, name="well")
     for account in hanging:
-        await bench.happen(account, 4)
-    async with bench.working():
-        await bench.clock.advance(LATE + LOOK)
-        assert under_way(bench, "hangs") <= PLACES
-        await bench.clock.advance(35)
+        await harness.happen(account, 4)
+    async with harness.working():
+        await harness.clock.advance(LATE + LOOK)
+        assert under_way(harness, "hangs") <= PLACES
+        await harness.clock.advance(35)
         made = 0
         for _ in range(40):
             for account in well:
-                await bench.happen(account, 2)
+                await harness.happen(account, 2)
             made += 2
-            await bench.clock.advance(0)
-            assert {len(bench.town.webhooks[bench.url(f"well{number}")]) for number in range(10)} == {made}
-            assert under_way(bench, "hangs") <= 16
-            await bench.clock.advance(2)
-        assert await bench.statuses(well[0]) == {"delivered": 81}
-        bench.town.answers.clear()
-        await bench.clock.advance(600)
+            await harness.clock.advance(0)
+            assert {len(harness.town.webhooks[harness.url(f"well{number}")]) for number in range(10)} == {made}
+            assert under_way(harness, "hangs") <= 16
+            await harness.clock.advance(2)
+        assert await harness.statuses(well[0]) == {"delivered": 81}
+        harness.town.answers.clear()
+        await harness.clock.advance(600)
     for account in hanging:
-        assert await bench.statuses(account) == {"delivered": 5 if proven else 4}, "everybody's turn comes"
+        assert await harness.statuses(account) == {"delivered": 5 if proven else 4}, "everybody's turn comes"
 
 
 async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permits_to_those_who_answered(
-    bench: Bench,
+    harness: Harness,
 ) -> None:
-    well = await merchants(bench, 8, GOOD, proven=True, name="well")
-    for account in await merchants(bench, 40, SILENT, name="hangs"):
-        await bench.happen(account, 2)
-    async with bench.working():
-        assert under_way(bench, "hangs") == 32
+    well = await merchants(harness, 8, GOOD, proven=True, name="well")
+    for account in await merchants(harness, 40, SILENT, name="hangs"):
+        await harness.happen(account, 2)
+    async with harness.working():
+        assert under_way(harness, "hangs") == 32
         for account in well:
-            await bench.happen(account)
-        await bench.clock.advance(0)
-        assert [len(bench.town.webhooks[bench.url(f"well{number}")]) for number in range(8)] == [1] * 8
+            await harness.happen(account)
+        await harness.clock.advance(0)
+        assert [len(harness.town.webhooks[harness.url(f"well{number}")]) for number in range(8)] == [1] * 8
 
 
 @pytest.mark.parametrize(
@@ -107,132 +107,134 @@ async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permit
     ],
 )
 async def test_another_secret_leaves_a_receiver_that_does_well_as_trusted_as_it_was(
-    bench: Bench, change: dict[str, str], answer: DeliveryResult, told: int
+    harness: Harness, change: dict[str, str], answer: DeliveryResult, told: int
 ) -> None:
     """Another address does not keep it: its receiver may hang (docs/decisions.md "Slow receivers"; seed 22068)."""
-    [account] = await merchants(bench, 1, answer, proven=True, name="well")
-    crowd = await merchants(bench, 40, SILENT, name="hangs")
+    [account] = await merchants(harness, 1, answer, proven=True, name="well")
+    crowd = await merchants(harness, 40, SILENT, name="hangs")
     if answer is BAD:
-        await bench.happen(account)
-        await bench.work()
+        await harness.happen(account)
+        await harness.work()
     for hanging in crowd:
-        await bench.happen(hanging, 2)
-    await bench.clock.advance(0.5)
-    await set_settings(bench.ports, account, change)
-    url = change.get("webhook_url", bench.url("well0"))
-    bench.town.answers[url] = GOOD
-    bench.town.webhooks.pop(url, None)
-    async with bench.working():
-        assert under_way(bench, "hangs") == 32
-        await bench.happen(account)
-        await bench.clock.advance(0)
-        assert len(bench.town.webhooks.get(url, ())) == told
+        await harness.happen(hanging, 2)
+    await harness.clock.advance(0.5)
+    await set_settings(harness.ports, account, change)
+    url = change.get("webhook_url", harness.url("well0"))
+    harness.town.answers[url] = GOOD
+    harness.town.webhooks.pop(url, None)
+    async with harness.working():
+        assert under_way(harness, "hangs") == 32
+        await harness.happen(account)
+        await harness.clock.advance(0)
+        assert len(harness.town.webhooks.get(url, ())) == told
 
 
-async def test_a_worker_that_begins_knows_from_the_record_who_hung(bench: Bench) -> None:
-    hanging = await merchants(bench, 30, SILENT, proven=True, name="hangs")
+async def test_a_worker_that_begins_knows_from_the_record_who_hung(harness: Harness) -> None:
+    hanging = await merchants(harness, 30, SILENT, proven=True, name="hangs")
     for account in hanging:
-        await bench.happen(account, 2)
-    async with bench.working():
-        await bench.clock.advance(10)
+        await harness.happen(account, 2)
+    async with harness.working():
+        await harness.clock.advance(10)
     for account in hanging:
-        await bench.happen(account, 2)
-    async with bench.working():
-        assert under_way(bench, "hangs") == 16
+        await harness.happen(account, 2)
+    async with harness.working():
+        assert under_way(harness, "hangs") == 16
 
 
-async def test_who_answers_badly_but_at_once_is_no_slow_receiver(bench: Bench) -> None:
-    bad = await merchants(bench, 5, BAD, name="bad")
-    for account in await merchants(bench, 30, SILENT, proven=True, name="hangs"):
-        await bench.happen(account, 4)
-    async with bench.working():
-        await bench.clock.advance(12)
+async def test_who_answers_badly_but_at_once_is_no_slow_receiver(harness: Harness) -> None:
+    bad = await merchants(harness, 5, BAD, name="bad")
+    for account in await merchants(harness, 30, SILENT, proven=True, name="hangs"):
+        await harness.happen(account, 4)
+    async with harness.working():
+        await harness.clock.advance(12)
         for account in bad:
-            await bench.happen(account)
-        await bench.clock.advance(7)
+            await harness.happen(account)
+        await harness.clock.advance(7)
         for number in range(5):
-            times = bench.town.times(bench.url(f"bad{number}"))
+            times = harness.town.times(harness.url(f"bad{number}"))
             assert [time - times[0] for time in times] == [0, 1, 3, 7]
 
 
-async def test_a_mended_receiver_is_slow_no_more_with_its_first_webhook_that_is_answered_in_time(bench: Bench) -> None:
-    [account] = await merchants(bench, 1, SLOW, proven=True, name="was")
-    await bench.happen(account, 1)
-    async with bench.working() as worker:
-        await bench.clock.advance(2)
+async def test_a_mended_receiver_is_slow_no_more_with_its_first_webhook_that_is_answered_in_time(
+    harness: Harness,
+) -> None:
+    [account] = await merchants(harness, 1, SLOW, proven=True, name="was")
+    await harness.happen(account, 1)
+    async with harness.working() as worker:
+        await harness.clock.advance(2)
         limiter = worker._dispatcher._limiter
         assert len(limiter._slow) == 1
-        bench.town.answers[bench.url("was0")] = GOOD
-        await bench.happen(account, 3)
-        await bench.clock.advance(LOOK)
+        harness.town.answers[harness.url("was0")] = GOOD
+        await harness.happen(account, 3)
+        await harness.clock.advance(LOOK)
         assert not limiter._slow
-        await bench.clock.advance(10)
+        await harness.clock.advance(10)
 
 
-async def test_another_address_is_another_receiver_and_waits_for_no_slow_ones(bench: Bench) -> None:
-    hanging = await merchants(bench, 30, SILENT, proven=True, name="hangs")
+async def test_another_address_is_another_receiver_and_waits_for_no_slow_ones(harness: Harness) -> None:
+    hanging = await merchants(harness, 30, SILENT, proven=True, name="hangs")
     for account in hanging:
-        await bench.happen(account, 3)
-    async with bench.working():
-        await bench.clock.advance(12)
+        await harness.happen(account, 3)
+    async with harness.working():
+        await harness.clock.advance(12)
         moved = hanging[29]
-        await set_settings(bench.ports, moved, {"webhook_url": "https://good.example/hook"})
-        await bench.happen(moved)
-        await bench.clock.advance(2)
-        assert len(bench.town.webhooks["https://good.example/hook"]) >= 1
+        await set_settings(harness.ports, moved, {"webhook_url": "https://good.example/hook"})
+        await harness.happen(moved)
+        await harness.clock.advance(2)
+        assert len(harness.town.webhooks["https://good.example/hook"]) >= 1
 
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may_hold(
-    bench: Bench, answer: DeliveryResult, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, answer: DeliveryResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a hundred receivers sixteen are served, eight wait, and the others are rescheduled. So the healthy ones, whose
     events came last, are claimed. Every receiver is served in the end, and nothing is sent twice."""
     monkeypatch.setattr(slots_rules, "MOST_WAIT", 8)
     monkeypatch.setattr(loop, "RECEIVERS", PLACES + 3 * 8)
-    well = await merchants(bench, 10, GOOD, proven=True, name="well")
-    hanging = await merchants(bench, 100, answer, name="hangs")
+    well = await merchants(harness, 10, GOOD, proven=True, name="well")
+    hanging = await merchants(harness, 100, answer, name="hangs")
     for account in hanging:
-        await bench.happen(account, 4)
-    async with bench.working() as worker:
-        await bench.clock.advance(LATE)
+        await harness.happen(account, 4)
+    async with harness.working() as worker:
+        await harness.clock.advance(LATE)
         assert len(worker._serving) <= 32 + 8, "those who never answered yet wait in the same way"
-        await bench.clock.advance(60)
+        await harness.clock.advance(60)
         for made in range(1, 21):
             for account in well:
-                await bench.happen(account)
-            await bench.clock.advance(0)
-            assert {len(bench.town.webhooks[bench.url(f"well{number}")]) for number in range(10)} == {made}
+                await harness.happen(account)
+            await harness.clock.advance(0)
+            assert {len(harness.town.webhooks[harness.url(f"well{number}")]) for number in range(10)} == {made}
             assert len(worker._serving) <= 16 + 8 + 10
-            await bench.clock.advance(2.5)
-        bench.town.answers.clear()
-        await bench.clock.advance(700)
+            await harness.clock.advance(2.5)
+        harness.town.answers.clear()
+        await harness.clock.advance(700)
     for number, account in enumerate(hanging):
-        assert await bench.statuses(account) == {"delivered": 4}
+        assert await harness.statuses(account) == {"delivered": 4}
         if answer is SLOW:
-            assert len(bench.town.events(bench.url(f"hangs{number}"))) == 4
-    assert await bench.jobs() == []
+            assert len(harness.town.events(harness.url(f"hangs{number}"))) == 4
+    assert await harness.jobs() == []
 
 
 async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_counted(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots_rules, "MOST_WAIT", 0)
-    [account] = await merchants(bench, 1, GOOD, proven=True)
-    await bench.happen(account)
-    dispatcher = Dispatcher(bench.ports)
+    [account] = await merchants(harness, 1, GOOD, proven=True)
+    await harness.happen(account)
+    dispatcher = Dispatcher(harness.ports)
     monkeypatch.setattr(EndpointState, "trust", Trust.SLOW)
-    [job] = await bench.ports.storage.claim(10, 60)
+    [job] = await harness.ports.storage.claim(10, 60)
     await dispatcher.run(job)
-    [left] = await bench.jobs()
+    [left] = await harness.jobs()
     assert (left.id, left.leased_until, left.attempts) == (job.id, None, 0)
-    away = (left.due - bench.clock.now()).total_seconds()
+    away = (left.due - harness.clock.now()).total_seconds()
     assert 10 <= away <= 11
-    assert await bench.statuses(account) == {"delivered": 1, "pending": 1}
+    assert await harness.statuses(account) == {"delivered": 1, "pending": 1}
 
 
 async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_the_others_as_ever(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll reads the storage: with a thousand hanging receivers, four polls a second would leave no time for other
     work."""
@@ -245,31 +247,31 @@ async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_t
         look_around(state)
 
     monkeypatch.setattr(EndpointState, "look_around", counted)
-    hanging = await merchants(bench, 3, SLOW, name="hangs")
-    [account] = await merchants(bench, 1, GOOD, proven=True, name="busy")
-    bench.town.pauses[bench.url("busy0")] = 0.9
+    hanging = await merchants(harness, 3, SLOW, name="hangs")
+    [account] = await merchants(harness, 1, GOOD, proven=True, name="busy")
+    harness.town.pauses[harness.url("busy0")] = 0.9
     for each in hanging:
-        await bench.happen(each)
-    await bench.happen(account, 80)
-    async with bench.working():
-        await bench.clock.advance(LATE)
+        await harness.happen(each)
+    await harness.happen(account, 80)
+    async with harness.working():
+        await harness.clock.advance(LATE)
         looks.clear()
-        await bench.happen(hanging[0])
-        await bench.clock.advance(8 * LOOK)
+        await harness.happen(hanging[0])
+        await harness.clock.advance(8 * LOOK)
         assert looks["hangs0.example:443"] == 1
         assert looks["busy0.example:443"] == 8
-        assert len(bench.town.webhooks[bench.url("hangs0")]) == 2, "what came meanwhile has left"
-        await bench.clock.advance(20)
+        assert len(harness.town.webhooks[harness.url("hangs0")]) == 2, "what came meanwhile has left"
+        await harness.clock.advance(20)
 
 
-async def on_one_host(bench: Bench, count: int, answer: DeliveryResult, name: str) -> list[str]:
+async def on_one_host(harness: Harness, count: int, answer: DeliveryResult, name: str) -> list[str]:
     """Merchants whose receivers are pages of one host."""
     made = []
     for number in range(count):
-        account = await bench.merchant(f"{name}{number}")
+        account = await harness.merchant(f"{name}{number}")
         url = f"https://shared.example/{name}{number}"
-        bench.town.answers[url] = answer
-        await set_settings(bench.ports, account, {"webhook_url": url})
+        harness.town.answers[url] = answer
+        await set_settings(harness.ports, account, {"webhook_url": url})
         made.append(account)
     return made
 
@@ -277,50 +279,50 @@ async def on_one_host(bench: Bench, count: int, answer: DeliveryResult, name: st
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 async def test_ten_that_hang_on_a_shared_host_do_not_delay_the_others_there(answer: DeliveryResult) -> None:
     """And no more webhooks than 64 are ever on their way to it, whatever hangs there."""
-    async with open_bench() as bench:
-        hanging = await on_one_host(bench, 10, answer, "hangs")
-        well = await on_one_host(bench, 30, GOOD, "well")
+    async with open_harness() as harness:
+        hanging = await on_one_host(harness, 10, answer, "hangs")
+        well = await on_one_host(harness, 30, GOOD, "well")
         for account in hanging:
-            await bench.happen(account, 12)
-        async with bench.working():
+            await harness.happen(account, 12)
+        async with harness.working():
             for made in range(1, 31):
                 for account in well:
-                    await bench.happen(account)
-                await bench.clock.advance(0)
-                counts = {len(bench.town.webhooks[f"https://shared.example/well{number}"]) for number in range(30)}
+                    await harness.happen(account)
+                await harness.clock.advance(0)
+                counts = {len(harness.town.webhooks[f"https://shared.example/well{number}"]) for number in range(30)}
                 assert counts == {made}
-                await bench.clock.advance(1)
-            bench.town.answers.clear()
-            await bench.clock.advance(100)
-        assert bench.town.most_in_all <= 64
+                await harness.clock.advance(1)
+            harness.town.answers.clear()
+            await harness.clock.advance(100)
+        assert harness.town.most_in_all <= 64
         for account in (*hanging, *well):
-            assert set(await bench.statuses(account)) == {"delivered"}
+            assert set(await harness.statuses(account)) == {"delivered"}
 
 
 async def test_on_a_host_where_all_hang_no_more_than_its_bound_are_under_way_and_other_hosts_do_not_wait() -> None:
-    async with open_bench() as bench:
-        [elsewhere] = await merchants(bench, 1, GOOD, name="well")
-        for account in await on_one_host(bench, 100, SILENT, "hangs"):
-            await bench.happen(account, 3)
-        async with bench.working():
-            assert bench.town.under_way.total() == 52, "a fifth of 64 is for those that are proven"
-            await bench.happen(elsewhere)
-            await bench.clock.advance(0)
-            assert len(bench.town.webhooks[bench.url("well0")]) == 1
-            await bench.clock.advance(65)
-            assert bench.town.most_in_all == 53
-            assert bench.town.under_way.total() == 26
-            bench.town.answers.clear()
-            await bench.clock.advance(60)
+    async with open_harness() as harness:
+        [elsewhere] = await merchants(harness, 1, GOOD, name="well")
+        for account in await on_one_host(harness, 100, SILENT, "hangs"):
+            await harness.happen(account, 3)
+        async with harness.working():
+            assert harness.town.under_way.total() == 52, "a fifth of 64 is for those that are proven"
+            await harness.happen(elsewhere)
+            await harness.clock.advance(0)
+            assert len(harness.town.webhooks[harness.url("well0")]) == 1
+            await harness.clock.advance(65)
+            assert harness.town.most_in_all == 53
+            assert harness.town.under_way.total() == 26
+            harness.town.answers.clear()
+            await harness.clock.advance(60)
 
 
 async def test_a_worker_that_is_cancelled_while_it_waits_leaves_no_permit_taken() -> None:
-    async with open_bench() as bench:
-        for account in await merchants(bench, 6, SILENT):
-            await bench.happen(account, 3)
-        dispatcher = Dispatcher(bench.ports, at_once=2)
-        running = [asyncio.create_task(dispatcher.run(job)) for job in await bench.ports.storage.claim(100, 60)]
-        await bench.clock.advance(1)
+    async with open_harness() as harness:
+        for account in await merchants(harness, 6, SILENT):
+            await harness.happen(account, 3)
+        dispatcher = Dispatcher(harness.ports, at_once=2)
+        running = [asyncio.create_task(dispatcher.run(job)) for job in await harness.ports.storage.claim(100, 60)]
+        await harness.clock.advance(1)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -336,16 +338,16 @@ async def test_who_waits_for_a_host_that_many_use_does_not_use_up_the_jobs_eithe
     """Its answers take just below a second, so nobody there is slow."""
     monkeypatch.setattr(slots_rules, "MOST_WAIT", 8)
     monkeypatch.setattr(loop, "RECEIVERS", 90)
-    async with open_bench() as bench:
-        [elsewhere] = await merchants(bench, 1, GOOD, proven=True, name="well")
-        there = await on_one_host(bench, 200, GOOD, "there")
-        bench.town.pauses["https://shared.example/"] = 0.9
+    async with open_harness() as harness:
+        [elsewhere] = await merchants(harness, 1, GOOD, proven=True, name="well")
+        there = await on_one_host(harness, 200, GOOD, "there")
+        harness.town.pauses["https://shared.example/"] = 0.9
         for account in there:
-            await bench.happen(account)
-        async with bench.working():
-            await bench.happen(elsewhere)
-            await bench.clock.advance(0)
-            assert len(bench.town.webhooks[bench.url("well0")]) == 1
-            await bench.clock.advance(8)
+            await harness.happen(account)
+        async with harness.working():
+            await harness.happen(elsewhere)
+            await harness.clock.advance(0)
+            assert len(harness.town.webhooks[harness.url("well0")]) == 1
+            await harness.clock.advance(8)
             for account in there:
-                assert await bench.statuses(account) == {"delivered": 1}
+                assert await harness.statuses(account) == {"delivered": 1}

@@ -25,7 +25,7 @@ from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.core.usecases.webhooks.resends import RESEND, resend_range
 from cambist.core.usecases.webhooks.results import is_unchanged
 from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundState
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -58,7 +58,7 @@ async def _refund(app: TestApp) -> None:
 
 async def _suspense(app: TestApp) -> None:
     payment_id = await RefundApp(app).paid()
-    await app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await app.told(payment_id, Simulation(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     [money] = await list_suspense(app.ports)
     await return_suspense(app.ports, money.id)
     app.script.find_refund.extend([Twist(ending=Ending.UNAVAILABLE)] * 9)
@@ -120,7 +120,7 @@ async def _failed_charge(app: TestApp) -> None:
 async def _without_proof(app: TestApp) -> None:
     method_id = await exchange_terminal(app, app.account.account_id)
     payment = (await app.create({"amount_rub": "10000.00", "method_id": method_id}, mode="live")).json()
-    await app.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+    await app.told(payment["id"], Simulation(status=InvoiceStatus.PAID))
 
 
 async def jobs_of(app: TestApp, kind: str) -> list[Job]:
@@ -360,7 +360,7 @@ async def test_a_storage_that_fails_for_a_moment_is_no_bank_that_is_away(
     """At its deadline the bank says `paid`; that this cannot be written now lets nothing expire."""
     payment_id = (await app.created())["id"]
     reference = (await app.payment(payment_id)).bank_reference
-    await RefundApp(app).bank().pretend(payment_id, Pretence(status=InvoiceStatus.PAID), reference=reference)
+    await RefundApp(app).bank().simulate(payment_id, Simulation(status=InvoiceStatus.PAID), reference=reference)
     inner = moves.apply
     failed: list[str] = []
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.ledger import Currency, Purse
+from cambist.core.domain.ledger import BalanceType, Currency
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.usecases.operators.foresight import (
     DuePayout,
     DueSettlement,
+    foresee_balance_type,
     foresee_payout,
-    foresee_purse,
     foresee_refund,
     foresee_settlement,
 )
@@ -25,12 +25,17 @@ async def app() -> AsyncIterator[RefundApp]:
         yield opened
 
 
-async def test_a_purse_is_told_with_what_is_added_to_it(app: RefundApp) -> None:
+async def test_a_balance_type_is_told_with_what_is_added_to_it(app: RefundApp) -> None:
     await app.paid()
     account_id = app.app.account.account_id
-    held = await foresee_purse(app.ports, account_id, Mode.TEST, Purse.PENDING, -5_00)
-    assert (held.purse, held.currency, held.holds, held.adds) == (Purse.PENDING, Currency.RUB, 100_00, -5_00)
-    held = await foresee_purse(app.ports, account_id, Mode.LIVE, Purse.AVAILABLE, 1)
+    held = await foresee_balance_type(app.ports, account_id, Mode.TEST, BalanceType.PENDING, -5_00)
+    assert (held.balance_type, held.currency, held.holds, held.adds) == (
+        BalanceType.PENDING,
+        Currency.RUB,
+        100_00,
+        -5_00,
+    )
+    held = await foresee_balance_type(app.ports, account_id, Mode.LIVE, BalanceType.AVAILABLE, 1)
     assert (held.currency, held.holds, held.adds, held.is_covered) == (Currency.USDT, 0, 1, True)
 
 
@@ -38,9 +43,9 @@ async def test_a_refund_before_the_settlement_takes_what_is_pending(app: RefundA
     payment_id = await app.paid()
     refund = await app.refund(await app.apply(payment_id, "100.00"))
     payment, held = await foresee_refund(app.ports, refund)
-    assert (payment and payment.id, held and (held.purse, held.holds, held.adds, held.is_covered)) == (
+    assert (payment and payment.id, held and (held.balance_type, held.holds, held.adds, held.is_covered)) == (
         payment_id,
-        (Purse.PENDING, 100_00, -100_00, True),
+        (BalanceType.PENDING, 100_00, -100_00, True),
     )
 
 
@@ -54,7 +59,7 @@ async def test_a_refund_after_the_settlement_takes_the_market_value_down_to_the_
     refund = await app.refund(await app.apply(await app.settled()))
     _, held = await foresee_refund(app.ports, refund)
     assert held is not None
-    assert (held.purse, held.holds, held.adds) == (Purse.AVAILABLE, SETTLED_100, -MARKET_100)
+    assert (held.balance_type, held.holds, held.adds) == (BalanceType.AVAILABLE, SETTLED_100, -MARKET_100)
     assert held.is_covered is is_covered
 
 

@@ -32,7 +32,7 @@ from cambist.core.usecases.sealed import open_webhook_secret, tag_settings
 from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
@@ -206,7 +206,7 @@ async def test_secret_that_waits_is_encrypted_and_shown_at_the_confirmation(refu
 
 async def second_transfer(refunds: RefundApp) -> tuple[str, Suspense]:
     payment_id = await refunds.paid(mode="live")
-    await refunds.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await refunds.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     [money] = await list_suspense(refunds.ports)
     return payment_id, money
 
@@ -225,7 +225,7 @@ async def test_money_in_suspense_waits(refunds: RefundApp) -> None:
 async def test_the_review_of_another_amount_waits(refunds: RefundApp, outcome: str, status: str) -> None:
     made = await refunds.app.create({"amount_rub": "100.00"}, mode="live")
     payment_id = made.json()["id"]
-    await refunds.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=60_00))
+    await refunds.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, amount_kopecks=60_00))
     act = await waits(resolve_mismatch(by(refunds.ports, "olga", "payment.resolve"), payment_id, outcome))
     assert (await refunds.payment(payment_id)).status == "amount_mismatch"
     assert await everything(refunds.ports, Suspense) == []

@@ -80,7 +80,7 @@ async def test_a_key_that_was_taken_back_is_free(app: TestApp) -> None:
     assert await asked(app, making(app), recall) == Made("made", replayed=False)
 
 
-LADDER = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.25]
+BACKOFF = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ LADDER = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.25]
     [
         ([], None, []),
         (["made"], "made", []),
-        (["begun", None], None, LADDER[:1]),
-        (["begun"] * 8 + ["made"], "made", LADDER),
+        (["begun", None], None, BACKOFF[:1]),
+        (["begun"] * 8 + ["made"], "made", BACKOFF),
     ],
 )
 async def test_a_repeat_waits_for_the_first_request(

@@ -24,14 +24,14 @@ from cambist.core.usecases.kyc.clients import ClientSimulation, set_blocked, sho
 from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.kyc.register import register
-from cambist.core.usecases.kyc.results import FOLLOW, look, on_notice
+from cambist.core.usecases.kyc.results import FOLLOW, look, on_notification
 from cambist.core.usecases.kyc.uploads import Grant
-from cambist.core.usecases.notice_intake import HEAR
+from cambist.core.usecases.notification_intake import HEAR
 from cambist.core.usecases.operators.action_items import REVOKED_FOR, read_action_items
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
+from cambist.ports.kyc import Check, CheckNotification, CheckRequest, CheckStatus
 from cambist.ports.searching import find_check
 from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
 from tests.invariants import noted
@@ -93,8 +93,12 @@ async def test_a_document_is_given_to_one_of_two_clients_at_once(kyc: KycApp) ->
 async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.app.clock.advance(30)
-    notice = CheckNotice(operation=operation_of(await kyc.client()))
-    heard = [kyc.check() for _ in range(4)] + [on_notice(kyc.ports, notice) for _ in range(4)] + [run_due(kyc.ports)]
+    notification = CheckNotification(operation=operation_of(await kyc.client()))
+    heard = (
+        [kyc.check() for _ in range(4)]
+        + [on_notification(kyc.ports, notification) for _ in range(4)]
+        + [run_due(kyc.ports)]
+    )
     await asyncio.gather(*heard)
     assert await kyc.events() == [("verified", "pending")]
 
@@ -315,10 +319,10 @@ async def test_killed_at_any_commit_of_the_job(kyc: KycApp, at: int, after: bool
     assert await is_looked_at_next_day(kyc)
 
 
-# Notices and findings: lost, late, twice, out of order
+# Notifications and findings: lost, late, twice, out of order
 
 
-async def test_a_lost_notice_is_made_up_for(kyc: KycApp) -> None:
+async def test_a_lost_notification_is_made_up_for(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.PROCESSING)
     await kyc.app.work(2 * DAY)
@@ -327,16 +331,16 @@ async def test_a_lost_notice_is_made_up_for(kyc: KycApp) -> None:
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_notices_twice_and_late_change_nothing_more(kyc: KycApp) -> None:
+async def test_notifications_twice_and_late_change_nothing_more(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED, doubled=True)
     await kyc.app.work(40 * DAY)
-    await on_notice(kyc.ports, CheckNotice(operation=operation_of(await kyc.client())))
+    await on_notification(kyc.ports, CheckNotification(operation=operation_of(await kyc.client())))
     assert await kyc.events() == [("verified", "pending")]
 
 
 async def test_an_operation_that_a_verifier_posted_about_is_asked_about(kyc: KycApp) -> None:
-    """docs/adapters.md "Notices": ids tell whose an operation is."""
+    """docs/adapters.md "Notifications": ids tell whose an operation is."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED, told=False)
     async with kyc.ports.storage.unit() as unit:
@@ -357,19 +361,19 @@ async def test_an_answer_that_comes_out_of_order_takes_nothing_back(kyc: KycApp)
     assert await kyc.events() == [("verified", "pending")]
 
 
-async def test_a_notice_of_an_older_check_moves_no_newer_one(kyc: KycApp) -> None:
+async def test_a_notification_of_an_older_check_moves_no_newer_one(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     first = await kyc.client()
     await kyc.register()
-    assert await on_notice(kyc.ports, CheckNotice(operation=operation_of(first))) is None
+    assert await on_notification(kyc.ports, CheckNotification(operation=operation_of(first))) is None
     stale = await apply(kyc.ports, first, Check(reference="x", status=CheckStatus.VERIFIED))
     assert stale.kyc is KycStatus.PROCESSING
 
 
 @pytest.mark.parametrize("operation", ["", "kyc_", "kyc_x_1", "pay_1", "kyc_x_", "kyc__", "kyc_x_1e5", "kyc_x_²"])
-async def test_a_notice_about_nothing_is_nothing(kyc: KycApp, operation: str) -> None:
-    assert await on_notice(kyc.ports, CheckNotice(operation=operation)) is None
+async def test_a_notification_about_nothing_is_nothing(kyc: KycApp, operation: str) -> None:
+    assert await on_notification(kyc.ports, CheckNotification(operation=operation)) is None
 
 
 async def test_a_refusal_that_is_reviewed(kyc: KycApp) -> None:
@@ -395,7 +399,7 @@ async def test_verified_and_then_refused_is_blocked_once(kyc: KycApp) -> None:
     # An operator who unblocks is not overruled by the same finding.
     await set_blocked(kyc.ports, client.id, False)
     assert not [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
-    await on_notice(kyc.ports, CheckNotice(operation=operation_of(client)))
+    await on_notification(kyc.ports, CheckNotification(operation=operation_of(client)))
     assert (await kyc.client()).blocked is False
 
 

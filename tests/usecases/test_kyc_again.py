@@ -21,7 +21,7 @@ from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.register import register_client
 from cambist.core.usecases.kyc.results import CHECKS, FOLLOWED, look
 from cambist.core.usecases.kyc.uploads import missing_files
-from cambist.core.usecases.notice_intake import take_notice
+from cambist.core.usecases.notification_intake import take_notification
 from cambist.core.usecases.operations.operation import Looked
 from cambist.core.usecases.operators.action_items import CHECK_LATE, read_action_items
 from cambist.core.usecases.operators.client_forgetting import forget_client
@@ -32,7 +32,7 @@ from cambist.frontends.settings import Settings
 from cambist.ports.faults import Forged, NotConfigured
 from cambist.ports.files import StoredFile
 from cambist.ports.kyc import Check, CheckStatus
-from cambist.ports.notices import InboundNotice
+from cambist.ports.notifications import InboundNotification
 from tests.kyc_kit import OTHER, PHONE, KycApp, open_kyc_app
 from tests.refund_app import RefundApp
 from tests.tables import table
@@ -59,7 +59,7 @@ async def changed(app: KycApp, **fields: Any) -> Client:
 
 
 @pytest.mark.parametrize("days", [0, 2, 10])
-async def test_who_is_taken_back_is_blocked_although_no_notice_said_so(kyc: KycApp, days: int) -> None:
+async def test_who_is_taken_back_is_blocked_although_no_notification_said_so(kyc: KycApp, days: int) -> None:
     """Looks a day, a week and a month after the decision find it."""
     await kyc.register()
     await kyc.app.work(60)
@@ -104,7 +104,7 @@ async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycApp, monkey
         (9, None, FOLLOWED, None),
     ],
 )
-async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_our_ladder(
+async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_our_backoff(
     kyc: KycApp, asked: int, check_after: float | None, quiet: timedelta, pause: int | None
 ) -> None:
     """Until nothing moved it for a month."""
@@ -200,17 +200,17 @@ async def test_who_has_a_check_is_asked_about_it_although_another_one_verifies_n
 
 async def test_a_verifier_of_before_is_wired_and_heard(tmp_path: Path) -> None:
     def settings(**more: Any) -> Settings:
-        providers = {f"sumsub_{name}": "prd:of-tests" for name in ("token", "secret", "notice_secret", "level")}
+        providers = {f"sumsub_{name}": "prd:of-tests" for name in ("token", "secret", "notification_secret", "level")}
         return Settings(database_url="memory://", data_dir=tmp_path, providers=providers, **more)
 
     async with open_app(settings(kyc="simulator", kyc_former=("sumsub",))) as app:
         ports = app.ports
         assert (ports.kyc.name, list(ports.former_kyc)) == ("simulator", ["sumsub"])
-        assert "sumsub" in ports.notice_networks
+        assert "sumsub" in ports.notification_networks
         assert "sumsub" in {each.name for each in providers_of(ports, Mode.LIVE)}
-        forged = InboundNotice(headers={}, body=b"", query={}, address="203.0.113.7")
+        forged = InboundNotification(headers={}, body=b"", query={}, address="203.0.113.7")
         with pytest.raises(Forged):
-            await take_notice(ports, "sumsub", forged)
+            await take_notification(ports, "sumsub", forged)
     for former in (("simulator",), ("sumsub", "sumsub")):
         with pytest.raises(PluginError, match="kyc_former"):
             async with open_app(settings(kyc="simulator", kyc_former=former)):

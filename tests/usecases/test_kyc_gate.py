@@ -130,7 +130,7 @@ async def test_a_check_in_progress_is_asked_for_anew(
     client = await add_client(app, KycStatus.PROCESSING, reference="simulator:check-1")
     verifier = app.ports.kyc
     assert isinstance(verifier, SimulatedVerifier)
-    await verifier.pretend("check-1", Verdict(status=found))
+    await verifier.simulate("check-1", Verdict(status=found))
     assert await answer(app) == expected
     async with app.ports.storage.unit() as unit:
         present = await unit[Client].get(client.id)

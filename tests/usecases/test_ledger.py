@@ -12,11 +12,11 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead
 from cambist.core.domain.ledger import (
     LEDGER,
+    BalanceType,
     EntryKind,
     JournalEntry,
     LedgerAccount,
     Posting,
-    Purse,
     journal_entry,
     ledger_account_id,
 )
@@ -27,7 +27,7 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.acts.audit import note
 from cambist.core.usecases.ledger import listing
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS, extend_journal, may_take, post, purses
+from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS, balance_types, extend_journal, may_take, post
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
@@ -48,7 +48,7 @@ async def journal(app: TestApp) -> list[JournalEntry]:
 
 def plain(entry: JournalEntry) -> list[tuple[str, int]]:
     """Its postings."""
-    return [(posting.purse.value, posting.amount) for posting in entry.postings]
+    return [(posting.balance_type.value, posting.amount) for posting in entry.postings]
 
 
 def entry(app: TestApp, object_id: str, kopecks: int = 100) -> JournalEntry:
@@ -59,7 +59,7 @@ def entry(app: TestApp, object_id: str, kopecks: int = 100) -> JournalEntry:
         account_id="acc_other",
         mode=Mode.TEST,
         at=app.ports.clock.now(),
-        postings={Purse.BANK: -kopecks, Purse.PENDING: kopecks},
+        postings={BalanceType.BANK: -kopecks, BalanceType.PENDING: kopecks},
     )
 
 
@@ -83,9 +83,9 @@ async def test_the_same_move_is_booked_once(app: TestApp) -> None:
 async def test_entries_of_one_unit_move_a_balance_together(app: TestApp) -> None:
     await book(app, entry(app, "pay_1", 5), entry(app, "pay_2", 7), entry(app, "pay_3", 11))
     async with app.ports.storage.unit() as unit:
-        assert (await purses(unit, "acc_other", Mode.TEST))[Purse.PENDING] == 23
-        assert await purses(unit, "acc_other", Mode.LIVE) == {}
-        assert await purses(unit, "acc_othe", Mode.TEST) == {}
+        assert (await balance_types(unit, "acc_other", Mode.TEST))[BalanceType.PENDING] == 23
+        assert await balance_types(unit, "acc_other", Mode.LIVE) == {}
+        assert await balance_types(unit, "acc_othe", Mode.TEST) == {}
     assert (await verify_ledger(app.ports)).holds
 
 
@@ -187,7 +187,9 @@ async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(a
 async def test_what_moves_no_balance_is_listed_at_no_place(app: TestApp) -> None:
     app.made_up = True
     plain = entry(app, "pay_1")
-    await book(app, msgspec.structs.replace(plain, postings=(Posting(Purse.BANK, -1), Posting(Purse.REVIEW, 1))))
+    await book(
+        app, msgspec.structs.replace(plain, postings=(Posting(BalanceType.BANK, -1), Posting(BalanceType.REVIEW, 1)))
+    )
     assert await listing.list_fresh(app.ports, "acc_other", Mode.TEST)
     [listed] = await journal(app)
     assert listed.place == 0
@@ -240,10 +242,12 @@ async def test_no_more_is_taken_than_there_is_and_the_overdraft_allows(
 ) -> None:
     """Taking saves the balance, so that of two concurrent units one reads again."""
     account_id = f"acc_{balance}_{amount}_{overdraft}"
-    row_id = ledger_account_id(account_id, Mode.TEST, Purse.AVAILABLE)
+    row_id = ledger_account_id(account_id, Mode.TEST, BalanceType.AVAILABLE)
     app.made_up = True
     if balance is not None:
-        row = LedgerAccount(id=row_id, owner=account_id, mode=Mode.TEST, purse=Purse.AVAILABLE, balance=balance)
+        row = LedgerAccount(
+            id=row_id, owner=account_id, mode=Mode.TEST, balance_type=BalanceType.AVAILABLE, balance=balance
+        )
         async with beneath(app.ports).unit() as unit:
             unit[LedgerAccount].add(row)
             await unit.commit()

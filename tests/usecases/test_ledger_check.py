@@ -10,7 +10,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead, Head, link_in
-from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
+from cambist.core.domain.ledger import LEDGER, BalanceType, JournalEntry, LedgerAccount, Posting
 from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import AUDIT
 from cambist.core.domain.payments.payments import Payment
@@ -75,7 +75,7 @@ Tampering = Callable[[TestApp, list[JournalEntry]], Awaitable[None]]
 
 
 async def _posting_changed(app: TestApp, chain: list[JournalEntry]) -> None:
-    more = tuple(Posting(posting.purse, posting.amount * 2) for posting in chain[4].postings)
+    more = tuple(Posting(posting.balance_type, posting.amount * 2) for posting in chain[4].postings)
     await write(app, save=(changed(chain[4], postings=more),))
 
 
@@ -215,7 +215,7 @@ async def test_the_last_entries_cut_off_with_their_head_are_missed_by_tag_and_ba
     report = await verify_ledger(app.ports)
     assert report.first_bad_entry is not None
     assert (report.holds, report.first_bad_entry.reason, report.entries) == (False, ALTERED, 12)
-    gone = {purse for each in chain[10:] for purse, _ in plain(each)}
+    gone = {balance_type for each in chain[10:] for balance_type, _ in plain(each)}
     assert {bad.id.split(":")[2] for bad in report.bad_balances} == gone
 
 
@@ -292,14 +292,16 @@ async def test_an_act_that_was_not_tagged_so_is_named_and_no_head_is_told(app: T
 async def test_a_running_balance_of_one_unit_is_missed(app: TestApp, balance: int, is_kept: bool) -> None:
     app.made_up = True
     if is_kept:
-        made = LedgerAccount(id="acc_1:test:bank:0", owner="acc_1", mode=Mode.TEST, purse=Purse.BANK, balance=balance)
+        made = LedgerAccount(
+            id="acc_1:test:bank:0", owner="acc_1", mode=Mode.TEST, balance_type=BalanceType.BANK, balance=balance
+        )
         await write(app, add=(made,))
     else:
         async with beneath(app.ports).unit() as unit:
             post(unit, entry(app, "pay_1", kopecks=-balance))
             await unit.commit()
         async with app.ports.storage.unit() as unit:
-            await write(app, remove=await unit[LedgerAccount].find(purse=Purse.BANK))
+            await write(app, remove=await unit[LedgerAccount].find(balance_type=BalanceType.BANK))
     [bad] = (await verify_ledger(app.ports)).bad_balances
     assert (bad.kept, bad.counted) == ((balance, 0) if is_kept else (0, balance))
 
@@ -312,7 +314,11 @@ async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_b
         assert account is not None
         unit[LedgerAccount].increase(row, "balance", 1)
         invented = LedgerAccount(
-            id="acc_other:test:available:0", owner="acc_other", mode=Mode.TEST, purse=Purse.AVAILABLE, balance=7
+            id="acc_other:test:available:0",
+            owner="acc_other",
+            mode=Mode.TEST,
+            balance_type=BalanceType.AVAILABLE,
+            balance=7,
         )
         unit[LedgerAccount].add(invented)
         await unit.commit()

@@ -7,7 +7,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import ChainHead, link_in
-from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
+from cambist.core.domain.ledger import LEDGER, BalanceType, JournalEntry, LedgerAccount, Posting
 from cambist.core.domain.payments.tallies import EVER, Tally
 from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger import watch as ledger_watch
@@ -37,8 +37,10 @@ async def _count_below_zero(unit: Unit, app: TestApp, chain: Chain) -> None:
 
 
 async def _reserve_below_zero(unit: Unit, app: TestApp, chain: Chain) -> None:
-    for purse, by in ((Purse.RESERVED, -1), (Purse.PAID_OUT, 1)):
-        unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse, balance=by))
+    for balance_type, by in ((BalanceType.RESERVED, -1), (BalanceType.PAID_OUT, 1)):
+        unit[LedgerAccount].add(
+            LedgerAccount(id=balance_type, owner="acc", mode=Mode.TEST, balance_type=balance_type, balance=by)
+        )
 
 
 async def _said_otherwise(unit: Unit, app: TestApp, chain: Chain) -> None:
@@ -51,7 +53,7 @@ async def _first_said_otherwise(unit: Unit, app: TestApp, chain: Chain) -> None:
 
 async def _not_zero(unit: Unit, app: TestApp, chain: Chain) -> None:
     first, *others = chain[-1].postings
-    unit[JournalEntry].save(changed(chain[-1], postings=(Posting(first.purse, first.amount + 1), *others)))
+    unit[JournalEntry].save(changed(chain[-1], postings=(Posting(first.balance_type, first.amount + 1), *others)))
 
 
 async def _removed(unit: Unit, app: TestApp, chain: Chain) -> None:
@@ -121,8 +123,10 @@ async def test_an_empty_ledger_holds_with_its_head_or_without(app: TestApp) -> N
 async def test_a_reserve_that_came_back_to_nothing_is_not_below_zero(app: TestApp) -> None:
     app.made_up = True
     async with beneath(app.ports).unit() as unit:
-        for purse in (Purse.RESERVED, Purse.PAID_OUT):
-            unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse))
+        for balance_type in (BalanceType.RESERVED, BalanceType.PAID_OUT):
+            unit[LedgerAccount].add(
+                LedgerAccount(id=balance_type, owner="acc", mode=Mode.TEST, balance_type=balance_type)
+            )
         await unit.commit()
     assert await ledger_faults(app.ports) == ()
 

@@ -13,7 +13,7 @@ from cambist.core.usecases.subscriptions.mandate_end import REVOKE
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent
 from tests.apps import TestApp
-from tests.subscription_app import bindings, bound, call, open_link, pretend, record, simulator, subscribed
+from tests.subscription_app import bindings, bound, call, open_link, record, simulate, simulator, subscribed
 
 
 async def is_planned(app: TestApp, subscription_id: str) -> bool:
@@ -77,16 +77,16 @@ async def rebound(app: TestApp) -> tuple[str, str, Payment]:
     made = await bound(app)
     before = (await record(app, made["id"])).binding
     assert before is not None
-    await pretend(app, before.operation, MandateEvent.MANDATE_LOST)
+    await simulate(app, before.operation, MandateEvent.MANDATE_LOST)
     await call(app, made["id"], "rebind", Idempotency_Key=str(uuid4()))
     return made["id"], before.operation, await open_link(app, made["id"])
 
 
 async def test_a_mandate_that_was_replaced_is_ended_at_its_bank(app: TestApp) -> None:
     subscription_id, operation, payment = await rebound(app)
-    await pretend(app, operation, MandateEvent.MANDATE_RESTORED, silent=True)
+    await simulate(app, operation, MandateEvent.MANDATE_RESTORED, silent=True)
     assert not await is_planned(app, subscription_id)
-    await pretend(app, binding_operation(payment.id), MandateEvent.CONFIRM)
+    await simulate(app, binding_operation(payment.id), MandateEvent.CONFIRM)
     assert (await record(app, subscription_id)).status == "active"
     assert await is_planned(app, subscription_id)
     await app.work(1)
@@ -102,8 +102,8 @@ async def test_a_consent_that_ends_while_another_binding_is_open(
     """It ends what was active, and its open binding with it. Where nobody heard that the mandate was valid again, the
     subscription is paused, and the payer may bind anew (docs/subscriptions.md "When the mandate is lost")."""
     subscription_id, operation, payment = await rebound(app)
-    await pretend(app, operation, MandateEvent.MANDATE_RESTORED, silent=unheard)
-    await pretend(app, operation, MandateEvent.CONSENT_ENDED)
+    await simulate(app, operation, MandateEvent.MANDATE_RESTORED, silent=unheard)
+    await simulate(app, operation, MandateEvent.CONSENT_ENDED)
     assert (await record(app, subscription_id)).status == status
     assert (await app.payment(payment.id)).status == binding
     assert await is_planned(app, subscription_id) is not unheard

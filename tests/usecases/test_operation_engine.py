@@ -165,7 +165,7 @@ async def test_what_was_never_seen_may_wait_or_be_given_up(errands: ErrandApp) -
 
 
 class TestWords:
-    """They come by answers and notices, late, twice and at once."""
+    """They come by answers and notifications, late, twice and at once."""
 
     @pytest.fixture
     async def errands(self, url: str, tmp_path: Path) -> AsyncIterator[ErrandApp]:
@@ -187,7 +187,7 @@ class TestWords:
         [effect] = (await errands.page()).effects
         assert effect in words
 
-    async def test_notice_job_and_request_at_once_are_one_operation(self, errands: ErrandApp) -> None:
+    async def test_notification_job_and_request_at_once_are_one_operation(self, errands: ErrandApp) -> None:
         await errands.planned()
         await asyncio.gather(
             errands.run(),
@@ -216,7 +216,7 @@ class TestWords:
 
 
 @pytest.mark.parametrize("status", ["sending", "done", "failed"])
-async def test_a_notice_asks_and_never_sends(errands: ErrandApp, status: str) -> None:
+async def test_a_notification_asks_and_never_sends(errands: ErrandApp, status: str) -> None:
     """A second sender might be refused where the first one is not."""
     await errands.planned(status)
     heard = await engine.hear(errands.row, errands.ports, FIRST)
@@ -224,7 +224,7 @@ async def test_a_notice_asks_and_never_sends(errands: ErrandApp, status: str) ->
 
 
 @pytest.mark.parametrize("fault", NO_ANSWER)
-async def test_a_notice_raises_the_fault_so_that_it_is_repeated(errands: ErrandApp, fault: type[Fault]) -> None:
+async def test_a_notification_raises_the_fault_so_that_it_is_repeated(errands: ErrandApp, fault: type[Fault]) -> None:
     await errands.planned("sending")
     errands.carrier.finds = [fault]
     with pytest.raises(fault):
@@ -322,7 +322,7 @@ class TestOwnership:
         assert await errands.run() is Ended.DONE
         assert (await errands.job(), errands.asked()) == (None, [])
 
-    async def test_the_ladder_counts_the_runs(self, errands: ErrandApp) -> None:
+    async def test_the_backoff_counts_the_runs(self, errands: ErrandApp) -> None:
         errands.carrier.becomes = "processing"
         await errands.planned()
         for asked in (1, 2, 3):

@@ -22,7 +22,7 @@ from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatu
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.gateways.outcomes import drop_known, follow_outcome
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators import action_item, money_items, probes
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
@@ -31,7 +31,7 @@ from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.core.usecases.sealed import pay_tag
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Unit
@@ -106,13 +106,13 @@ async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_tr
 
 
 @pytest.mark.parametrize("hours", [0, 7], ids=["before anybody asked", "after the last try"])
-async def test_a_notice_of_the_bank_makes_it_known(app: TestApp, hours: int) -> None:
+async def test_a_notification_of_the_bank_makes_it_known(app: TestApp, hours: int) -> None:
     payment_id = await lost(app)
     await app.work(hours * 3600)
     app.script.find.clear()
     bank: Any = app.ports.banks.named("simulator-live")
-    for notice in await bank.pretend(payment_id, Pretence(status=InvoiceStatus.EXPIRED)):
-        await on_notice(app.ports, notice)
+    for notification in await bank.simulate(payment_id, Simulation(status=InvoiceStatus.EXPIRED)):
+        await on_notification(app.ports, notification)
     [payment] = await everything(app.ports, Payment)
     assert payment.bank_reference is not None
     assert (await rows(app), await told(app)) == ([], [])

@@ -12,12 +12,12 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.payments.opening import WATCH, take_back
 from cambist.core.usecases.payments.progress import look
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.ports.bank import InvoiceStatus, Notice
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank import InvoiceStatus, Notification
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
 from tests.apps import TestApp
 from tests.planting import beneath
@@ -202,11 +202,11 @@ async def test_it_expires_at_expires_at_and_not_before(app: TestApp) -> None:
     assert (event["status"], event["previous_status"], event["actual_amount_rub"]) == ("expired", "pending", None)
 
 
-async def test_paid_at_the_last_moment_without_a_notice_is_paid_not_expired(app: TestApp) -> None:
+async def test_paid_at_the_last_moment_without_a_notification_is_paid_not_expired(app: TestApp) -> None:
     payment = await app.created()
     await app.work(15 * 60 - 1)
     await simulate_payment(
-        app.ports, await stored(app, payment["id"]), Pretence(status=InvoiceStatus.PAID, silent=True)
+        app.ports, await stored(app, payment["id"]), Simulation(status=InvoiceStatus.PAID, silent=True)
     )
     assert await status_of(app, payment["id"]) == "pending"
     await app.work(1)
@@ -229,11 +229,11 @@ async def test_a_late_payment_lifts_expired_within_6_hours_of_creation(app: Test
     assert (after["status"], len(await app.events(payment["id"]))) == ("paid", 2)
 
 
-async def test_a_late_payment_whose_notice_was_lost_is_found(app: TestApp) -> None:
+async def test_a_late_payment_whose_notification_was_lost_is_found(app: TestApp) -> None:
     payment = await app.created()
     await app.work(3 * 3600)
     await simulate_payment(
-        app.ports, await stored(app, payment["id"]), Pretence(status=InvoiceStatus.PAID, silent=True)
+        app.ports, await stored(app, payment["id"]), Simulation(status=InvoiceStatus.PAID, silent=True)
     )
     await app.work(3 * 3600)
     assert await status_of(app, payment["id"]) == "paid"
@@ -271,7 +271,7 @@ async def test_a_payment_that_nobody_looked_at_until_its_money_came_too_late_exp
 async def test_a_second_transfer_for_one_qr_goes_to_suspense(app: TestApp) -> None:
     payment = await app.created()
     await app.simulate(payment["id"], outcome="paid")
-    again = Pretence(status=InvoiceStatus.PAID, again=True, amount_kopecks=70_00, doubled=True)
+    again = Simulation(status=InvoiceStatus.PAID, again=True, amount_kopecks=70_00, doubled=True)
     await simulate_payment(app.ports, await stored(app, payment["id"]), again)
     [money] = await suspense(app)
     assert (str(money.amount), money.reason) == ("70.00", "second_transfer")
@@ -287,16 +287,16 @@ async def test_money_after_a_final_state_goes_to_suspense(app: TestApp, end: str
     assert (money.reason, await status_of(app, payment["id"])) == (f"after_{end}", end)
 
 
-async def test_a_notice_that_comes_twice_moves_once(app: TestApp) -> None:
+async def test_a_notification_that_comes_twice_moves_once(app: TestApp) -> None:
     payment = await app.created()
-    twice = Pretence(status=InvoiceStatus.PAID, doubled=True)
+    twice = Simulation(status=InvoiceStatus.PAID, doubled=True)
     await simulate_payment(app.ports, await stored(app, payment["id"]), twice)
-    await on_notice(app.ports, Notice(operation=payment["id"]))
+    await on_notification(app.ports, Notification(operation=payment["id"]))
     assert len(await app.events(payment["id"])) == 1
 
 
-async def test_a_notice_about_nothing_of_ours_is_nothing(app: TestApp) -> None:
-    assert await on_notice(app.ports, Notice(operation="pay_00000000-0000-0000-0000-000000000000")) is None
+async def test_a_notification_about_nothing_of_ours_is_nothing(app: TestApp) -> None:
+    assert await on_notification(app.ports, Notification(operation="pay_00000000-0000-0000-0000-000000000000")) is None
 
 
 EXACT = [
@@ -340,7 +340,7 @@ async def test_an_unknown_outcome_that_the_bank_never_saw_ends_failed_after_two_
     assert (event["status"], event["failure_reason"]) == ("failed", "unknown")
 
 
-async def test_an_unknown_outcome_is_asked_for_on_the_ladder_and_then_left_to_the_operator(app: TestApp) -> None:
+async def test_an_unknown_outcome_is_asked_for_on_the_backoff_and_then_left_to_the_operator(app: TestApp) -> None:
     app.script.create.append(LOST_DONE)
     app.script.find = deque([AWAY] * 50)
     await app.create()
@@ -357,15 +357,15 @@ async def test_an_unknown_outcome_is_asked_for_on_the_ladder_and_then_left_to_th
     assert (payment["status"], [job for job in await jobs(app) if job.kind == "payment.watch"]) == ("expired", [])
 
 
-async def test_an_unknown_outcome_that_a_notice_ends_expires_in_time(app: TestApp) -> None:
-    """The ladder would have asked an hour later."""
+async def test_an_unknown_outcome_that_a_notification_ends_expires_in_time(app: TestApp) -> None:
+    """The backoff would have asked an hour later."""
     app.script.create.append(LOST_DONE)
     app.script.find = deque([AWAY] * 5)
     await app.create()
     await app.work(800)
     payment_id = (await only_payment(app))["id"]
     assert not app.script.find
-    await on_notice(app.ports, Notice(operation=payment_id))
+    await on_notification(app.ports, Notification(operation=payment_id))
     assert (await stored(app, payment_id)).bank_reference is not None
     await app.work(15 * 60 - 800 - 1)
     assert await status_of(app, payment_id) == "pending"

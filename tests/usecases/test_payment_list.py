@@ -220,27 +220,27 @@ class _Seen:
         await self._inner.__aexit__(*how)
 
     def __getitem__(self, kind: Any) -> Any:
-        return self._seen[kind] if kind is not Payment else _Shelf(self._seen[kind], self._counting)
+        return self._seen[kind] if kind is not Payment else _Repository(self._seen[kind], self._counting)
 
 
-class _Shelf:
-    def __init__(self, shelf: Any, counting: Counting) -> None:
-        self._shelf = shelf
+class _Repository:
+    def __init__(self, repository: Any, counting: Counting) -> None:
+        self._repository = repository
         self._counting = counting
 
     async def find(self, **asked: Any) -> list[Payment]:
         self._counting.finds.append(asked)
-        found: list[Payment] = await self._shelf.find(**asked)
+        found: list[Payment] = await self._repository.find(**asked)
         return found
 
     async def page(self, number: int, size: int, *, skip: int = 0, **asked: Any) -> list[Payment]:
         self._counting.finds.append({"offset": skip + (number - 1) * size, "limit": size, **asked})
-        found: list[Payment] = await self._shelf.page(number, size, skip=skip, **asked)
+        found: list[Payment] = await self._repository.page(number, size, skip=skip, **asked)
         return found
 
     async def total(self, **asked: Any) -> int:
         self._counting.totals += 1
-        total: int = await self._shelf.total(**asked)
+        total: int = await self._repository.total(**asked)
         return total
 
 

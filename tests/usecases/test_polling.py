@@ -12,12 +12,12 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayStatus
-from cambist.core.domain.notices import NoticeAddress
+from cambist.core.domain.notifications import NotificationAddress
 from cambist.core.domain.payments.payments import BindingCharge, Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.gateways.polling import Looked, hurry_look, next_late_poll, next_poll, turned_away
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.payer import window
 from cambist.core.usecases.payments.opening import WATCH
 from cambist.core.usecases.payments.progress import next_look
@@ -29,7 +29,7 @@ from cambist.ports.bank import (
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
-    Notice,
+    Notification,
     RefundRequest,
     RefundState,
     Transfer,
@@ -37,7 +37,7 @@ from cambist.ports.bank import (
 from cambist.ports.clock import Clock
 from cambist.ports.faults import NotSupported, Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
+from cambist.ports.mandates import MandateEvent, MandateSimulation, MandateSimulator
 from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.planting import beneath
@@ -157,9 +157,9 @@ async def test_one_that_is_away_is_left_alone_for_as_long_as_it_says(app: TestAp
     assert bank.moments(app, payment.id, payment.created_at)[:3] == [3.0, 63.0, pytest.approx(67.2)]
 
 
-@pytest.mark.parametrize("sends_notices", [True, False])
-async def test_the_last_look_is_tried_until_the_bank_answers_it(sends_notices: bool) -> None:
-    bank = TellsNothing(sends_notices=sends_notices)
+@pytest.mark.parametrize("sends_notifications", [True, False])
+async def test_the_last_look_is_tried_until_the_bank_answers_it(sends_notifications: bool) -> None:
+    bank = TellsNothing(sends_notifications=sends_notifications)
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
         bank.clock = app.ports.clock
         payment = await made(app)
@@ -181,14 +181,14 @@ async def test_a_bank_that_never_answers_is_left_alone_after_a_day(app: TestApp,
 
 
 @pytest.mark.parametrize(
-    ("sends_notices", "now", "due"),
+    ("sends_notifications", "now", "due"),
     [(True, 0, 30), (True, 899, 900), (True, 900, 930), (False, 899, 900), (False, 900, 1050)],
 )
 async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_long_as_it_takes(
-    sends_notices: bool, now: float, due: float
+    sends_notifications: bool, now: float, due: float
 ) -> None:
     """In seconds since its creation."""
-    bank = TellsNothing(sends_notices=sends_notices)
+    bank = TellsNothing(sends_notifications=sends_notifications)
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
         payment = msgspec.structs.replace(await made(app), status=PaymentStatus.PROCESSING)
         await app.clock.advance(now)
@@ -214,7 +214,7 @@ async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answer
     hours: float, looked: Looked, due: int | None
 ) -> None:
     """In seconds since its creation."""
-    bank = TellsNothing(sends_notices=True)
+    bank = TellsNothing(sends_notifications=True)
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
         payment = msgspec.structs.replace(await made(app), status=PaymentStatus.EXPIRED)
         assert payment.created_at == BEGIN
@@ -226,9 +226,11 @@ async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answer
 class TestBindings:
     """A payer who binds waits at a page, too."""
 
-    @pytest.mark.parametrize(("sends_notices", "seconds"), [(False, 10), (True, 60)])
-    async def test_confirmation_without_notification_is_seen_within(self, sends_notices: bool, seconds: int) -> None:
-        told = BankCapabilities(own_lifetime=True, mandates=True, sends_notices=sends_notices)
+    @pytest.mark.parametrize(("sends_notifications", "seconds"), [(False, 10), (True, 60)])
+    async def test_confirmation_without_notification_is_seen_within(
+        self, sends_notifications: bool, seconds: int
+    ) -> None:
+        told = BankCapabilities(own_lifetime=True, mandates=True, sends_notifications=sends_notifications)
         async with open_test_app(further_banks=[FurtherBank(name="real", capabilities=told)]) as app:
             await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
             made = await subscribed(app)
@@ -239,7 +241,7 @@ class TestBindings:
             bank = app.ports.banks.named("real")
             assert isinstance(bank, MandateSimulator)
             operation = binding_operation(payment.id)
-            await bank.pretend_mandate(operation, MandatePretence(event=MandateEvent.CONFIRM))
+            await bank.simulate_mandate(operation, MandateSimulation(event=MandateEvent.CONFIRM))
             await app.work(seconds)
             assert (await app.get(f"/subscriptions/{made['id']}")).json()["status"] == "active"
 
@@ -251,7 +253,7 @@ async def notified(app: TestApp) -> None:
     """Let a notification of the bank have been verified before."""
     now = app.clock.now()
     async with beneath(app.ports).unit() as unit:
-        unit[NoticeAddress].add(NoticeAddress(id="silent", secret=b"", created_at=now, heard_at=now))
+        unit[NotificationAddress].add(NotificationAddress(id="silent", secret=b"", created_at=now, heard_at=now))
         await unit.commit()
 
 
@@ -260,7 +262,7 @@ class TestNotifications:
 
     @pytest.fixture
     def bank(self) -> TellsNothing:
-        return TellsNothing(sends_notices=True)
+        return TellsNothing(sends_notifications=True)
 
     async def test_bank_that_notifies_is_polled_sparsely(self, app: TestApp, bank: TellsNothing) -> None:
         await notified(app)
@@ -314,7 +316,7 @@ class TestNotifications:
         payment = await made(app)
         await app.work(40)
         bank.pay(payment.id)
-        await on_notice(app.ports, Notice(operation=payment.id))
+        await on_notification(app.ports, Notification(operation=payment.id))
         assert (await app.payment(payment.id)).status == "paid"
         await app.work(24 * 3600)
         assert bank.moments(app, payment.id, payment.created_at) == [30.0, 40.0, 900.0]
@@ -341,7 +343,7 @@ class TestNotifications:
         self, seconds: int, due: int | None
     ) -> None:
         """After a quarter of an hour binding_progress.py polls it every ten minutes."""
-        async with open_test_app(adapters=Adapters(banks=[TellsNothing(sends_notices=True)])) as app:
+        async with open_test_app(adapters=Adapters(banks=[TellsNothing(sends_notifications=True)])) as app:
             payment = await made(app)
             ends_at = payment.created_at + timedelta(hours=25)
             binding = msgspec.structs.replace(payment, binding=BindingCharge.FIRST, expires_at=ends_at)
@@ -364,7 +366,7 @@ class TestThePage:
 
     @pytest.fixture
     def bank(self) -> TellsNothing:
-        return TellsNothing(sends_notices=True)
+        return TellsNothing(sends_notifications=True)
 
     async def test_a_page_that_is_opened_has_the_bank_asked(self, app: TestApp, bank: TellsNothing) -> None:
         payment = await made(app)
@@ -409,7 +411,7 @@ class TestThePage:
 
     async def test_pages_take_a_fifth_of_the_bank_s_polls(self) -> None:
         """Opening many links leaves the remaining polls to payers who wait."""
-        bank = TellsNothing(sends_notices=True, looks_per_minute=60)
+        bank = TellsNothing(sends_notifications=True, looks_per_minute=60)
         async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
             bank.clock = app.ports.clock
             payments = [await made(app) for _ in range(30)]
@@ -447,7 +449,7 @@ class TestThePage:
     async def test_only_a_real_bank_that_has_it_is_asked(
         self, changes: dict[str, Any], simulated: bool, is_hurried: bool
     ) -> None:
-        bank = TellsNothing(sends_notices=True, simulated=simulated)
+        bank = TellsNothing(sends_notifications=True, simulated=simulated)
         async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
             payment = msgspec.structs.replace(await made(app), **changes)
             await app.clock.advance(29)

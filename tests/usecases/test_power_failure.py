@@ -25,7 +25,7 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.notes import ProviderNote
 from tests.apps import Postman, TestApp
 from tests.invariants import check_books
@@ -112,7 +112,7 @@ async def test_the_payment_comes_back_with_its_link_and_one_invoice(machine: Mac
         again = await create(app)
         assert again.replayed
         assert at_bank(again.resource) == at_bank(answered)
-        paid = await simulate_payment(app.ports, present, Pretence(status=InvoiceStatus.PAID))
+        paid = await simulate_payment(app.ports, present, Simulation(status=InvoiceStatus.PAID))
         assert (paid.status, paid.sequence) == (PaymentStatus.PAID, 1)
         await app.work(LEASE)
         await check_books(app.ports)
@@ -120,12 +120,12 @@ async def test_the_payment_comes_back_with_its_link_and_one_invoice(machine: Mac
 
 @pytest.mark.parametrize("kept", [AT_THE_BANK, OPENED])
 async def test_a_payment_that_is_paid_before_it_was_found_again_is_paid_once(machine: Machine, kept: int) -> None:
-    """The bank's notice finds the invoice as the watch would."""
+    """The bank's notification finds the invoice as the watch would."""
     answered, image = await machine.answer()
     image.put_back(image.commits[kept - 3])
     async with machine.on() as app:
         present = await app.payment(answered.id)
-        paid = await simulate_payment(app.ports, present, Pretence(status=InvoiceStatus.PAID, doubled=True))
+        paid = await simulate_payment(app.ports, present, Simulation(status=InvoiceStatus.PAID, doubled=True))
         assert paid.status is PaymentStatus.PAID
         assert at_bank(paid) == at_bank(answered)
         await app.work(FIRST_LOOK.total_seconds() + LEASE)

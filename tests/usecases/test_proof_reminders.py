@@ -18,7 +18,7 @@ from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.proof_reminders import REMIND, plan_reminders, remind
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.proof_kit import DAY, Exchange, exchange_terminal, open_exchange
 
@@ -152,7 +152,7 @@ async def test_a_payment_that_is_not_paid_plans_none(exchange: Exchange) -> None
 
 async def test_a_mismatch_counts_from_the_operators_review(exchange: Exchange) -> None:
     payment_id = await exchange.created()
-    short = Pretence(status=InvoiceStatus.PAID, amount_kopecks=9_000_00)
+    short = Simulation(status=InvoiceStatus.PAID, amount_kopecks=9_000_00)
     await simulate_payment(exchange.app.ports, await exchange.payment(payment_id), short)
     assert await exchange.jobs(REMIND.kind) == []
     await exchange.app.work(3600)
@@ -171,7 +171,7 @@ async def test_where_no_hash_is_accepted_none_is_planned(exchange: Exchange, cas
     else:
         await exchange.set(terminals="false")
         payment_id = await exchange.created(method_id=None)
-    paid = Pretence(status=InvoiceStatus.PAID)
+    paid = Simulation(status=InvoiceStatus.PAID)
     await simulate_payment(exchange.app.ports, await exchange.payment(payment_id), paid)
     assert (await exchange.payment(payment_id)).status == "paid"
     assert await exchange.jobs(REMIND.kind) == []

@@ -23,7 +23,7 @@ from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.proof_kit import CREDIT, DAY, HASH, OTHER_HASH, THIRD_HASH, Exchange, open_exchange
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
-LADDER = sum(LOOKS, timedelta()).total_seconds()
+BACKOFF = sum(LOOKS, timedelta()).total_seconds()
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ class TestCheck:
         await exchange.submit(payment_id)
         await exchange.app.work()
         assert await exchange.status(payment_id) == ("in_review", None)
-        await exchange.chain.pretend(Network.TRON, HASH, TransactionState.IN_BLOCK)
+        await exchange.chain.simulate(Network.TRON, HASH, TransactionState.IN_BLOCK)
         await exchange.app.work(LOOKS[0].total_seconds())
         assert await exchange.status(payment_id) == ("awaiting_confirmations", None)
         await exchange.mined()
@@ -79,9 +79,9 @@ class TestCheck:
     ) -> None:
         payment_id = await exchange.settled()
         if state is not None:
-            await exchange.chain.pretend(Network.TRON, HASH, state)
+            await exchange.chain.simulate(Network.TRON, HASH, state)
         await exchange.submit(payment_id)
-        await exchange.app.work(LADDER - 1)
+        await exchange.app.work(BACKOFF - 1)
         before, reason = await exchange.status(payment_id)
         assert (before, reason) == ("in_review" if state is None else "awaiting_confirmations", None)
         await exchange.app.work(1)
@@ -100,7 +100,7 @@ class TestCheck:
         self, exchange: Exchange, state: TransactionState, moves: list[TokenMove]
     ) -> None:
         payment_id = await exchange.settled()
-        await exchange.chain.pretend(Network.TRON, HASH, state, moves)
+        await exchange.chain.simulate(Network.TRON, HASH, state, moves)
         await exchange.submit(payment_id)
         await exchange.app.work()
         assert await exchange.status(payment_id) == ("rejected", "invalid")
@@ -161,7 +161,7 @@ class TestCheck:
             await exchange.submit(payment_id, tx_hash)
             await exchange.app.work()
         await exchange.mined(OTHER_HASH)
-        await exchange.app.work(LADDER)
+        await exchange.app.work(BACKOFF)
         assert await exchange.status(payment_id) == ("confirmed", None)
         assert await exchange.payment(payment_id) == before
 
@@ -190,7 +190,7 @@ class TestReplacement:
         await exchange.app.work(3600)
         assert await exchange.status(payment_id) == ("in_review", None)
         await exchange.mined(OTHER_HASH)
-        await exchange.app.work(LADDER)
+        await exchange.app.work(BACKOFF)
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_the_same_hash_in_another_network_is_a_replacement(self, exchange: Exchange) -> None:
@@ -224,7 +224,7 @@ class TestReplacement:
 
     async def test_a_rejection_and_its_reason_stay_until_another_hash_is_sent(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
-        await exchange.chain.pretend(Network.TRON, HASH, TransactionState.REVERTED)
+        await exchange.chain.simulate(Network.TRON, HASH, TransactionState.REVERTED)
         await exchange.submit(payment_id)
         await exchange.app.work(10 * DAY)
         assert (await exchange.submit(payment_id))["reason"] == "invalid"
@@ -235,7 +235,7 @@ class TestReplacement:
     async def test_a_transfer_that_came_too_late_may_be_sent_again(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         await exchange.submit(payment_id)
-        await exchange.app.work(LADDER)
+        await exchange.app.work(BACKOFF)
         await exchange.mined()
         assert await exchange.submit(payment_id) == {"network": "TRC20", "tx_hash": HASH, "status": "accepted"}
         await exchange.app.work()
@@ -349,7 +349,7 @@ class TestOnePaymentPerTransaction:
     async def test_a_rejected_hash_is_free_for_others(self, exchange: Exchange) -> None:
         first, second = await exchange.settled(), await exchange.settled()
         await exchange.submit(first)
-        await exchange.app.work(LADDER)
+        await exchange.app.work(BACKOFF)
         await exchange.mined()
         await exchange.submit(second)
         await exchange.app.work()
@@ -432,7 +432,7 @@ class TestJobsRunTwice:
         exchange.app.ports = whole
         # The dead worker's lease ends first.
         await exchange.app.work(LEASE + 1)
-        await exchange.app.work(LADDER)
+        await exchange.app.work(BACKOFF)
         assert await exchange.status(payment_id) == ("confirmed", None)
         assert await exchange.status(first) == ("rejected", "not_found_or_unconfirmed")
         assert await exchange.jobs(CHECK.kind) == []

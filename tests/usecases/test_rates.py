@@ -24,7 +24,7 @@ from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Fault, Stale
-from cambist.ports.rates import RatePretence, RateQuote, RateSource, RateSources
+from cambist.ports.rates import RateQuote, RateSimulation, RateSource, RateSources
 from cambist.ports.storage import Unit
 
 
@@ -47,7 +47,7 @@ class World:
     async def say(self, a: str | None = None, b: str | None = None) -> None:
         """Let the sources say this from now on; None: silent."""
         for source, rate in ((self.a, a), (self.b, b)):
-            await source.pretend(RatePretence(rate=Decimal(rate or "1"), silent=rate is None))
+            await source.simulate(RateSimulation(rate=Decimal(rate or "1"), silent=rate is None))
 
     async def rate(self, *, fresh: bool = False) -> str:
         return (await market_rate(self.ports, Mode.LIVE, fresh=fresh)).rate
@@ -126,17 +126,17 @@ class TestAsking:
         assert await world.rate() == "93"
 
     @pytest.mark.parametrize(
-        "pretence",
+        "simulation",
         [
-            *(RatePretence(rate=Decimal(rate)) for rate in ("0", "-92.5", "NaN", "sNaN", "Infinity", "1E+9")),
-            RatePretence(rate=Decimal("92.5"), age=300.001),
-            RatePretence(rate=Decimal("92.5"), age=-30.001),
+            *(RateSimulation(rate=Decimal(rate)) for rate in ("0", "-92.5", "NaN", "sNaN", "Infinity", "1E+9")),
+            RateSimulation(rate=Decimal("92.5"), age=300.001),
+            RateSimulation(rate=Decimal("92.5"), age=-30.001),
         ],
         ids=str,
     )
-    async def test_what_is_no_price_of_now_is_never_believed(self, world: World, pretence: RatePretence) -> None:
+    async def test_what_is_no_price_of_now_is_never_believed(self, world: World, simulation: RateSimulation) -> None:
         await world.say(None, None)
-        await world.a.pretend(pretence)
+        await world.a.simulate(simulation)
         await world.refused()
         assert await world.kept() is None
         await world.say(None, "93")
@@ -163,7 +163,7 @@ class TestSilence:
         assert await world.rate() == "92.60"
 
     async def test_its_age_counts_from_when_the_source_made_it(self, world: World) -> None:
-        await world.a.pretend(RatePretence(rate=Decimal("92.50"), age=200))
+        await world.a.simulate(RateSimulation(rate=Decimal("92.50"), age=200))
         await world.rate()
         await world.say()
         await world.clock.advance(100)
@@ -359,7 +359,7 @@ class TestMerchantRates:
         account = await create_account(ports, "Merchant")
         [simulator] = ports.rates.of_mode("test")
         assert isinstance(simulator, SimulatedRates)
-        await simulator.pretend(RatePretence(rate=Decimal(50)))
+        await simulator.simulate(RateSimulation(rate=Decimal(50)))
         for mode, rate in ((Mode.TEST, "50"), (Mode.LIVE, "92.50")):
             caller = await caller_of(ports, account.account_id, mode)
             assert (await merchant_rates(ports, caller, None)).market == Decimal(rate)
@@ -368,7 +368,7 @@ class TestMerchantRates:
         account = await create_account(ports, "Merchant")
         [simulator] = ports.rates.of_mode("test")
         assert isinstance(simulator, SimulatedRates)
-        await simulator.pretend(RatePretence(rate=Decimal(50), age=90))
+        await simulator.simulate(RateSimulation(rate=Decimal(50), age=90))
         found = await merchant_rates(ports, await caller_of(ports, account.account_id), None)
         assert found.updated_at == ports.clock.now() - timedelta(seconds=90)
 

@@ -10,16 +10,16 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.receipt_sales import ASKED_FOR, SALE
 from cambist.core.usecases.refunds.receipts import BACK
 from cambist.frontends.compose import Adapters
 from cambist.ports.bank import BankCapabilities, InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.mandates import MandateEvent, MandateSimulation
 from cambist.ports.receipts import ReceiptNeed, ReceiptRequest, ReceiptState, ReceiptStatus
 from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
@@ -70,9 +70,9 @@ async def made(app: TestApp, **body: str) -> Payment:
 
 async def paid(app: TestApp, register: Register, kopecks: int | None = None, **body: str) -> Payment:
     payment = await made(app, **body)
-    pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
-    for notice in await register.pretend(payment.id, pretence, reference=payment.bank_reference):
-        await on_notice(app.ports, notice)
+    simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks)
+    for notification in await register.simulate(payment.id, simulation, reference=payment.bank_reference):
+        await on_notification(app.ports, notification)
     return payment
 
 
@@ -119,7 +119,7 @@ async def test_a_binding_has_one_where_it_takes_money(
     subscription_id = answer.json()["id"]
     await open_link(app, subscription_id)
     [binding] = await bindings(app, subscription_id)
-    await register.pretend_mandate(binding.id.replace("pay_", "bnd_"), MandatePretence(event=MandateEvent.CONFIRM))
+    await register.simulate_mandate(binding.id.replace("pay_", "bnd_"), MandateSimulation(event=MandateEvent.CONFIRM))
     await app.work(86400)
     assert (await app.payment(binding.id)).paid_at is not None
     assert [each.receipt.total_kopecks for each in register.told] == written
@@ -145,7 +145,7 @@ WORDS = [WAITS, ReceiptStatus.FAILED, Unavailable("away"), OutcomeUnknown("cut")
 
 
 @pytest.mark.parametrize("word", WORDS, ids=str)
-async def test_until_it_is_written_it_is_asked_for_by_the_ladder(
+async def test_until_it_is_written_it_is_asked_for_by_the_backoff(
     app: TestApp, register: Register, word: ReceiptStatus | Fault
 ) -> None:
     register.words.extend([word] * 2)

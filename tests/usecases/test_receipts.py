@@ -21,7 +21,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.action_item import MOST
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_receipts
@@ -35,9 +35,9 @@ from cambist.frontends.compose import Adapters
 from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports import receipts
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, RefundRequest, RefundState
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
-from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
+from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandateSimulation
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
 from tests.apps import TestApp, open_test_app
 from tests.subscription_app import press, subscribe
@@ -58,7 +58,7 @@ class Till(SimulatedBank):
     """A live bank that writes receipts, and keeps what it was asked."""
 
     def __init__(self, need: ReceiptNeed) -> None:
-        can = BankCapabilities(receipts=need, mandates=True, mandate_charges=True, sends_notices=True)
+        can = BankCapabilities(receipts=need, mandates=True, mandate_charges=True, sends_notifications=True)
         clock: Any = None
         super().__init__("till", MemoryStorage(clock), clock, SeededIds(7), capabilities=can)
         self.asked: list[Any] = []
@@ -208,9 +208,9 @@ async def _paid(app: TestApp, till: Till, amount: str = "100.00", **body: Any) -
 
 
 async def _pay(app: TestApp, till: Till, payment: Payment, *, again: bool = False) -> None:
-    pretence = Pretence(status=InvoiceStatus.PAID, again=again)
-    for notice in await till.pretend(payment.id, pretence, reference=payment.bank_reference):
-        await on_notice(app.ports, notice)
+    simulation = Simulation(status=InvoiceStatus.PAID, again=again)
+    for notification in await till.simulate(payment.id, simulation, reference=payment.bank_reference):
+        await on_notification(app.ports, notification)
 
 
 async def test_what_goes_back_has_one_of_its_own_which_says_what_the_payment_s_said(app: TestApp, till: Till) -> None:
@@ -230,8 +230,8 @@ async def test_so_has_money_in_suspense(app: TestApp, till: Till) -> None:
     payment = await _paid(app, till, description="Tea")
     await _pay(app, till, payment, again=True)
     async with app.ports.storage.unit() as unit:
-        [stray] = await unit[Suspense].find()
-    await return_suspense(app.ports, stray.id)
+        [unapplied] = await unit[Suspense].find()
+    await return_suspense(app.ports, unapplied.id)
     await app.work(60)
     assert till.last.receipt == written(100_00, "Tea", email=SHOP)
 
@@ -239,9 +239,9 @@ async def test_so_has_money_in_suspense(app: TestApp, till: Till) -> None:
 async def _bound(app: TestApp, till: Till, **body: Any) -> str:
     made = (await subscribe(app, mode="live", **body)).json()
     await press(app, made["id"])
-    pretence = MandatePretence(event=MandateEvent.CONFIRM)
-    for notice in await till.pretend_mandate(till.last.operation, pretence):
-        await on_notice(app.ports, notice)
+    simulation = MandateSimulation(event=MandateEvent.CONFIRM)
+    for notification in await till.simulate_mandate(till.last.operation, simulation):
+        await on_notification(app.ports, notification)
     found: str = made["id"]
     return found
 

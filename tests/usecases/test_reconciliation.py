@@ -18,7 +18,7 @@ from cambist.core.usecases.reconciliation.discrepancies import list_differences,
 from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.bank import InvoiceStatus, RefundStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import Unavailable
 from cambist.ports.reporting import ReportedKind, ReportedPage, ReportedState, ReportingBank
 from tests.invariants import everything
@@ -125,9 +125,9 @@ async def test_one_that_an_operator_settled_is_no_difference_any_more(day: Day) 
 
 async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
     made = (await day.live.app.create(mode="live")).json()["id"]
-    await day.live.bank("live").pretend(
+    await day.live.bank("live").simulate(
         made,
-        Pretence(status=InvoiceStatus.PAID, silent=True),
+        Simulation(status=InvoiceStatus.PAID, silent=True),
         reference=(await day.live.payment(made)).bank_reference,
     )
     await day.over()
@@ -141,7 +141,7 @@ async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
 async def test_all_transfers_of_a_payment_count_on_both_sides(day: Day) -> None:
     """The second is in suspense; sent back, it came all the same, and the bank has both ways."""
     payment_id = await day.live.paid(mode="live")
-    await day.live.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, again=True))
+    await day.live.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, again=True))
     await day.live.app.work(60)
     await day.over()
     row = await day.compared()
@@ -152,7 +152,7 @@ async def test_a_refund_that_came_back_agrees_with_whichever_the_bank_says(day: 
     payment_id = await day.live.paid(mode="live")
     refund_id = await day.live.apply(payment_id, "40.00", mode="live")
     await day.live.app.work(60)
-    await day.live.bank("live").pretend_refund(refund_id, RefundStatus.REVERSED)
+    await day.live.bank("live").simulate_refund(refund_id, RefundStatus.REVERSED)
     await day.live.app.work(86400 * 3)
     assert await day.live.status(refund_id) == "reversed"
     assert (await day.compared()).status is S.AGREED

@@ -22,13 +22,13 @@ from cambist.core.domain.reconciliation.reconciliation import (
     bounds,
     last_comparable,
 )
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.reconciliation.discrepancies import list_differences, settle_difference
 from cambist.core.usecases.reconciliation.nightly import COMPARE, NIGHTLY
 from cambist.core.usecases.reconciliation.reconciliation import Compared, reconcile
 from cambist.frontends.compose import Adapters
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedPage
@@ -117,9 +117,9 @@ async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(
     real.script.entries.omitted |= set() if is_listed else {made.id}
     await real.live.app.work(5 * 3600)
     assert await list_differences(real.ports) == []
-    paid = Pretence(status=InvoiceStatus.PAID)
-    for notice in await real.bank.pretend(made.id, paid, reference=made.bank_reference):
-        await on_notice(real.ports, notice)
+    paid = Simulation(status=InvoiceStatus.PAID)
+    for notification in await real.bank.simulate(made.id, paid, reference=made.bank_reference):
+        await on_notification(real.ports, notification)
     await real.live.app.work(3 * 86400)
     assert [each.object_id for each in await list_differences(real.ports)] == ([] if is_listed else [made.id])
     runs = {each.day: each.run for each in await everything(real.ports, Reconciliation)}
@@ -132,8 +132,10 @@ async def test_what_ends_late_is_sought_for_thirty_days(real: RealApp, days: int
     day = made.created_at.astimezone(MOSCOW).date()
     noon = datetime.combine(day + timedelta(days=days), time(12), MOSCOW)
     await real.live.app.work((noon - real.live.app.clock.now()).total_seconds())
-    for notice in await real.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID), reference=made.bank_reference):
-        await on_notice(real.ports, notice)
+    for notification in await real.bank.simulate(
+        made.id, Simulation(status=InvoiceStatus.PAID), reference=made.bank_reference
+    ):
+        await on_notification(real.ports, notification)
     await real.live.app.work(86400)
     [row] = [each for each in await everything(real.ports, Reconciliation) if each.day == day.isoformat()]
     assert (row.run, row.status) == (runs, S.AGREED)
@@ -154,9 +156,9 @@ async def test_each_time_that_something_of_a_day_ends_late_it_is_compared_anew(r
     await real.live.app.work(2 * 86400)
     for payment_id in made:
         payment = await real.live.payment(payment_id)
-        paid = Pretence(status=InvoiceStatus.PAID)
-        for notice in await real.bank.pretend(payment_id, paid, reference=payment.bank_reference):
-            await on_notice(real.ports, notice)
+        paid = Simulation(status=InvoiceStatus.PAID)
+        for notification in await real.bank.simulate(payment_id, paid, reference=payment.bank_reference):
+            await on_notification(real.ports, notification)
         await real.live.app.work(86400)
     day = (await real.live.payment(made[0])).created_at.astimezone(MOSCOW).date().isoformat()
     assert {each.run for each in await everything(real.ports, Reconciliation) if each.day == day} == {3}

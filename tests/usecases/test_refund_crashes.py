@@ -15,7 +15,7 @@ from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.refunds import Refund
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
@@ -80,8 +80,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         await refunds.app.work(2)
         await refunds.app.work(5)
         if not self.refused:
-            for notice in await refunds.bank().pretend_refund(made.resource.id, RefundStatus.REVERSED):
-                await on_notice(ports, notice)
+            for notification in await refunds.bank().simulate_refund(made.resource.id, RefundStatus.REVERSED):
+                await on_notification(ports, notification)
         await refunds.app.work()
 
     async def check(self, refunds: RefundApp, payment_id: str) -> None:

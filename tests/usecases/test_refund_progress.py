@@ -157,34 +157,34 @@ async def test_a_repeat_that_is_refused_fails(refunds: RefundApp) -> None:
     ("asked", "seconds"),
     [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, 3600), (6, 21_600), (7, 21_600), (900, 21_600)],
 )
-def test_the_ladder_goes_on_for_ever(asked: int, seconds: int) -> None:
+def test_the_backoff_goes_on_for_ever(asked: int, seconds: int) -> None:
     assert next_look(None, asked, NOW) == NOW + timedelta(seconds=seconds)
     assert next_look(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(("hint", "seconds"), [(0.0, 1), (5.0, 5), (1e9, 21_600)])
-def test_a_hint_of_the_bank_goes_before_the_ladder(hint: float, seconds: int) -> None:
+def test_a_hint_of_the_bank_goes_before_the_backoff(hint: float, seconds: int) -> None:
     assert next_look(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(seconds=seconds)
 
 
-async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: RefundApp) -> None:
-    """Held by the bank, it has no hint any more: the ladder finds the end."""
+async def test_a_notification_that_never_comes_is_made_up_for_by_looking(refunds: RefundApp) -> None:
+    """Held by the bank, it has no hint any more: the backoff finds the end."""
     payment_id, refund_id = await refunds.processing()
     await refunds.tell(refund_id, S.PROCESSING)
     await refunds.app.work(60)
     assert await refunds.status(refund_id) == "processing"
-    await refunds.bank().pretend_refund(refund_id, S.FAILED)
+    await refunds.bank().simulate_refund(refund_id, S.FAILED)
     await refunds.app.work(3 * 3600)
     assert await refunds.status(refund_id) == "failed"
     assert (await refunds.payment(payment_id)).refund_pending is False
 
 
-async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundApp) -> None:
+async def test_notifications_at_once_late_and_twice_make_one_move(refunds: RefundApp) -> None:
     payment_id, refund_id = await refunds.processing()
-    notices = await refunds.bank().pretend_refund(refund_id, S.DONE)
-    await asyncio.gather(*(hear(refunds.ports, notices[0].operation) for _ in range(10)), refunds.app.work())
+    notifications = await refunds.bank().simulate_refund(refund_id, S.DONE)
+    await asyncio.gather(*(hear(refunds.ports, notifications[0].operation) for _ in range(10)), refunds.app.work())
     await refunds.app.work(60)
-    await refunds.notice(refund_id)
+    await refunds.notification(refund_id)
     assert await refunds.said(refund_id) == ["completed"]
     assert await refunds.said(payment_id) == ["paid", "refunded"]
 
@@ -202,16 +202,16 @@ async def test_what_the_bank_says_of_a_completed_one_but_reversed_is_no_news(
 async def test_the_banks_word_moves_no_refund_that_is_not_at_the_bank(refunds: RefundApp, word: RefundStatus) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     await conclude(refunds.ports, refund_id, RefundState(status=word))
-    await refunds.notice(refund_id)
+    await refunds.notification(refund_id)
     assert await refunds.status(refund_id) == "pending"
     await refunds.act(f"/refunds/{refund_id}/cancel")
     await conclude(refunds.ports, refund_id, RefundState(status=word))
     assert await refunds.status(refund_id) == "cancelled"
 
 
-async def test_a_notice_of_no_known_refund_is_let_be(refunds: RefundApp) -> None:
-    await refunds.notice("ref_00000000-0000-4000-8000-000000000000")
-    await refunds.notice("sus_nothing")
+async def test_a_notification_of_no_known_refund_is_let_be(refunds: RefundApp) -> None:
+    await refunds.notification("ref_00000000-0000-4000-8000-000000000000")
+    await refunds.notification("sus_nothing")
 
 
 async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correction(refunds: RefundApp) -> None:

@@ -108,7 +108,7 @@ async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundApp) 
     refund_id = (await refunds.make(payment_id)).id
     await asyncio.gather(*(approve_refund(refunds.ports, refund_id) for _ in range(5)))
     await asyncio.gather(send(refunds.ports, refund_id), send(refunds.ports, refund_id))
-    await refunds.bank().pretend_refund(refund_id, RefundStatus.DONE)
+    await refunds.bank().simulate_refund(refund_id, RefundStatus.DONE)
     await asyncio.gather(*(hear(refunds.ports, refund_id) for _ in range(5)))
     assert await refunds.said(payment_id) == ["paid", "refunded"]
     assert await refunds.said(refund_id) == ["completed"]

@@ -44,8 +44,8 @@ async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(
     """With rare polls we may never have seen it DONE (ports/bank.py)."""
     payment_id, refund_id = await refunds.processing()
     for status in (S.DONE, S.REVERSED):
-        await refunds.bank().pretend_refund(refund_id, status)
-    await refunds.notice(refund_id)
+        await refunds.bank().simulate_refund(refund_id, status)
+    await refunds.notification(refund_id)
     refund = await refunds.refund(refund_id)
     assert (refund.status, refund.sequence, refund.completed_at) == ("reversed", 2, refunds.app.clock.now())
     assert await refunds.said(refund_id) == ["completed", "reversed"]
@@ -58,17 +58,17 @@ async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(
 
 
 @pytest.mark.parametrize("which", range(len(REVERSAL_LOOKS)))
-async def test_a_reversal_whose_notice_was_lost_is_found_by_looking(refunds: RefundApp, which: int) -> None:
+async def test_a_reversal_whose_notification_was_lost_is_found_by_looking(refunds: RefundApp, which: int) -> None:
     _, refund_id = await refunds.completed()
     if which:
         await refunds.app.work(REVERSAL_LOOKS[which - 1].total_seconds() + 60)
-    await refunds.bank().pretend_refund(refund_id, S.REVERSED)
+    await refunds.bank().simulate_refund(refund_id, S.REVERSED)
     await refunds.app.work(REVERSAL_LOOKS[which].total_seconds())
     assert await refunds.status(refund_id) == "reversed"
     assert await jobs(refunds) == []
 
 
-async def test_after_the_last_look_only_a_notice_counts(refunds: RefundApp) -> None:
+async def test_after_the_last_look_only_a_notification_counts(refunds: RefundApp) -> None:
     _, refund_id = await refunds.completed()
     await refunds.app.work(REVERSAL_LOOKS[-1].total_seconds())
     assert await jobs(refunds) == []

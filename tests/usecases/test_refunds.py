@@ -14,7 +14,7 @@ from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.ports.bank import RefundStatus
 from cambist.ports.faults import Stale, Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.rates import RatePretence, RateSimulator
+from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.invariants import everything
 from tests.payout_kit import WALLET
 from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, open_refund_app
@@ -52,7 +52,7 @@ async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
     [source] = refunds.ports.rates.of_mode("test")
     assert isinstance(source, RateSimulator)
     # The rate of that payment's settlement counts, not the one of now.
-    await source.pretend(RatePretence(rate=Decimal(80)))
+    await source.simulate(RateSimulation(rate=Decimal(80)))
     before = await refunds.balance()
     assert before.available == Usdt(2 * SETTLED_100)
     await refunds.apply(payment_id, amount)

@@ -19,7 +19,7 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.installation import Because
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
@@ -31,7 +31,7 @@ from cambist.core.usecases.exchanges.creation import create_exchange, create_rub
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import cancel_refund, create_refund, reject_refund
@@ -40,7 +40,7 @@ from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.settlement.withdrawals import accept_sent, cancel_withdrawal
 from cambist.core.usecases.subscriptions.charges import create_charge
 from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundState
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.mandates import ChargeRequest, ChargeState
 from cambist.ports.payouts import SentTransfer, TransferState
 from cambist.ports.remittances import RemittanceRequest, RemittanceState
@@ -50,7 +50,7 @@ from tests.refund_app import open_refund_app
 from tests.restored import App, Copy, World
 
 BACK = OTHER_WALLET
-POCKETS = (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+POCKETS = (BalanceType.AVAILABLE, BalanceType.RESERVED, BalanceType.PAID_OUT)
 DAY = 24 * 3600
 S = WithdrawalStatus
 
@@ -102,10 +102,10 @@ class TestPayouts:
         remembers(world, monkeypatch, blob=b"")
         [sent] = world.wallet.signed
         async with world.opened(copy) as app:
-            await world.wallet.inner.pretend(sent, TransferState.IN_BLOCK)
+            await world.wallet.inner.simulate(sent, TransferState.IN_BLOCK)
             await app.work(DAY)
             assert [each.status for each in await app.withdrawals()] == [S.SENT]
-            await world.wallet.inner.pretend(sent, TransferState.FINAL)
+            await world.wallet.inner.simulate(sent, TransferState.FINAL)
             await app.work(DAY)
             assert [each.status for each in await app.withdrawals()] == [S.COMPLETED]
             await app.check()
@@ -143,14 +143,14 @@ class TestPayouts:
             copy = await self._sent_after_a_copy(world, app)
         async with world.opened(copy) as app:
             [pending] = await app.withdrawals()
-            before, sent = await app.purse(Purse.AVAILABLE), pending.amount.units + more
+            before, sent = await app.balance_type(BalanceType.AVAILABLE), pending.amount.units + more
             remembers(world, monkeypatch, units=sent, address=OTHER_WALLET)
             await app.work(3600)
             accepted = await accept_sent(app.ports, pending.id)
             assert (accepted.status, accepted.amount.units, accepted.wallet) == (S.PROCESSING, sent, OTHER_WALLET)
             await app.work(60)
             assert [each.status for each in await app.withdrawals()] == [S.COMPLETED]
-            assert [await app.purse(each) for each in POCKETS] == [before - more, 0, sent]
+            assert [await app.balance_type(each) for each in POCKETS] == [before - more, 0, sent]
             await app.check()
         assert len(world.wallet.signed) == 1
 
@@ -268,7 +268,7 @@ class TestTheSameCauses:
             copy, key = world.copy(), app.ports.ids.uuid()
             first = await exchange(app, key)
             assert first.crypto_deposit_address is not None
-            await world.deposits.pretend_deposit(first.crypto_deposit_address, first.amount_usdt.units)
+            await world.deposits.simulate_deposit(first.crypto_deposit_address, first.amount_usdt.units)
             await app.work(60)
         async with world.opened(copy) as app:
             again = await exchange(app, key)
@@ -343,11 +343,11 @@ class TestExecutedRefunds:
             await resume(app.ports)
             await settle_now(app.ports, Mode.LIVE)
             await app.work(3600)
-            assert await app.purse(Purse.AVAILABLE) < 100
+            assert await app.balance_type(BalanceType.AVAILABLE) < 100
             assert await applied(app, payment, key) == first
             await app.work(60)
             assert await refund_status(app, first) == ("completed", None)
-            assert await app.purse(Purse.AVAILABLE) < -1_000_000, "the merchant owes what the refund took"
+            assert await app.balance_type(BalanceType.AVAILABLE) < -1_000_000, "the merchant owes what the refund took"
             await app.check()
         assert await world.refunded() == [(first, 100_00)]
 
@@ -482,7 +482,7 @@ class TestSearches:
             copy, key, as_of = world.copy(), app.ports.ids.uuid(), app.ports.clock.now()
             first = await exchange(app, key)
             assert first.crypto_deposit_address is not None
-            await world.deposits.pretend_deposit(first.crypto_deposit_address, first.amount_usdt.units)
+            await world.deposits.simulate_deposit(first.crypto_deposit_address, first.amount_usdt.units)
             await app.work(60)
         async with world.opened(copy) as app:
             await hold(app.ports, Because.RESTORED, as_of)
@@ -562,8 +562,10 @@ class TestOlderThanTheProcess:
                 app.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
             )
             await app.work(1000)
-            for notice in await world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
-                await on_notice(app.ports, notice)
+            for notification in await world.bank.simulate(
+                invoice_operation(made.id), Simulation(status=InvoiceStatus.PAID)
+            ):
+                await on_notification(app.ports, notification)
             await return_money(app.ports, made.id)
             copy = world.copy()
             if knows:
@@ -582,7 +584,7 @@ class TestOlderThanTheProcess:
             made = await exchange(app, str(uuid4()))
             copy = world.copy()
             assert made.crypto_deposit_address is not None
-            await world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+            await world.deposits.simulate_deposit(made.crypto_deposit_address, made.amount_usdt.units)
             await app.work(60)
         await world.clock.advance(60)
         world.banks.reverse()
@@ -598,7 +600,7 @@ class TestOlderThanTheProcess:
             await app.know_client(PHONE)
             made = await exchange(app, str(uuid4()))
             assert made.crypto_deposit_address is not None
-            await world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+            await world.deposits.simulate_deposit(made.crypto_deposit_address, made.amount_usdt.units)
             copy = world.copy()
         await world.clock.advance(60)
         world.script.find_remittance.append(Twist(ending=Ending.UNAVAILABLE))

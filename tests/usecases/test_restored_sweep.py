@@ -21,7 +21,7 @@ from cambist.core.domain.subscriptions.charges import ChargeOrder
 from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund
@@ -29,7 +29,7 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.subscriptions.charges import create_charge
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.storage import Unit
 from tests.exchange_app import BANK_ID, PHONE
 from tests.payout_kit import OTHER_WALLET, WALLET
@@ -138,7 +138,7 @@ class AnExchangeOfUsdt(Story):
             made = (await create_exchange(app.ports, await app.caller(), KEY, lambda: order)).resource
             address = made.crypto_deposit_address or ""
             if not await app.world.deposits.deposits(address):
-                await app.world.deposits.pretend_deposit(address, made.amount_usdt.units)
+                await app.world.deposits.simulate_deposit(address, made.amount_usdt.units)
         await app.work(120)
         assert [each.status for each in await app.exchanges()] == ["completed"]
 
@@ -158,8 +158,8 @@ class AnExchangeOfRub(Story):
 
     async def tell(self, app: App) -> None:
         operation = invoice_operation(self.exchange_id)
-        for notice in await app.world.bank.pretend(operation, Pretence(status=InvoiceStatus.PAID)):
-            await on_notice(app.ports, notice)
+        for notification in await app.world.bank.simulate(operation, Simulation(status=InvoiceStatus.PAID)):
+            await on_notification(app.ports, notification)
         await app.work(600)
         assert [each.status for each in await app.exchanges()] == ["completed"]
 
@@ -196,7 +196,7 @@ class AReturnOfUsdt(Story):
         made = (await create_exchange(app.ports, caller, KEY, lambda: order)).resource
         self.exchange_id = made.id
         await cancel_exchange(app.ports, caller, made.id)
-        await app.world.deposits.pretend_deposit(made.crypto_deposit_address or "", made.amount_usdt.units)
+        await app.world.deposits.simulate_deposit(made.crypto_deposit_address or "", made.amount_usdt.units)
         await app.work(600)
 
     async def tell(self, app: App) -> None:

@@ -19,12 +19,12 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Opening, Payment
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.payments.opening import WATCH, open_at_bank, take_invoice
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import Adapters, FurtherBank
-from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Notice
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Notification
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
@@ -243,7 +243,7 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: 
     assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
 
 
-async def test_a_notice_that_is_quicker_than_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
+async def test_a_notification_that_is_quicker_than_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
     """The watch would look after ten seconds."""
     two.first.create.append(Twist(ending=Ending.UNKNOWN_DONE, silence=5))
     asking = asyncio.create_task(two.app.create())
@@ -252,7 +252,7 @@ async def test_a_notice_that_is_quicker_than_a_lost_answer_ends_the_creation(two
     async with two.app.ports.storage.unit() as unit:
         [watch] = await unit[Job].find(kind=WATCH.kind)
     assert watch.due == stored.created_at + timedelta(seconds=10)
-    await on_notice(two.app.ports, Notice(operation=stored.id))
+    await on_notification(two.app.ports, Notification(operation=stored.id))
     await two.app.clock.advance(5)
     answer = await asking
     assert (answer.status_code, answer.json()["id"]) == (201, stored.id)
@@ -354,12 +354,12 @@ async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() 
             assert await unit[Payment].get(made.id) == made
         assert watch.due == made.expires_at
         assert len(app.script.find) == 1
-        await app.told(made, Pretence(status=InvoiceStatus.PAID))
+        await app.told(made, Simulation(status=InvoiceStatus.PAID))
         assert (await app.payment(made.id)).status == "paid"
 
 
 @pytest.mark.parametrize("check_after", [None, 3.0, 10_000.0])
-async def test_a_drawn_invoice_of_a_bank_without_notices_is_looked_at_sooner(
+async def test_a_drawn_invoice_of_a_bank_without_notifications_is_looked_at_sooner(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, check_after: float | None
 ) -> None:
     bank = app.ports.banks.named("simulator-test")

@@ -19,14 +19,14 @@ from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.core.usecases.sandbox import data as sandbox_data
 from cambist.core.usecases.sandbox.data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
 from cambist.core.usecases.sandbox.forgetting import ENTRIES, JOBS
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.ports.bank import InvoiceStatus, Notice
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank import InvoiceStatus, Notification
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
 from tests.apps import TestApp, open_test_app
@@ -92,7 +92,7 @@ async def fill(merchant: RefundApp) -> None:
     await merchant.apply(await merchant.paid("90.00"), "40.00")
     # A second transfer for one payment, and wrong amounts.
     twice = await merchant.paid("100.00")
-    await app.told(twice, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await app.told(twice, Simulation(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     for outcome in (None, "paid", "failed"):
         wrong = (await app.created())["id"]
         await app.simulate(wrong, outcome="amount_mismatch")
@@ -150,12 +150,12 @@ async def owned(merchant: RefundApp) -> Counter[str]:
     return found
 
 
-async def purses(merchant: RefundApp) -> dict[Any, int]:
+async def balance_types(merchant: RefundApp) -> dict[Any, int]:
     """The balances of the account in test mode that are not zero."""
     owner = merchant.app.account.account_id
     return {
-        purse: sum_
-        for (who, mode, purse), sum_ in (await balances(merchant.ports)).items()
+        balance_type: sum_
+        for (who, mode, balance_type), sum_ in (await balances(merchant.ports)).items()
         if who == owner and mode is Mode.TEST and sum_
     }
 
@@ -182,7 +182,7 @@ def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
         "webhook.release_to", "webhook.drop", "webhook.retain",
         "feed.tidy",
         "gateway.hold", "gateway.tell", "ledger.seal", "settlement.daily", "settlement.run", "kyc.upload",
-        "settlement.own", "sandbox.clock", "sandbox.dues", "notice.heard", "bank.members",
+        "settlement.own", "sandbox.clock", "sandbox.dues", "notification.heard", "bank.members",
         "alarm.tell", "reconcile.nightly", "reconcile.day",
         "requests.prune", "sandbox.expire", "person.letter", "export.write",
         "person.event", "person.notify", "person.daily", "person.telegram",
@@ -195,7 +195,7 @@ async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: R
     live = (await merchant.app.create(mode="live")).json()["id"]
     await fill(merchant)
     await fill(other)
-    theirs, their_money = await owned(other), await purses(other)
+    theirs, their_money = await owned(other), await balance_types(other)
     assert {
         "payments",
         "refunds",
@@ -212,8 +212,8 @@ async def test_all_of_the_account_in_test_mode_goes_and_nothing_else(merchant: R
     assert answer["complete"] is True
     assert answer["removed"]["payments"] == 15
     assert await owned(merchant) == Counter()
-    assert await purses(merchant) == {}
-    assert (await owned(other), await purses(other)) == (theirs, their_money)
+    assert await balance_types(merchant) == {}
+    assert (await owned(other), await balance_types(other)) == (theirs, their_money)
     assert (await merchant.app.get(f"/payments/{live}", mode="live")).status_code == 200
     assert (await merchant.caller()).account == settings
     kinds = {job.kind for job in await everything(merchant.ports, Job) if merchant.app.account.account_id in job.id}
@@ -264,9 +264,9 @@ async def test_a_banks_late_word_brings_nothing_back(merchant: RefundApp) -> Non
     await app.work(2)
     forgotten = await app.payment(open_)
     await forget(merchant)
-    await app.told(forgotten, Pretence(status=InvoiceStatus.PAID))
+    await app.told(forgotten, Simulation(status=InvoiceStatus.PAID))
     for operation in (open_, refunded, refund, f"sus_simulator-test:{uuid4()}"):
-        await on_notice(app.ports, Notice(operation=operation))
+        await on_notification(app.ports, Notification(operation=operation))
     await app.work(86_400)
     assert await owned(merchant) == Counter()
     assert {job.kind for job in await everything(app.ports, Job)} <= STANDING
@@ -427,7 +427,7 @@ async def test_two_calls_at_once_forget_everything_once(merchant: RefundApp) -> 
     await asyncio.gather(forget(merchant), forget(merchant))
     await forget(merchant)
     assert await owned(merchant) == Counter()
-    assert await purses(merchant) == {}
+    assert await balance_types(merchant) == {}
 
 
 async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundApp) -> None:
@@ -455,7 +455,7 @@ async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundApp) -
     await app.work(120)
     assert (await forget(merchant))["complete"] is True
     assert await owned(merchant) == Counter()
-    assert await purses(merchant) == {}
+    assert await balance_types(merchant) == {}
 
 
 async def test_a_call_has_a_limit_and_the_next_goes_on(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ HOUR = 3600
     ("asked", "seconds"),
     [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, HOUR), (6, 6 * HOUR), (7, 6 * HOUR), (1000, 6 * HOUR)],
 )
-def test_a_provider_that_gave_no_end_is_asked_again_by_a_ladder(asked: int, seconds: float) -> None:
+def test_a_provider_that_gave_no_end_is_asked_again_by_a_backoff(asked: int, seconds: float) -> None:
     """The last step is for ever."""
     assert pause_after(asked) == timedelta(seconds=seconds)
     assert next_ask(None, asked, NOW) == NOW + timedelta(seconds=seconds)

@@ -12,9 +12,9 @@ import pytest
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.ports.bank import Invoice, Notice, RefundState, RefundStatus
+from cambist.ports.bank import Invoice, Notification, RefundState, RefundStatus
 from cambist.ports.clock import Clock
 from cambist.ports.faults import NotSupported, OutcomeUnknown, Refused
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus
@@ -147,11 +147,11 @@ async def test_the_watch_searches_by_what_was_sent(stack: AsyncExitStack, begin:
 
 
 @pytest.mark.parametrize("begin", [refund, suspense, rub_return, charge, binding])
-async def test_a_notice_searches_by_what_was_sent(stack: AsyncExitStack, begin: Begin) -> None:
+async def test_a_notification_searches_by_what_was_sent(stack: AsyncExitStack, begin: Begin) -> None:
     bank = await begin(stack)
     await bank.app.work(3)
     [operation] = bank.sent
     before = len(bank.searched)
     with suppress(Refused):  # the simulator does not know the operation that was found
-        await on_notice(bank.app.ports, Notice(operation=operation))
+        await on_notification(bank.app.ports, Notification(operation=operation))
     assert bank.searched[before:] == [operation]

@@ -27,7 +27,7 @@ from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.rates import RatePretence, RateSimulator
+from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.apps import TestApp
 from tests.invariants import check_books, everything
 from tests.planting import beneath
@@ -72,11 +72,11 @@ async def to(app: TestApp, moment: datetime) -> None:
     await app.work((moment - app.clock.now()).total_seconds())
 
 
-async def say(app: TestApp, mode: Mode = Mode.TEST, **pretence: Any) -> None:
+async def say(app: TestApp, mode: Mode = Mode.TEST, **simulation: Any) -> None:
     """Let the simulated rates say so."""
     [source] = app.ports.rates.of_mode(mode.value)
     assert isinstance(source, RateSimulator)
-    await source.pretend(RatePretence(**pretence))
+    await source.simulate(RateSimulation(**simulation))
 
 
 async def test_a_day_ends_with_one_settlement_at_nine_of_what_was_paid_before_midnight(app: TestApp) -> None:

@@ -153,7 +153,7 @@ class TestWhatSaysNothing:
     @pytest.mark.parametrize(
         ("attempts", "pause"), [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, 3600), (6, 3600), (1000, 3600)]
     )
-    async def test_signing_is_tried_again_by_the_ladder(self, subject: Subject, attempts: int, pause: float) -> None:
+    async def test_signing_is_tried_again_by_the_backoff(self, subject: Subject, attempts: int, pause: float) -> None:
         subject.wallet.script.sign.append(Twist(ending=E.UNAVAILABLE))
         assert await subject.run(attempts=attempts) == pause
 

@@ -68,7 +68,7 @@ class TestPayments:
         async with open_test_app() as plain:
             bank = plain.ports.banks.named("simulator-test").capabilities
         real = msgspec.structs.replace(bank, simulated=False)
-        assert real.sends_notices
+        assert real.sends_notifications
         async with open_test_app(further_banks=[FurtherBank(name="real", capabilities=real)]) as app:
             app.script.create.append(Twist(ending=Ending.UNAVAILABLE))
             await app.created()
@@ -85,7 +85,7 @@ async def test_a_reversal_of_which_nobody_told_is_found_by_the_last_look() -> No
         await advance(refunds.app, HOUR)
         assert await refunds.status(refund_id) == "completed"
         async with living_with(refunds.ports, refunds.app.account.account_id, Mode.TEST):
-            await refunds.bank().pretend_refund(refund_id, RefundStatus.REVERSED)
+            await refunds.bank().simulate_refund(refund_id, RefundStatus.REVERSED)
         await advance(refunds.app, REVERSAL_LOOKS[-1] - 2 * HOUR)
         assert await refunds.status(refund_id) == "completed"
         await advance(refunds.app, 2 * HOUR)

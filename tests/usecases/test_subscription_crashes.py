@@ -13,11 +13,11 @@ from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription, create_subscription
 from cambist.ports.bundle import Ports
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.mandates import MandateEvent, MandateSimulation
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
@@ -45,10 +45,10 @@ async def story(app: TestApp, ports: Ports) -> str:
         now = await unit[Subscription].get(made.id)
     assert now is not None
     assert now.binding is not None
-    for notice in await simulator(app).pretend_mandate(
-        now.binding.operation, MandatePretence(event=MandateEvent.CONFIRM)
+    for notification in await simulator(app).simulate_mandate(
+        now.binding.operation, MandateSimulation(event=MandateEvent.CONFIRM)
     ):
-        await on_notice(ports, notice)
+        await on_notification(ports, notification)
     app.ports = ports
     await app.work()
     return made.id

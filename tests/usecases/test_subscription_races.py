@@ -13,11 +13,11 @@ import pytest
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.subscriptions import subscriptions as use_case
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from cambist.ports.bank import Notice
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.bank import Notification
+from cambist.ports.mandates import MandateEvent, MandateSimulation
 from cambist.ports.storage import Storage
 from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
@@ -86,41 +86,41 @@ async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestApp) -> 
         payment = await open_link(busy, made["id"])
         binding = (await record(busy, made["id"])).binding
         assert binding is not None
-        pretence = MandatePretence(event=MandateEvent.CONFIRM, doubled=True)
-        notices = await simulator(busy).pretend_mandate(binding.operation, pretence)
+        simulation = MandateSimulation(event=MandateEvent.CONFIRM, doubled=True)
+        notifications = await simulator(busy).simulate_mandate(binding.operation, simulation)
         await asyncio.gather(
-            *(on_notice(busy.ports, Notice(operation=each.operation)) for each in notices),
+            *(on_notification(busy.ports, Notification(operation=each.operation)) for each in notifications),
             call(busy, made["id"], "cancel"),
         )
         [after] = await bindings(busy, made["id"])
-        strays = [each for each in await everything(busy.ports, Suspense) if each.payment_id == payment.id]
+        unapplied = [each for each in await everything(busy.ports, Suspense) if each.payment_id == payment.id]
         told = await statuses(busy, made["id"])
         if after.status is PaymentStatus.PAID:
-            assert (strays, told) == ([], [("pending_binding", "active"), ("active", "cancelled")])
+            assert (unapplied, told) == ([], [("pending_binding", "active"), ("active", "cancelled")])
         else:
-            assert (len(strays), told) == (1, [("pending_binding", "cancelled")])
+            assert (len(unapplied), told) == (1, [("pending_binding", "cancelled")])
         await busy.work(30)
         assert (await simulator(busy).mandate_state(payment.bank_reference or "")).status == "ended"
 
 
-async def test_money_that_was_taken_is_not_stray_to_who_read_the_payment_before(busy: TestApp) -> None:
-    """A notice comes twice; the second reads the payment as it was, and the subscription as it is after the first and a
-    cancellation."""
+async def test_money_that_was_taken_is_not_unapplied_to_who_read_the_payment_before(busy: TestApp) -> None:
+    """A notification comes twice; the second reads the payment as it was, and the subscription as it is after the first
+    and a cancellation."""
     made = await subscribed(busy)
     payment = await open_link(busy, made["id"])
     binding = (await record(busy, made["id"])).binding
     assert binding is not None
-    pretence = MandatePretence(event=MandateEvent.CONFIRM)
-    told = await simulator(busy).pretend_mandate(binding.operation, pretence)
-    notices = [Notice(operation=each.operation) for each in told]
+    simulation = MandateSimulation(event=MandateEvent.CONFIRM)
+    told = await simulator(busy).simulate_mandate(binding.operation, simulation)
+    notifications = [Notification(operation=each.operation) for each in told]
 
     async def confirmed_and_cancelled() -> None:
-        for notice in notices:
-            await on_notice(busy.ports, notice)
+        for notification in notifications:
+            await on_notification(busy.ports, notification)
         assert (await call(busy, made["id"], "cancel")).status_code == 200
 
     storage = Interrupted(busy.ports.storage, Payment, confirmed_and_cancelled)
-    await on_notice(msgspec.structs.replace(busy.ports, storage=cast("Storage", storage)), notices[-1])
+    await on_notification(msgspec.structs.replace(busy.ports, storage=cast("Storage", storage)), notifications[-1])
     assert storage.happened
     [after] = await bindings(busy, made["id"])
     assert (after.id, after.status) == (payment.id, PaymentStatus.PAID)
@@ -150,8 +150,10 @@ async def test_rebinding_at_once_by_two_keys_leaves_one_open_binding(busy: TestA
     made = await bound(busy)
     op = (await record(busy, made["id"])).binding
     assert op is not None
-    for notice in await simulator(busy).pretend_mandate(op.operation, MandatePretence(event=MandateEvent.MANDATE_LOST)):
-        await on_notice(busy.ports, notice)
+    for notification in await simulator(busy).simulate_mandate(
+        op.operation, MandateSimulation(event=MandateEvent.MANDATE_LOST)
+    ):
+        await on_notification(busy.ports, notification)
     answers = await asyncio.gather(*(call(busy, made["id"], "rebind", Idempotency_Key=str(uuid4())) for _ in range(2)))
     assert [each.status_code for each in answers] == [201, 201]
     await asyncio.gather(*(open_binding(busy.ports, made["id"]) for _ in range(3)))

@@ -1,5 +1,5 @@
-"""The clock of a subscription asks what no notice told of: its open binding, and its mandate where that is another's
-(docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds")."""
+"""The clock of a subscription asks what no notification told of: its open binding, and its mandate where that is
+another's (docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds")."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -15,7 +15,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent as E
 from tests.apps import TestApp
 from tests.planting import beneath
-from tests.subscription_app import bound, call, open_link, pretend, record, subscribed
+from tests.subscription_app import bound, call, open_link, record, simulate, subscribed
 
 DAY = timedelta(days=1)
 
@@ -39,7 +39,7 @@ async def test_a_binding_that_was_confirmed_unheard_is_heard_of(app: TestApp, en
     """A bank that gives no answer moves nothing."""
     made = await subscribed(app)
     await open_link(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), E.CONFIRM, silent=True)
+    await simulate(app, await operation(app, made["id"]), E.CONFIRM, silent=True)
     app.script.mandate_state.append(Twist(ending=ending))
     assert await watched(app, made["id"]) == ("active" if ending is Ending.NORMAL else "pending_binding")
     assert await watched(app, made["id"]) == "active"
@@ -55,18 +55,18 @@ async def test_one_that_nobody_opened_is_asked_about_by_nobody(app: TestApp) -> 
 async def test_a_mandate_is_asked_about_while_another_binding_is_open(app: TestApp) -> None:
     made = await bound(app)
     first = await operation(app, made["id"])
-    await pretend(app, first, E.MANDATE_LOST)
+    await simulate(app, first, E.MANDATE_LOST)
     await call(app, made["id"], "rebind", Idempotency_Key=str(uuid4()))
     await open_link(app, made["id"])
     assert await operation(app, made["id"]) != first
-    await pretend(app, first, E.MANDATE_RESTORED, silent=True)
+    await simulate(app, first, E.MANDATE_RESTORED, silent=True)
     assert await watched(app, made["id"]) == "active"
 
 
 @pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.REFUSED])
 async def test_a_bank_that_does_not_answer_says_nothing_of_a_mandate(app: TestApp, ending: Ending) -> None:
     made = await bound(app)
-    await pretend(app, await operation(app, made["id"]), E.MANDATE_LOST, silent=True)
+    await simulate(app, await operation(app, made["id"]), E.MANDATE_LOST, silent=True)
     before = await record(app, made["id"])
     app.script.mandate_state.append(Twist(ending=ending))
     await look_at_mandate(app.ports, before)
@@ -79,7 +79,7 @@ async def test_a_bank_that_does_not_answer_says_nothing_of_a_mandate(app: TestAp
 async def test_what_is_said_of_a_mandate_that_was_replaced_moves_nothing(app: TestApp, changes: dict[str, str]) -> None:
     made = await bound(app)
     asked = await record(app, made["id"])
-    await pretend(app, await operation(app, made["id"]), E.MANDATE_LOST, silent=True)
+    await simulate(app, await operation(app, made["id"]), E.MANDATE_LOST, silent=True)
     async with beneath(app.ports).unit() as unit:
         unit[Subscription].save(msgspec.structs.replace(asked, **changes))
         await unit.commit()
@@ -107,7 +107,7 @@ async def test_one_that_is_over_is_asked_about_by_nobody(app: TestApp) -> None:
 
 async def test_a_pause_that_lasted_too_long_ends_the_mandate_too(app: TestApp) -> None:
     made = await bound(app)
-    await pretend(app, await operation(app, made["id"]), E.MANDATE_LOST)
+    await simulate(app, await operation(app, made["id"]), E.MANDATE_LOST)
     await app.clock.advance(91 * DAY.total_seconds())
     assert await watched(app, made["id"]) == "expired"
     assert await app.ports.storage.get(Job, REVOKE.id_of(made["id"])) is not None

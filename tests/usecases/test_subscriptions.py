@@ -22,9 +22,9 @@ from tests.subscription_app import (
     open_link,
     patch,
     play,
-    pretend,
     record,
     shown,
+    simulate,
     simulator,
     statuses,
     subscribe,
@@ -53,7 +53,7 @@ async def test_a_repeat_gives_the_original_and_another_shop_is_refused(app: Test
     default = app.account.default_shop_id
     await shops.set_shop(app.ports, other.id, {"markup": "0.01"})
     for first, repeats in (
-        ({}, ({}, {"shop_id": default}, {"shop_id": default.upper()}, {"amount_rub": "nonsense"})),
+        ({}, ({}, {"shop_id": default}, {"shop_id": default.upper()}, {"amount_rub": "garbage"})),
         ({"shop_id": other.id}, ({"shop_id": other.id}, {"shop_id": other.id, "interval": "year"})),
     ):
         key = str(uuid4())
@@ -169,7 +169,7 @@ async def test_money_of_a_binding_that_comes_after_cancellation_waits_for_the_op
     assert await statuses(app, payment.id) == [("pending", "cancelled")]
     binding = (await record(app, made["id"])).binding
     assert binding is not None
-    await pretend(app, binding.operation, MandateEvent.CONFIRM)
+    await simulate(app, binding.operation, MandateEvent.CONFIRM)
     [suspense] = await everything(app.ports, Suspense)
     assert (suspense.amount.kopecks, suspense.reason) == (500_00, "after_cancelled")
     await app.work(60)

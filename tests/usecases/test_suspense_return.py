@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
+from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.reports import Report
 from cambist.core.domain.payments.suspense import Suspense
@@ -21,7 +21,7 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, RefundState, RefundStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job
 from tests.invariants import balances, everything
 from tests.refund_app import RefundApp, conclude_return, open_refund_app
@@ -46,7 +46,7 @@ async def mismatch(refunds: RefundApp) -> str:
 async def second_transfer(refunds: RefundApp) -> tuple[str, Suspense]:
     """A payment of 100 RUB that was paid, and then 30 more by the same QR."""
     payment_id = await refunds.paid()
-    await refunds.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    await refunds.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     [money] = await list_suspense(refunds.ports)
     return payment_id, money
 
@@ -59,7 +59,7 @@ async def only(refunds: RefundApp) -> Suspense:
 
 async def in_suspense(refunds: RefundApp) -> int:
     caller = await refunds.caller()
-    return (await balances(refunds.ports))[caller.account_id, caller.mode, Purse.SUSPENSE]
+    return (await balances(refunds.ports))[caller.account_id, caller.mode, BalanceType.SUSPENSE]
 
 
 async def jobs(refunds: RefundApp) -> list[Job]:
@@ -113,7 +113,7 @@ async def test_it_is_sent_once(refunds: RefundApp) -> None:
         await return_suspense(refunds.ports, money.id)
     assert refused.value.code == "INVALID_STATE"
     for _ in range(2):
-        await refunds.notice(return_operation(money, 1))
+        await refunds.notification(return_operation(money, 1))
     kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == money.id]
     assert sorted(kinds) == [EntryKind.SUSPENSE, EntryKind.SUSPENSE_RETURNED]
 
@@ -125,7 +125,7 @@ async def test_of_much_money_for_one_payment_each_is_found_by_what_sends_it_back
     monkeypatch.setattr(suspense_progress, "_BATCH", 2)
     payment_id, _ = await second_transfer(refunds)
     for _ in range(4):
-        await refunds.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+        await refunds.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
     found = await list_suspense(refunds.ports)
     assert len(found) == 5
     async with refunds.ports.storage.unit() as unit:
@@ -143,7 +143,7 @@ async def test_unknown_money_is_not_found(refunds: RefundApp, unknown: str) -> N
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
-async def test_while_nobody_knows_it_stays_in_suspense_and_the_ladder_finds_out(
+async def test_while_nobody_knows_it_stays_in_suspense_and_the_backoff_finds_out(
     refunds: RefundApp, ending: Ending
 ) -> None:
     payment_id = await mismatch(refunds)
@@ -181,9 +181,9 @@ async def test_what_came_back_is_in_suspense_again(refunds: RefundApp, noticed: 
     money = await only(refunds)
     if noticed:
         await refunds.tell(return_operation(money, 1), S.REVERSED)
-        await refunds.notice(return_operation(money, 1))
+        await refunds.notification(return_operation(money, 1))
     else:
-        await refunds.bank().pretend_refund(return_operation(money, 1), S.REVERSED)
+        await refunds.bank().simulate_refund(return_operation(money, 1), S.REVERSED)
         await refunds.app.work(REVERSAL_LOOKS[0].total_seconds())
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_reversed")
@@ -195,7 +195,7 @@ async def test_reversed_before_anybody_looked_nothing_left_the_books(refunds: Re
     await refunds.app.work()
     money = await only(refunds)
     for status in (S.DONE, S.REVERSED):
-        await refunds.bank().pretend_refund(return_operation(money, 1), status)
+        await refunds.bank().simulate_refund(return_operation(money, 1), status)
     await refunds.app.work(20)
     assert ((await only(refunds)).reason, await in_suspense(refunds)) == ("return_reversed", 60_00)
     assert await jobs(refunds) == []
@@ -296,11 +296,11 @@ async def test_an_attempt_that_went_after_all_is_booked_instead_of_sending_twice
     payment_id = await mismatch(refunds)
     await refunds.app.work()
     money = await only(refunds)
-    # Our question was answered `failed`, and the money went: the notice of that was lost.
+    # Our question was answered `failed`, and the money went: the notification of that was lost.
     await conclude_return(refunds.ports, return_operation(money, 1), RefundState(status=S.FAILED))
     with pytest.raises(Refusal, match="under way"):
         await return_suspense(refunds.ports, money.id)
-    await refunds.bank().pretend_refund(return_operation(money, 1), S.DONE)
+    await refunds.bank().simulate_refund(return_operation(money, 1), S.DONE)
     with pytest.raises(Refusal, match="not in suspense"):
         await return_suspense(refunds.ports, money.id)
     await refunds.app.work(60)

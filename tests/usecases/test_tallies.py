@@ -30,7 +30,7 @@ from cambist.core.usecases.payments.tallies import add_payment, check_tallies, r
 from cambist.core.usecases.payments.turnover import shops_turnover
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
@@ -57,8 +57,8 @@ async def create(app: TestApp, ports: Ports | None = None, *, key: int = 1, **or
     return made.resource
 
 
-async def pretend(app: TestApp, payment: Payment, status: InvoiceStatus, kopecks: int | None = None) -> Payment:
-    return await simulate_payment(app.ports, payment, Pretence(status=status, amount_kopecks=kopecks))
+async def simulate(app: TestApp, payment: Payment, status: InvoiceStatus, kopecks: int | None = None) -> Payment:
+    return await simulate_payment(app.ports, payment, Simulation(status=status, amount_kopecks=kopecks))
 
 
 async def totals(app: TestApp) -> dict[S, int]:
@@ -84,12 +84,12 @@ async def test_totals_after_every_way_a_payment_takes(app: TestApp) -> None:
     payments = [await create(app, key=key) for key in range(8)]
     assert await totals(app) == {S.PENDING: 8}
     assert await took(app) == []
-    await pretend(app, payments[0], InvoiceStatus.PAID)
-    await pretend(app, payments[1], InvoiceStatus.PROCESSING)
-    await pretend(app, payments[2], InvoiceStatus.FAILED)
-    await pretend(app, payments[3], InvoiceStatus.CANCELLED)
-    await pretend(app, payments[4], InvoiceStatus.PAID, 60_00)
-    await pretend(app, payments[5], InvoiceStatus.PAID, 70_00)
+    await simulate(app, payments[0], InvoiceStatus.PAID)
+    await simulate(app, payments[1], InvoiceStatus.PROCESSING)
+    await simulate(app, payments[2], InvoiceStatus.FAILED)
+    await simulate(app, payments[3], InvoiceStatus.CANCELLED)
+    await simulate(app, payments[4], InvoiceStatus.PAID, 60_00)
+    await simulate(app, payments[5], InvoiceStatus.PAID, 70_00)
     expected = {S.PAID: 1, S.PROCESSING: 1, S.FAILED: 1, S.CANCELLED: 1, S.AMOUNT_MISMATCH: 2, S.PENDING: 2}
     assert await totals(app) == expected
     assert await took(app) == [("2026-01-01", 1, "100.00")]
@@ -98,7 +98,7 @@ async def test_totals_after_every_way_a_payment_takes(app: TestApp) -> None:
     assert await took(app) == [("2026-01-01", 2, "160.00")]
     await app.work(3600)
     assert await totals(app) == {S.PAID: 2, S.FAILED: 2, S.CANCELLED: 1, S.EXPIRED: 3}
-    await pretend(app, payments[6], InvoiceStatus.PAID)
+    await simulate(app, payments[6], InvoiceStatus.PAID)
     assert await totals(app) == {S.PAID: 3, S.FAILED: 2, S.CANCELLED: 1, S.EXPIRED: 2}
     assert await took(app) == [("2026-01-01", 3, "260.00")]
 
@@ -107,7 +107,7 @@ async def test_money_later_than_six_hours_moves_no_turnover(app: TestApp) -> Non
     """It goes to suspense (docs/payments.md "Money that cannot count")."""
     payment = await create(app)
     await app.work(6 * 3600 + 1)
-    assert (await pretend(app, payment, InvoiceStatus.PAID)).status is S.EXPIRED
+    assert (await simulate(app, payment, InvoiceStatus.PAID)).status is S.EXPIRED
     assert await totals(app) == {S.EXPIRED: 1}
     assert await took(app) == []
 
@@ -117,7 +117,7 @@ async def test_a_late_payment_counts_on_the_day_its_money_came(app: TestApp) -> 
     await app.clock.advance(23.5 * 3600)
     payment = await create(app)
     await app.work(3600)
-    await pretend(app, payment, InvoiceStatus.PAID)
+    await simulate(app, payment, InvoiceStatus.PAID)
     assert await totals(app) == {S.PAID: 1}
     assert await took(app) == [("2026-01-02", 1, "100.00")]
 
@@ -189,7 +189,7 @@ async def test_every_move_of_the_table_keeps_the_tallies(app: TestApp, move: Any
 
 async def test_a_wrong_sum_is_named(app: TestApp) -> None:
     payment = await create(app)
-    await pretend(app, payment, InvoiceStatus.PAID)
+    await simulate(app, payment, InvoiceStatus.PAID)
     [day, ever] = tallies_of(msgspec.structs.replace(payment, status=S.PAID), 1)
     async with beneath(app.ports).unit() as unit:
         unit[Tally].increase(day.id, "count", 2)
@@ -210,7 +210,7 @@ async def test_what_took_money_and_does_not_say_when_or_how_much_is_named(
     app: TestApp, lacking: tuple[str, ...]
 ) -> None:
     payment = await create(app)
-    await pretend(app, payment, InvoiceStatus.PAID)
+    await simulate(app, payment, InvoiceStatus.PAID)
     async with beneath(app.ports).unit() as unit:
         paid = await app.payment(payment.id)
         unit[Payment].save(msgspec.structs.replace(paid, **dict.fromkeys(lacking)))
@@ -249,7 +249,7 @@ async def test_50_parallel_creates_and_their_moves_keep_the_tallies(url: str, tm
         # Every payment hears of its money three times at once.
         kinds = (InvoiceStatus.PAID, InvoiceStatus.FAILED, InvoiceStatus.PROCESSING)
         await asyncio.gather(
-            *(pretend(app, payment, kinds[n % 3]) for n, payment in enumerate(made.values()) for _ in range(3))
+            *(simulate(app, payment, kinds[n % 3]) for n, payment in enumerate(made.values()) for _ in range(3))
         )
         assert sum((await totals(app)).values()) == len(made)
         report = await shops_turnover(app.ports, caller, None, None)
@@ -263,7 +263,7 @@ async def story(app: TestApp, ports: Ports) -> None:
     """A payment that one bank refuses at first, another amount, the operator's word."""
     app.ports = ports
     payment = await create(app, ports)
-    payment = await pretend(app, payment, InvoiceStatus.PAID, 60_00)
+    payment = await simulate(app, payment, InvoiceStatus.PAID, 60_00)
     if payment.status is S.AMOUNT_MISMATCH:
         await resolve_mismatch(ports, payment.id, "paid")
     await app.work()
@@ -364,7 +364,7 @@ class History:
                 if refusal.code != "INVALID_STATUS":
                     raise
             return
-        await pretend(self.app, payment, REPORTS[act], much if act == "short" else None)
+        await simulate(self.app, payment, REPORTS[act], much if act == "short" else None)
 
     async def check(self) -> None:
         """The shops' days add up to the amounts in the events, and to the account's total (docs/settlement.md

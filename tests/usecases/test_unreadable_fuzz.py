@@ -1,7 +1,7 @@
 """Whatever lies in a column of one row, no other merchant is late and no loop ends: every table, every column, on both
 databases (docs/operations.md "Rows that cannot be read").
 
-In the suite every sixth column holds one kind of nonsense, others in each run; with CAMBIST_DRILLS=full every column
+In the suite every sixth column holds one kind of garbage, others in each run; with CAMBIST_DRILLS=full every column
 each kind that it could hold, and a day passes over it, with its settlement.
 """
 
@@ -41,7 +41,7 @@ TABLES = sorted(kept.name for kept in KEEPING.values())
 BEYOND = 900_000_000_000_000_000
 
 
-def nonsense(column: Column, *, sqlite: bool) -> list[Any]:
+def garbage(column: Column, *, sqlite: bool) -> list[Any]:
     """Return invalid values: of another type than the column's, or far out of bounds."""
     anything = ["zz", b"\xff\x00", 1.5e300, -1] if sqlite else []
     match column.storing:
@@ -141,7 +141,7 @@ class Town:
         for name in TABLES:
             kept = next(each for each in KEEPING.values() if each.name == name)
             for column in kept.codec.columns:
-                kinds = nonsense(column, sqlite=self.database.is_sqlite)
+                kinds = garbage(column, sqlite=self.database.is_sqlite)
                 chosen = kinds if every else [kinds[next(self._numbers) % len(kinds)]]
                 for value in chosen:
                     yield kept, column, value

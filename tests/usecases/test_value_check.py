@@ -16,7 +16,7 @@ from cambist.core.usecases.ledger import value_check
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.sealed import tag_withdrawal
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from tests.apps import TestApp
 from tests.domain.refund_kit import payment
 from tests.payout_kit import OTHER_WALLET, WALLET
@@ -114,7 +114,7 @@ async def test_a_payment_that_is_gone_is_named_where_none_is_forgotten(
     ids = []
     for _ in range(3):
         ids.append((await app.create(mode=mode)).json()["id"])
-        await app.told(ids[-1], Pretence(status=InvoiceStatus.PAID))
+        await app.told(ids[-1], Simulation(status=InvoiceStatus.PAID))
     for gone in (ids[1], ids[2]):  # between others, and behind them
         before = (await verify_ledger(app.ports)).bad_values
         async with beneath(app.ports).unit() as unit:

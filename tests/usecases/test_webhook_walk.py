@@ -1,6 +1,6 @@
 """Events of payments as the merchant's receiver sees them, through the whole app
-(docs/webhooks.md "When you do not answer", "Webhooks"). Ladders and breaker themselves: test_deliveries.py, and over
-real sockets stories/test_webhook_ladders.py."""
+(docs/webhooks.md "When you do not answer", "Webhooks"). Backoffs and breaker themselves: test_deliveries.py, and over
+real sockets stories/test_webhook_backoffs.py."""
 
 from datetime import datetime
 from itertools import pairwise

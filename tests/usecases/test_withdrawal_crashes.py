@@ -86,7 +86,7 @@ async def run_with_crash(
 
 async def check(payouts: Payouts) -> None:
     assert await payouts.on_chain() == [(WALLET, PAID.units)]
-    assert await payouts.purses() == (REST, ZERO, PAID)
+    assert await payouts.balance_types() == (REST, ZERO, PAID)
     assert await payouts.jobs() == []
     for withdrawal in await payouts.every():
         assert WITHDRAWAL_MOVES.is_final(withdrawal.status)
@@ -174,12 +174,12 @@ def test_whatever_the_wallet_answers_the_chain_and_the_ledger_agree(
                 await payouts.credit()
                 await payouts.pay_out()
                 await payouts.app.work(1800)
-            # Long enough for every ladder, and for as many further settlements as there are refusals.
+            # Long enough for every backoff, and for as many further settlements as there are refusals.
             for _ in range(20):
                 await payouts.app.work(20 * 3600)
                 await payouts.pay_out()
             await payouts.app.work(3600)
-            available, reserved, paid = await payouts.purses()
+            available, reserved, paid = await payouts.balance_types()
             credited = Usdt(settlements * CREDIT.units)
             assert available + reserved + paid == credited
             assert sum(units for _, units in await payouts.on_chain()) == paid.units

@@ -13,7 +13,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from cambist.core.usecases.sealed import tag_withdrawal
-from cambist.core.usecases.signed_transfers.engine import SIGN_LADDER, look_pause
+from cambist.core.usecases.signed_transfers.engine import SIGN_BACKOFF, look_pause
 from cambist.ports.payouts import TransferState
 from tests.moves import pairs
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts
@@ -39,7 +39,7 @@ class TestTheWay:
         done = await payouts.record(withdrawal.id)
         assert (done.status, done.failure, done.blob, done.sequence) == (S.COMPLETED, None, None, 4)
         assert await payouts.on_chain() == [(WALLET, PAID.units)]
-        assert await payouts.purses() == (REST, ZERO, PAID)
+        assert await payouts.balance_types() == (REST, ZERO, PAID)
         assert await payouts.jobs() == []
         assert payouts.sender.count("sign") == payouts.sender.count("broadcast") == 1
 
@@ -85,7 +85,7 @@ class TestTheWay:
         await payouts.app.work()
         if (before, after) == (S.SENT, S.FAILED):
             [tx_hash] = payouts.sender.hashes("sign")
-            await payouts.sender.inner.pretend(tx_hash, TransferState.FAILED)
+            await payouts.sender.inner.simulate(tx_hash, TransferState.FAILED)
         await payouts.app.work(600)
         assert (before, after) in await payouts.statuses(withdrawal.id)
 
@@ -99,7 +99,7 @@ class TestSigning:
         assert (done.status, done.tx_hash) == (S.CANCELLED, None)
         assert done.failure == "not signed, address: refused by the script"
         assert await payouts.statuses(withdrawal.id) == [(None, "pending"), ("pending", "cancelled")]
-        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+        assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
         assert await payouts.jobs() == []
 
     async def test_an_address_with_a_wrong_checksum_is_never_given_to_the_wallet(self, payouts: Payouts) -> None:
@@ -113,8 +113,8 @@ class TestSigning:
         assert (await payouts.record(withdrawal.id)).status is S.CANCELLED
         assert payouts.sender.calls == []
 
-    async def test_unavailable_it_stays_pending_and_is_tried_again_on_a_ladder(self, payouts: Payouts) -> None:
-        tries = len(SIGN_LADDER) + 2
+    async def test_unavailable_it_stays_pending_and_is_tried_again_on_a_backoff(self, payouts: Payouts) -> None:
+        tries = len(SIGN_BACKOFF) + 2
         payouts.script.sign.extend([Twist(ending=Ending.UNAVAILABLE, message="the wallet is empty")] * tries)
         times: list[float] = []
         began = payouts.ports.clock.now()
@@ -127,7 +127,7 @@ class TestSigning:
         withdrawal = await payouts.made()
         await payouts.app.work(2 * 3600)
         assert (await payouts.record(withdrawal.id)).status is S.PENDING
-        assert await payouts.purses() == (REST, PAID, ZERO)
+        assert await payouts.balance_types() == (REST, PAID, ZERO)
         await payouts.app.work(2 * 3600)
         pauses = [later - earlier for earlier, later in pairwise(times)]
         assert pauses == [10, 30, 120, 600, 3600, 3600, 3600]
@@ -158,7 +158,7 @@ class TestBroadcasting:
         assert payouts.sender.count("sign") == 1
         assert payouts.sender.hashes("broadcast") == payouts.sender.hashes("sign")
         assert await payouts.on_chain() == [(WALLET, PAID.units)]
-        assert await payouts.purses() == (REST, ZERO, PAID)
+        assert await payouts.balance_types() == (REST, ZERO, PAID)
 
     async def test_an_unknown_outcome_is_asked_for_before_anything_is_sent_again(self, payouts: Payouts) -> None:
         payouts.script.broadcast.append(Twist(ending=Ending.UNKNOWN_DONE))
@@ -175,12 +175,12 @@ class TestBroadcasting:
         withdrawal = await payouts.made()
         await payouts.app.work(EXPIRED - 1)
         assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
-        assert await payouts.purses() == (REST, PAID, ZERO)
+        assert await payouts.balance_types() == (REST, PAID, ZERO)
         await payouts.app.work(30)
         failed = await payouts.record(withdrawal.id)
         assert (failed.status, failed.blob) == (S.FAILED, None)
         assert failed.failure is not None
-        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+        assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
         assert await payouts.statuses(withdrawal.id) == FAILED_UNSENT
         assert {event["tx_hash"] for event in await payouts.app.events(withdrawal.id)} == {None}
         payouts.script.broadcast.clear()
@@ -233,17 +233,17 @@ class TestWatching:
         withdrawal = await payouts.made()
         await payouts.app.work()
         [tx_hash] = payouts.sender.hashes("sign")
-        await payouts.sender.inner.pretend(tx_hash, TransferState.FAILED)
+        await payouts.sender.inner.simulate(tx_hash, TransferState.FAILED)
         await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == [*COMPLETED[:3], ("sent", "failed")]
         assert [event["tx_hash"] for event in await payouts.app.events(withdrawal.id)][2:] == [tx_hash, tx_hash]
-        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+        assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
 
     async def test_a_dropped_block_is_followed_by_the_same_transfer(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
         await payouts.app.work()
         [tx_hash] = payouts.sender.hashes("sign")
-        await payouts.sender.inner.pretend(tx_hash, TransferState.UNSEEN)
+        await payouts.sender.inner.simulate(tx_hash, TransferState.UNSEEN)
         await payouts.app.work(60)
         assert await payouts.statuses(withdrawal.id) == COMPLETED
         assert payouts.sender.count("broadcast") == 2
@@ -257,11 +257,11 @@ class TestWatching:
         withdrawal = await payouts.made()
         await payouts.app.work()
         [tx_hash] = payouts.sender.hashes("sign")
-        await payouts.sender.inner.pretend(tx_hash, TransferState.IN_BLOCK)
+        await payouts.sender.inner.simulate(tx_hash, TransferState.IN_BLOCK)
         await payouts.app.work(3600)
         assert (await payouts.record(withdrawal.id)).status is S.SENT
         assert payouts.sender.count("broadcast") == 1
-        assert await payouts.purses() == (REST, PAID, ZERO)
+        assert await payouts.balance_types() == (REST, PAID, ZERO)
 
     @pytest.mark.parametrize(
         ("passed", "pause"),

@@ -13,11 +13,11 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.ledger import Purse
+from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.ledger.ledger import purses
+from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.settlement.withdrawal_progress import execute
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out
 from cambist.ports.payouts import TransferState
@@ -27,7 +27,7 @@ from tests.race_barriers import BarrierStorage
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
-READ = "cambist.core.usecases.settlement.withdrawals.purses"
+READ = "cambist.core.usecases.settlement.withdrawals.balance_types"
 
 
 class TestAtOnce:
@@ -95,7 +95,7 @@ class TestAtOnce:
             await payouts.app.work(600)
             assert (await payouts.record(withdrawal.id)).status is S.CANCELLED
             assert payouts.sender.count("broadcast") == 0
-            assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+            assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
             assert await payouts.jobs() == []
 
     async def test_what_was_signed_while_an_operator_called_it_off_goes_its_way(self) -> None:
@@ -115,7 +115,7 @@ class TestAtOnce:
             withdrawal = await payouts.made()
             await payouts.app.work(3599)
             assert (await payouts.record(withdrawal.id)).status is S.PROCESSING
-            assert await payouts.purses() == (REST, PAID, ZERO)
+            assert await payouts.balance_types() == (REST, PAID, ZERO)
             await payouts.app.work(1)
             assert (await payouts.record(withdrawal.id)).status is S.FAILED
 
@@ -163,7 +163,7 @@ async def test_of_payouts_at_once_one_takes_the_money_on_every_storage(url: str,
         ends = await asyncio.gather(*(pay_out(gated, payouts.account_id, payouts.mode) for _ in range(4)))
         [made] = [end for end in ends if end is not None]
         assert made.amount == PAID
-        assert await payouts.purses() == (REST, PAID, ZERO)
+        assert await payouts.balance_types() == (REST, PAID, ZERO)
         assert len(await payouts.every()) == 1
 
 
@@ -179,10 +179,10 @@ async def test_a_payout_is_stored_and_read_back_whole_on_every_storage(url: str,
         assert (stored.status, stored.blob, stored.signed_until) == (S.PROCESSING, signed.blob, signed.expires_at)
         await execute(payouts.ports, job)
         assert (await payouts.record(made.id)).status is S.SENT
-        await payouts.sender.inner.pretend(signed.tx_hash, TransferState.FINAL)
+        await payouts.sender.inner.simulate(signed.tx_hash, TransferState.FINAL)
         await execute(payouts.ports, job)
         assert (await payouts.record(made.id)).status is S.COMPLETED
-        assert await payouts.purses() == (REST, ZERO, PAID)
+        assert await payouts.balance_types() == (REST, ZERO, PAID)
         assert await payouts.jobs() == []
 
 
@@ -190,9 +190,9 @@ async def test_money_taken_by_a_refund_between_two_reads_is_not_paid_out(monkeyp
     async with open_payouts() as payouts:
         await payouts.credit()
 
-        async def late(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
-            found = await purses(unit, owner, mode)
-            monkeypatch.setattr(READ, purses)
+        async def late(unit: Unit, owner: str, mode: Mode) -> dict[BalanceType, int]:
+            found = await balance_types(unit, owner, mode)
+            monkeypatch.setattr(READ, balance_types)
             await payouts.credit(Usdt(-PAID.units // 2))
             return found
 
@@ -200,6 +200,6 @@ async def test_money_taken_by_a_refund_between_two_reads_is_not_paid_out(monkeyp
         withdrawal = await payouts.pay_out()
         assert withdrawal is not None
         assert withdrawal.amount < PAID
-        available, reserved, _ = await payouts.purses()
+        available, reserved, _ = await payouts.balance_types()
         assert available >= ZERO
         assert reserved == withdrawal.amount

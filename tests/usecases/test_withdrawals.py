@@ -42,7 +42,7 @@ class TestMaking:
         assert withdrawal is not None
         assert (withdrawal.status, withdrawal.amount, withdrawal.wallet) == ("pending", PAID, WALLET)
         assert (withdrawal.network, withdrawal.sender) == ("tron", payouts.sender.name)
-        assert await payouts.purses() == (REST, PAID, ZERO)
+        assert await payouts.balance_types() == (REST, PAID, ZERO)
         assert [job.argument for job in await payouts.jobs()] == [withdrawal.id]
         assert withdrawal == await payouts.record(withdrawal.id)
 
@@ -66,7 +66,7 @@ class TestMaking:
         if units:
             await payouts.credit(Usdt(units))
         assert await payouts.pay_out() is None
-        assert await payouts.purses() == (Usdt(units), ZERO, ZERO)
+        assert await payouts.balance_types() == (Usdt(units), ZERO, ZERO)
         assert await payouts.jobs() == []
 
     async def test_one_step_is_paid(self, payouts: Payouts) -> None:
@@ -79,7 +79,7 @@ class TestMaking:
         async with open_payouts(wallet=False) as payouts:
             await payouts.credit()
             assert await payouts.pay_out() is None
-            assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+            assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
             await payouts.set_wallet(WALLET)
             assert await payouts.pay_out() is not None
 
@@ -90,7 +90,7 @@ class TestMaking:
         with caplog.at_level(logging.WARNING, logger="cambist.payouts"):
             assert await pay_out(lost_wallet(payouts.ports), payouts.account_id, payouts.mode) is None
         assert payouts.account_id in caplog.text
-        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+        assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
 
     async def test_a_wallet_on_another_network_than_is_paid_on_keeps_the_balance(
         self, payouts: Payouts, caplog: pytest.LogCaptureFixture
@@ -101,7 +101,7 @@ class TestMaking:
         assert "its payout_wallet is none on tron" in caplog.text
         with pytest.raises(Refusal, match="is no address of tron"):
             await pay_out_now(payouts.ports, payouts.account_id, payouts.mode)
-        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+        assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
 
     async def test_an_account_that_is_not_there_gets_nothing(self, payouts: Payouts) -> None:
         assert await pay_out(payouts.ports, "acc_nobody", payouts.mode) is None
@@ -148,7 +148,7 @@ class TestOperators:
         done = await cancel_withdrawal(payouts.ports, withdrawal.id, " a wrong wallet ")
         assert (done.status, done.failure) == (S.CANCELLED, "a wrong wallet")
         assert await payouts.statuses(withdrawal.id) == [(None, "pending"), ("pending", "cancelled")]
-        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+        assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
         assert await payouts.jobs() == []
         await payouts.app.work(3600)
         assert payouts.sender.calls == [("find", "-")], "asked once whether it was sent, when it was called off"
@@ -164,11 +164,11 @@ class TestOperators:
         withdrawal = await payouts.made()
         await payouts.app.work(0 if status in (S.PROCESSING, S.SENT) else 600)
         assert (await payouts.record(withdrawal.id)).status is status
-        before = await payouts.purses()
+        before = await payouts.balance_types()
         with pytest.raises(Refusal) as refused:
             await cancel_withdrawal(payouts.ports, withdrawal.id, "too late")
         assert refused.value.code == "INVALID_STATE"
-        assert await payouts.purses() == before
+        assert await payouts.balance_types() == before
 
     @pytest.mark.parametrize("withdrawal_id", [NOTHING, "nothing", "", "wd_\0"])
     async def test_what_is_not_there_cannot_be_called_off(self, payouts: Payouts, withdrawal_id: str) -> None:
@@ -250,4 +250,4 @@ async def test_a_move_that_the_table_does_not_have_writes_nothing(payouts: Payou
     async with payouts.ports.storage.unit() as unit:
         with pytest.raises(IllegalMove):
             await advance(payouts.ports, unit, withdrawal, WithdrawalTrigger.FINAL)
-    assert await payouts.purses() == (REST, PAID, ZERO)
+    assert await payouts.balance_types() == (REST, PAID, ZERO)

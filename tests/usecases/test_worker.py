@@ -211,7 +211,7 @@ async def test_the_loop_outlives_whatever_a_claim_raises_and_asks_again_after_a_
     await shop.put(f"{QUICK}:1")
     async with shop.working(shop.worker()) as working:
         await shop.clock.advance(0)
-        assert asked == 4  # for deliveries and for all else, once more for the kick; not in a circle
+        assert asked == 4  # for deliveries and for all else, once more for the wake-up; not in a circle
         await shop.clock.advance(2 * SWEEP)
         assert shop.began_at[f"{QUICK}:1"] == [2 * SWEEP]
         assert not working.done()

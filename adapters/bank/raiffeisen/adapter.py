@@ -20,7 +20,7 @@ from .charges import RaiffeisenCharges
 from .core import Page
 from .errors import ALREADY_PAID, WRONG_STATUS, BankRefused
 from .merchants import NAME, Pair, Reference
-from .notices import RaiffeisenNotices
+from .notifications import RaiffeisenNotifications
 from .payouts import PAYOUT_MOST, RaiffeisenPayouts
 from .wire import (
     INFO_MOST,
@@ -39,8 +39,8 @@ from .wire import (
 )
 
 
-class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
-    """Implement Bank, CancellingBank, MandateBank, RemittanceBank, ReceiptBank, Notices and Checkable.
+class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotifications):
+    """Implement Bank, CancellingBank, MandateBank, RemittanceBank, ReceiptBank, Notifications and Checkable.
 
     Invoices, refunds, bindings and charges are searched by their request, because each may belong to another merchant
     (ports/searching.py).
@@ -58,7 +58,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
             mandate_charges=self._subscriptions,
             remittances=self._payouts is not None,
             remittance_max_kopecks=PAYOUT_MOST,
-            sends_notices=True,
+            sends_notifications=True,
         )
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:

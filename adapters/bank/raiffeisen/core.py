@@ -54,7 +54,7 @@ class RaiffeisenCore:
         Raises: NotConfigured for an address that must not be called.
         """
         self._api = RaiffeisenApi(NAME, base_url, tools.clock)
-        self._notes = tools.notebook(NAME, Page)
+        self._notes = tools.operation_log(NAME, Page)
         self._clock = tools.clock
         self._merchants = merchants
         self._payouts = payouts

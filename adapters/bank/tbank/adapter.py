@@ -17,14 +17,14 @@ from ....ports.bank import (
 )
 from ....ports.faults import NotSupported, Refused
 from ....ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
-from ....ports.notices import Heard, InboundNotice
+from ....ports.notifications import Heard, InboundNotification
 from ....ports.receipts import ReceiptNeed
 from ....ports.tools import Tools
 from .calls import Calls
 from .charges import Charges
 from .errors import failure_of
 from .mandates import Mandates
-from .notices import NETWORKS, hear
+from .notifications import NETWORKS, hear
 from .orders import INVOICE, NAME, Order, Orders, deadline, described, invoice
 from .receipts import receipt_fields
 from .references import read_reference
@@ -38,7 +38,7 @@ _CAN = BankCapabilities(
     own_lifetime=True,
     min_kopecks=10_00,
     max_kopecks=1_000_000_00,
-    sends_notices=True,
+    sends_notifications=True,
     looks_per_minute=300,
     repeat_window=timedelta(hours=48),
 )
@@ -71,7 +71,7 @@ class TBank:
         self._terminals = Terminals(terminal, by_owner)
         self._calls = Calls(base_url, self._terminals, tools.clock)
         self._orders = Orders(self._calls, tools)
-        self._refunds = Refunds(self._calls, tools.notebook(NAME, Book), tools.clock)
+        self._refunds = Refunds(self._calls, tools.operation_log(NAME, Book), tools.clock)
         self._mandates = Mandates(self._orders, tools)
         self._charges = Charges(self._orders, self._mandates)
 
@@ -87,15 +87,15 @@ class TBank:
         return self._can
 
     @property
-    def notice_networks(self) -> tuple[str, ...]:
+    def notification_networks(self) -> tuple[str, ...]:
         return NETWORKS
 
     @property
     def clock_skew(self) -> float | None:
         return self._calls.http.clock_skew
 
-    async def hear(self, notice: InboundNotice) -> Heard:
-        return await hear(notice, self._terminals, self._orders, self._refunds)
+    async def hear(self, notification: InboundNotification) -> Heard:
+        return await hear(notification, self._terminals, self._orders, self._refunds)
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         if request.amount_kopecks <= 0:

@@ -14,7 +14,7 @@ from ....ports.mandates import (
     MandateState,
     MandateStatus,
 )
-from ....ports.notebook import Notebook
+from ....ports.operation_log import OperationLog
 from ....ports.tools import Tools
 from .errors import NOT_FOUND, failure_of
 from .orders import BINDING, NAME, Order, Orders, deadline, described
@@ -43,7 +43,7 @@ class Mandates:
     def __init__(self, orders: Orders, tools: Tools) -> None:
         self._orders = orders
         self._calls = orders.calls
-        self._notes: Notebook[Mandate] = tools.notebook(NAME, Mandate)
+        self._notes: OperationLog[Mandate] = tools.operation_log(NAME, Mandate)
 
     async def bind(self, request: BindingRequest) -> Binding:
         """Implement ports/mandates.py: MandateBank.bind."""

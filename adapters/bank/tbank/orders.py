@@ -10,7 +10,7 @@ import msgspec
 from ....ports.bank import Invoice, InvoiceKind, InvoiceStatus, Transfer
 from ....ports.clock import Clock
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
-from ....ports.notebook import Notebook
+from ....ports.operation_log import OperationLog
 from ....ports.tools import Tools
 from .calls import Calls
 from .errors import DUPLICATE
@@ -69,9 +69,9 @@ class Orders:
     def __init__(self, calls: Calls, tools: Tools) -> None:
         self.calls = calls
         self.clock: Clock = tools.clock
-        self.notes: Notebook[Order] = tools.notebook(NAME, Order)
-        self._facts: Notebook[Paid] = tools.notebook(NAME, Paid)
-        self._names: Notebook[str] = tools.notebook(NAME, str)
+        self.notes: OperationLog[Order] = tools.operation_log(NAME, Order)
+        self._facts: OperationLog[Paid] = tools.operation_log(NAME, Paid)
+        self._names: OperationLog[str] = tools.operation_log(NAME, str)
 
     async def begin(self, operation: str, order: Order) -> tuple[Order, bool]:
         """Note the order before T-Bank gets it, together with the index entry of its OrderId. Return True if the order

@@ -12,7 +12,7 @@ import msgspec
 from ....ports.bank import InvoiceStatus, RefundRequest, RefundState, RefundStatus
 from ....ports.clock import Clock
 from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
-from ....ports.notebook import Notebook
+from ....ports.operation_log import OperationLog
 from .calls import Calls
 from .receipts import receipt_fields
 from .references import NO_PAYMENT, Reference, find_reference, read_reference
@@ -28,7 +28,7 @@ meanwhile."""
 class Refunds:
     """Send money of payments back."""
 
-    def __init__(self, calls: Calls, books: Notebook[Book], clock: Clock) -> None:
+    def __init__(self, calls: Calls, books: OperationLog[Book], clock: Clock) -> None:
         self._calls = calls
         self._books = books
         self._clock = clock

@@ -11,7 +11,7 @@ from .calls import Calls
 from .charges import Charges
 from .core import NAME, Note
 from .mandates import Mandates
-from .notices import Notices
+from .notifications import Notifications
 from .payouts import PAYOUT_MOST, Payouts
 from .refunds import Refunds
 from .reporting import Reporting
@@ -29,9 +29,9 @@ _REPEATS = timedelta(hours=23)
 _LOOKS = 300
 
 
-class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
-    """Implement the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, Notices, Checkable, TellsTime, and
-    all of ports/searching.py."""
+class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notifications, Reporting):
+    """Implement the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, Notifications, Checkable, TellsTime,
+    and all of ports/searching.py."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
             Calls(ProviderHttp(NAME, base_url, limit=_LIMIT, clock=tools.clock), tools.clock),
             shops,
             gateway,
-            tools.notebook(NAME, Note),
+            tools.operation_log(NAME, Note),
             tools.clock,
             page=tools.base_url if by_page else None,
             mandates=mandates,
@@ -74,7 +74,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
             mandate_charges=self._mandates,
             remittances=remits,
             remittance_max_kopecks=PAYOUT_MOST if remits else None,
-            sends_notices=True,
+            sends_notifications=True,
             looks_per_minute=_LOOKS,
             repeat_window=_REPEATS,
         )

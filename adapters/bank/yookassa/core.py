@@ -7,7 +7,7 @@ import msgspec
 
 from ....ports.clock import Clock
 from ....ports.faults import NotSupported, Refused
-from ....ports.notebook import Notebook
+from ....ports.operation_log import OperationLog
 from ....ports.receipts import ReceiptNeed
 from .calls import Calls
 from .errors import Forbidden
@@ -43,7 +43,7 @@ class Core:
         calls: Calls,
         shops: Shops,
         gateway: Shop | None,
-        notes: Notebook[Note],
+        notes: OperationLog[Note],
         clock: Clock,
         *,
         page: str | None,

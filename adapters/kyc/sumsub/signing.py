@@ -1,11 +1,12 @@
-"""Sumsub's signatures of requests and notifications, over their exact bytes (docs/providers/sumsub.md "Notices")."""
+"""Sumsub's signatures of requests and notifications, over their exact bytes (docs/providers/sumsub.md
+"Notifications")."""
 
 import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import datetime
 
-from ....ports.notices import InboundNotice
+from ....ports.notifications import InboundNotification
 
 _DIGESTS = {"HMAC_SHA256_HEX": hashlib.sha256, "HMAC_SHA512_HEX": hashlib.sha512}
 """Accepted digests of notifications. The header only chooses among them; SHA-1, which it may also name, is not
@@ -23,10 +24,10 @@ def signed(token: str, secret: str, now: datetime, method: str, target: str, bod
     }
 
 
-def is_genuine(secret: str, notice: InboundNotice) -> bool:
+def is_genuine(secret: str, notification: InboundNotification) -> bool:
     """Report whether the notification has the right digest for this secret."""
-    digest = _DIGESTS.get(notice.headers.get("x-payload-digest-alg", ""))
+    digest = _DIGESTS.get(notification.headers.get("x-payload-digest-alg", ""))
     if digest is None:
         return False
-    told = notice.headers.get("x-payload-digest", "").lower().encode()
-    return hmac.compare_digest(hmac.new(secret.encode(), notice.body, digest).hexdigest().encode(), told)
+    told = notification.headers.get("x-payload-digest", "").lower().encode()
+    return hmac.compare_digest(hmac.new(secret.encode(), notification.body, digest).hexdigest().encode(), told)

@@ -10,16 +10,25 @@ import msgspec
 from ....ports.clock import Clock
 from ....ports.faults import Forged, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ....ports.files import FileStore
-from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, Document, DocumentState, NoAnswer, Purpose
-from ....ports.notebook import Notebook
-from ....ports.notices import Heard, InboundNotice
+from ....ports.kyc import (
+    Check,
+    CheckNotification,
+    CheckRequest,
+    CheckStatus,
+    Document,
+    DocumentState,
+    NoAnswer,
+    Purpose,
+)
+from ....ports.notifications import Heard, InboundNotification
+from ....ports.operation_log import OperationLog
 from ....ports.storage import Storage
 from ....ports.tools import Tools
 from ...provider_http import ProviderHttp
 from .api import NOT_ASKED_FOR, SumsubApi
 from .rules import SumsubRules, person_of
 from .signing import is_genuine
-from .wire import DOCUMENTS, FORM, Applicant, NoticeBody, Review, Steps, multipart, status_of
+from .wire import DOCUMENTS, FORM, Applicant, NotificationBody, Review, Steps, multipart, status_of
 
 NAME = "sumsub"
 URL = "https://api.sumsub.com"
@@ -61,26 +70,26 @@ class SumsubPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SumsubVerifier:
-    """Implement the ports KycVerifier, Notices and Checkable. The reference of a check is the applicant's id."""
+    """Implement the ports KycVerifier, Notifications and Checkable. The reference of a check is the applicant's id."""
 
     name = NAME
-    notice_networks: Sequence[str] = ()
+    notification_networks: Sequence[str] = ()
 
     def __init__(
         self,
         api: SumsubApi,
         rules: SumsubRules,
-        notice_secret: str,
+        notification_secret: str,
         storage: Storage,
         clock: Clock,
         files: FileStore,
     ) -> None:
         self._api = api
         self._rules = rules
-        self._notice_secret = notice_secret
+        self._notification_secret = notification_secret
         self._clock = clock
         self._files = files
-        self._pages = Notebook(NAME, SumsubPage, storage, clock)
+        self._pages = OperationLog(NAME, SumsubPage, storage, clock)
 
     def __repr__(self) -> str:
         return "<SumsubVerifier>"
@@ -221,17 +230,17 @@ class SumsubVerifier:
         await self._pages.change(reference, lambda page: msgspec.structs.replace(page, form_url=url, form_until=until))
         return url
 
-    async def hear(self, notice: InboundNotice) -> Heard:
+    async def hear(self, notification: InboundNotification) -> Heard:
         """Verify a notification and return its operation. Raises: Forged if Sumsub's digest is missing or wrong."""
-        if not is_genuine(self._notice_secret, notice):
-            raise Forged("sumsub: the notice has no digest by the notice secret, in SHA-256 or SHA-512")
+        if not is_genuine(self._notification_secret, notification):
+            raise Forged("sumsub: the notification has no digest by the notification secret, in SHA-256 or SHA-512")
         try:
-            told = msgspec.json.decode(notice.body, type=NoticeBody)
+            told = msgspec.json.decode(notification.body, type=NotificationBody)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return Heard()
         if told.type not in _TELLING or not told.external_user_id:
             return Heard()
-        return Heard(notices=(CheckNotice(operation=told.external_user_id),))
+        return Heard(notifications=(CheckNotification(operation=told.external_user_id),))
 
     async def check(self) -> None:
         """Check that Sumsub accepts the credentials and has the configured levels. Raises: NotConfigured,
@@ -255,11 +264,11 @@ class SumsubVerifier:
 
 
 def sumsub(
-    tools: Tools, *, token: str, secret: str, notice_secret: str, url: str | None, **rules: Any
+    tools: Tools, *, token: str, secret: str, notification_secret: str, url: str | None, **rules: Any
 ) -> SumsubVerifier:
     """Build the verifier from credentials; `rules`: fields of SumsubRules. Raises: NotConfigured."""
     api = SumsubApi(ProviderHttp(NAME, url or URL, limit=LIMIT, clock=tools.clock), token, secret, tools.clock)
-    return SumsubVerifier(api, SumsubRules(**rules), notice_secret, tools.storage, tools.clock, tools.files)
+    return SumsubVerifier(api, SumsubRules(**rules), notification_secret, tools.storage, tools.clock, tools.files)
 
 
 def _gone(reference: str) -> Check:

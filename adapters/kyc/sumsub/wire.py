@@ -107,7 +107,7 @@ class Complaint(msgspec.Struct, frozen=True, rename="camel"):
         return " ".join(said) or "no code"
 
 
-class NoticeBody(msgspec.Struct, frozen=True, rename="camel"):
+class NotificationBody(msgspec.Struct, frozen=True, rename="camel"):
     """Fields of a notification."""
 
     type: str

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from ....ports.faults import Unavailable
-from ....ports.notebook import Notebook
+from ....ports.operation_log import OperationLog
 
 _AGE = 1000
 """Blocks after which the checkpoint is renewed although nothing was sent."""
@@ -63,7 +63,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 class Book:
     """Pages of one wallet."""
 
-    def __init__(self, wallet: str, attempts: Notebook[Attempt], given: Notebook[str], known: Notebook[Known]) -> None:
+    def __init__(
+        self, wallet: str, attempts: OperationLog[Attempt], given: OperationLog[str], known: OperationLog[Known]
+    ) -> None:
         """Open the book of the wallet with this address."""
         self._wallet = wallet
         self._attempts = attempts

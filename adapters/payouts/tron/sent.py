@@ -14,7 +14,7 @@ from hashlib import sha256
 import msgspec
 
 from ....ports.faults import Unavailable
-from ....ports.notebook import Notebook
+from ....ports.operation_log import OperationLog
 from ...nodes.logs import SPAN, LogSearch, Span
 from ...nodes.nodes import Nodes, View
 from ...nodes.records import FoundLog, topic_of
@@ -51,7 +51,7 @@ class SentTransfers:
     """Sent transfers of one wallet."""
 
     def __init__(
-        self, nodes: Nodes, apis: Sequence[TronApi], owner: bytes, whole: Notebook[Whole], sent: Notebook[Sent]
+        self, nodes: Nodes, apis: Sequence[TronApi], owner: bytes, whole: OperationLog[Whole], sent: OperationLog[Sent]
     ) -> None:
         self._apis = apis
         self._owner = owner

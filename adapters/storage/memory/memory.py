@@ -19,7 +19,16 @@ from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, moment
 from ..table.criteria import conditions
 from ..table.table_map import TableMap, TableMaps, keep, table_map_of
-from ..table.unit import Kick, WorkUnit, kick_safely, lease_microseconds, lone_read, no_kick, refuse_both, snapshot_over
+from ..table.unit import (
+    WakeUp,
+    WorkUnit,
+    lease_microseconds,
+    lone_read,
+    no_wake_up,
+    refuse_both,
+    snapshot_over,
+    wake_up_safely,
+)
 from ..table.writes import Pending
 from .rows import Reader, Rows, TableRows, matching
 
@@ -34,9 +43,9 @@ class MemoryStorage:
     them.
     """
 
-    def __init__(self, clock: Clock, kick: Kick = no_kick, *, catalogue: Iterable[Table] = CATALOGUE) -> None:
+    def __init__(self, clock: Clock, wake_up: WakeUp = no_wake_up, *, catalogue: Iterable[Table] = CATALOGUE) -> None:
         self._clock = clock
-        self._kick = kick
+        self._wake_up = wake_up
         self._table_maps: TableMaps = keep(catalogue)
         self._tables = {mapped.name: TableRows(mapped) for mapped in self._table_maps.values()}
         self._reader = Reader(self._rows_of)
@@ -196,4 +205,4 @@ class MemoryStorage:
             for table, record_id, before in reversed(undo):
                 table.put(record_id, before)
             raise
-        await kick_safely(self._kick, pending.jobs)
+        await wake_up_safely(self._wake_up, pending.jobs)

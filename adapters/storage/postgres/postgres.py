@@ -31,7 +31,7 @@ from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
 from ..table.table_map import table_map_of
-from ..table.unit import Kick, Reader, kick_safely, lease_microseconds, no_kick
+from ..table.unit import Reader, WakeUp, lease_microseconds, no_wake_up, wake_up_safely
 from ..table.writes import Pending
 from .bulk import Bulk
 from .commits import Commits
@@ -84,10 +84,10 @@ class PostgresStorage(SqlStorage):
         reading: Connections,
         watches: Sequence[Stall | Standby],
         clock: Clock | None,
-        kick: Kick,
+        wake_up: WakeUp,
         catalogue: Sequence[Table],
     ) -> None:
-        super().__init__(sqlalchemy_asyncpg.dialect(), catalogue, kick)  # type: ignore[no-untyped-call]
+        super().__init__(sqlalchemy_asyncpg.dialect(), catalogue, wake_up)  # type: ignore[no-untyped-call]
         self._clock = clock
         self._pool = pool
         self._long = reading
@@ -106,7 +106,7 @@ class PostgresStorage(SqlStorage):
         cls,
         url: str,
         clock: Clock | None = None,
-        kick: Kick = no_kick,
+        wake_up: WakeUp = no_wake_up,
         *,
         connections: int = 10,
         catalogue: Sequence[Table] = CATALOGUE,
@@ -158,7 +158,7 @@ class PostgresStorage(SqlStorage):
         standby = Standby(gate, commit, lambda: commit_apart(url), lambda: waiting_for_standby(url))
         stall.watch()
         standby.watch()
-        return cls(units, reads, (stall, standby), clock, kick, catalogue)
+        return cls(units, reads, (stall, standby), clock, wake_up, catalogue)
 
     @staticmethod
     async def _units(url: str, connections: int) -> Any:
@@ -276,7 +276,7 @@ class PostgresStorage(SqlStorage):
 
     async def _end(self) -> None:
         await self._groups.close()
-        await self._kicked_late()
+        await self._woken_up_late()
         await self._pool.close()
         await self._long.close()
         self._recent.forget_all()
@@ -304,4 +304,4 @@ class PostgresStorage(SqlStorage):
             self._room.taken()
         finally:
             self._recent.forget(pending)
-        await kick_safely(self._kick, pending.jobs)
+        await wake_up_safely(self._wake_up, pending.jobs)

@@ -25,7 +25,7 @@ from ..table.catalogue import Table
 from ..table.codec import Row
 from ..table.criteria import Condition, Query, Unread, conditions
 from ..table.table_map import TableMap, keep, table_map_of
-from ..table.unit import Kick, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
+from ..table.unit import Reader, WakeUp, WorkUnit, lone_read, snapshot_over, wake_up_safely
 from ..table.writes import Pending
 from .asides import note_of, unpacked
 from .notes import Notes
@@ -95,11 +95,11 @@ class SqlReader(Reader):
 class SqlStorage(ABC):
     """The half of a Storage (ports/storage.py) that does not depend on the database."""
 
-    def __init__(self, dialect: Dialect, catalogue: Sequence[Table], kick: Kick) -> None:
+    def __init__(self, dialect: Dialect, catalogue: Sequence[Table], wake_up: WakeUp) -> None:
         self._table_maps = keep(catalogue)
         self._jobs: TableMap[Job] = self._table_maps[Job]
         self._tables = Tables.shared(catalogue, dialect)
-        self._kick = kick
+        self._wake_up = wake_up
         self._recent = Recent()
         self._kicking: set[asyncio.Task[None]] = set()
         self._notes = Notes(self.unit, self.now, self._begin)
@@ -192,7 +192,7 @@ class SqlStorage(ABC):
 
     async def count_noted(self) -> int:
         """Return the number of unreadable rows, as the port SettingAside defines it."""
-        await self._kicked_late()
+        await self._woken_up_late()
         await self._notes.again()
         async with self.unit() as unit:
             return await unit[UnreadableRow].total()
@@ -256,11 +256,11 @@ class SqlStorage(ABC):
     def _wrote_late(self, pending: Pending) -> None:
         """Clear the cache and wake workers for a unit that was written after its caller was cancelled."""
         self._recent.forget(pending)
-        task = asyncio.get_running_loop().create_task(kick_safely(self._kick, pending.jobs))
+        task = asyncio.get_running_loop().create_task(wake_up_safely(self._wake_up, pending.jobs))
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)
 
-    async def _kicked_late(self) -> None:
+    async def _woken_up_late(self) -> None:
         while self._kicking:
             await asyncio.wait(self._kicking)
 

@@ -27,7 +27,7 @@ from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
 from ..table.table_map import table_map_of
-from ..table.unit import Kick, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
+from ..table.unit import Reader, WakeUp, lease_microseconds, no_wake_up, refuse_both, wake_up_safely
 from ..table.writes import Pending
 from . import file as sqlite_file
 from .committer import Committer
@@ -79,11 +79,11 @@ class SqliteStorage(SqlStorage):
         writing: sqlite3.Connection,
         reading: sqlite3.Connection,
         clock: Clock,
-        kick: Kick,
+        wake_up: WakeUp,
         catalogue: Sequence[Table],
         busy: float,
     ) -> None:
-        super().__init__(pysqlite.dialect(), catalogue, kick)
+        super().__init__(pysqlite.dialect(), catalogue, wake_up)
         self._clock = clock
         self._path = path
         self._room = Room(clock.monotonic, _is_full)
@@ -112,7 +112,7 @@ class SqliteStorage(SqlStorage):
         cls,
         path: Path | str,
         clock: Clock,
-        kick: Kick = no_kick,
+        wake_up: WakeUp = no_wake_up,
         *,
         migrate: bool = True,
         catalogue: Sequence[Table] = CATALOGUE,
@@ -129,7 +129,7 @@ class SqliteStorage(SqlStorage):
         except (sqlite3.Error, exc.DBAPIError, OSError) as fault:
             raise Unavailable(f"SQLite could not open {where}: {fault}") from fault
         busy = sqlite_file.BUSY_PATIENT if patient else sqlite_file.BUSY
-        return cls(where, writing, reading, clock, kick, catalogue, busy)
+        return cls(where, writing, reading, clock, wake_up, catalogue, busy)
 
     @property
     def _reader(self) -> Reader:
@@ -256,7 +256,7 @@ class SqliteStorage(SqlStorage):
         await self._notes.again()
         self._closed = True
         await self._committer.close()
-        await self._kicked_late()
+        await self._woken_up_late()
         self._reading.close()
         self._recent.forget_all()
         await self._long.close()
@@ -272,4 +272,4 @@ class SqliteStorage(SqlStorage):
             self._room.taken()
         finally:
             self._recent.forget(pending)
-        await kick_safely(self._kick, pending.jobs)
+        await wake_up_safely(self._wake_up, pending.jobs)

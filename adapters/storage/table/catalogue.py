@@ -27,7 +27,7 @@ from ....core.domain.kyc.kyc import Upload
 from ....core.domain.ledger import JournalEntry, LedgerAccount
 from ....core.domain.list_counts import ListCount
 from ....core.domain.movements import Movement
-from ....core.domain.notices import NoticeAddress
+from ....core.domain.notifications import NotificationAddress
 from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.operators import Operator
 from ....core.domain.operators.pending_acts import PendingAct
@@ -183,7 +183,7 @@ CATALOGUE: tuple[Table, ...] = (
     # Found by ranges of ids in the primary key.
     Table(Movement, "movements", narrow=True, append_only=True),
     # Found by ranges of ids in the primary key.
-    Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),
+    Table(LedgerAccount, "ledger_accounts", indexes=(("balance_type",),), sums=("balance",), narrow=True),
     Table(ChainHead, "ledger_heads", narrow=True),
     Table(
         SettlementBatch,
@@ -300,7 +300,7 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Gateway, "gateways", narrow=True),
     Table(GatewayCount, "gateway_counts", narrow=True),
     # One for each adapter that receives provider notifications.
-    Table(NoticeAddress, "notice_addresses", narrow=True),
+    Table(NotificationAddress, "notification_addresses", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),
     # Found by ranges of ids in the primary key.
     Table(LimitHits, "limit_hits", sums=("count",), narrow=True),

@@ -12,14 +12,14 @@ from typing import Any, Generic, Protocol, Self
 import msgspec
 
 from ....ports.jobs import Job
-from ....ports.storage import R, Shelf
+from ....ports.storage import R, Repository
 from .codec import integer, is_possible, text
 from .criteria import Condition, Query, Unread, conditions, query
 from .table_map import TableMap, TableMaps, table_map_of
 from .writes import Accrue, Add, Increase, Pending, Remove, Save
 
-Kick = Callable[[Sequence[Job]], Awaitable[None]]
-"""Function that receives committed jobs, to wake workers (Queue.kick)."""
+WakeUp = Callable[[Sequence[Job]], Awaitable[None]]
+"""Function that receives committed jobs, to wake workers (Queue.wake_up)."""
 
 _log = logging.getLogger("cambist.storage")
 
@@ -50,7 +50,7 @@ class Reader(Protocol):
     async def sums(self, mapped: TableMap[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
 
 
-class BoundShelf(msgspec.Struct, Generic[R], eq=False):
+class BoundRepository(msgspec.Struct, Generic[R], eq=False):
     """Repository (ports/storage.py) over a reader."""
 
     _table_map: TableMap[R]
@@ -166,9 +166,9 @@ class View(msgspec.Struct, eq=False):
     _reader: Reader
     _pending: Pending
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
         """Return the repository of a record type. Raises TypeError for a type that the catalogue does not declare."""
-        return BoundShelf(table_map_of(self._table_maps, kind), self._reader, self._pending)
+        return BoundRepository(table_map_of(self._table_maps, kind), self._reader, self._pending)
 
 
 _NO_WRITES = Pending(closed="a snapshot only reads")
@@ -181,7 +181,7 @@ def snapshot_over(table_maps: TableMaps, reader: Reader) -> View:
 
 def lone_read(table_maps: TableMaps, reader: Reader, kind: type[R], record_id: str) -> Coroutine[Any, Any, R | None]:
     """Return a record by id, without a unit."""
-    return BoundShelf(table_map_of(table_maps, kind), reader, _NO_WRITES).get(record_id)
+    return BoundRepository(table_map_of(table_maps, kind), reader, _NO_WRITES).get(record_id)
 
 
 class WorkUnit(View, eq=False):
@@ -212,7 +212,7 @@ async def _nothing() -> None:
     """Commit a unit that wrote nothing."""
 
 
-async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:
+async def wake_up_safely(wake_up: WakeUp, jobs: Sequence[Job]) -> None:
     """Wake workers for committed jobs.
 
     A wake-up that fails is only logged, because the commit stands and the sweep finds the jobs.
@@ -220,10 +220,10 @@ async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:
     if not jobs:
         return
     try:
-        await kick(jobs)
+        await wake_up(jobs)
     except Exception:  # noqa: BLE001 - whatever a queue raises, the unit is on disk and its caller must learn so
-        _log.exception("a kick failed; the jobs wait for the sweep")
+        _log.exception("a wake-up failed; the jobs wait for the sweep")
 
 
-async def no_kick(jobs: Sequence[Job], /) -> None:
+async def no_wake_up(jobs: Sequence[Job], /) -> None:
     """Do nothing, because no worker waits for jobs."""

@@ -16,7 +16,7 @@ The merchant is credited only at the end, so nothing has to be taken back from a
 from collections.abc import Mapping
 from datetime import datetime
 
-from ..ledger import Currency, EntryKind, JournalEntry, Purse, journal_entry
+from ..ledger import BalanceType, Currency, EntryKind, JournalEntry, journal_entry
 from ..money import Rub
 from .exchanges import Exchange, ExchangeStatus, held_units
 from .funds import ExchangeTransfer
@@ -25,7 +25,7 @@ from .payouts import PartStatus, PayoutPart, paid_out
 from .returns import MoneyReturn
 from .reversals import TakenBack
 
-_K, _P, _S = EntryKind, Purse, ExchangeStatus
+_K, _P, _S = EntryKind, BalanceType, ExchangeStatus
 
 _OUTSIDE = {Currency.USDT: _P.CHAIN, Currency.RUB: _P.BANK}
 _HELD = {Currency.USDT: _P.EXCHANGING_USDT, Currency.RUB: _P.EXCHANGING_RUB}
@@ -84,7 +84,7 @@ def return_reversed(exchange: Exchange, transfer: ExchangeTransfer, at: datetime
     return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings, object_id=transfer.id, revision=number)
 
 
-def _waited_in(transfer: ExchangeTransfer) -> Purse:
+def _waited_in(transfer: ExchangeTransfer) -> BalanceType:
     return _P.LOSSES_RUB if transfer.taken_back else _SUSPENSE[transfer.currency]
 
 
@@ -168,7 +168,7 @@ def _paid(exchange: Exchange) -> Rub:
     return paid_out(exchange.parts)
 
 
-def _earned(split: Shares) -> dict[Purse, int]:
+def _earned(split: Shares) -> dict[BalanceType, int]:
     return {
         _P.STOCK_USDT: split.stock.units,
         _P.AVAILABLE: split.merchant.units,
@@ -180,7 +180,7 @@ def _entry(
     kind: EntryKind,
     exchange: Exchange,
     at: datetime,
-    postings: Mapping[Purse, int],
+    postings: Mapping[BalanceType, int],
     *,
     object_id: str | None = None,
     revision: int = 1,

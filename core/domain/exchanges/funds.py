@@ -172,8 +172,8 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
         is_on_top = exchange.status is not _S.PENDING and not exchange.is_final
         more = sum(each.amount for each in fresh) if is_on_top else 0
         reason = "excess" if is_on_top else f"after_{exchange.status}" if exchange.is_final else "not_awaited"
-        stray = tuple(_transfer(exchange, each, reason=reason) for each in fresh)
-        return FundsDecision(transfers=stray, received=before + more)
+        unapplied = tuple(_transfer(exchange, each, reason=reason) for each in fresh)
+        return FundsDecision(transfers=unapplied, received=before + more)
     # The exchange still waits for money: split the new transfers into timely and late ones.
     in_time = [each for each in fresh if each.at < exchange.expires_at]
     late = tuple(_transfer(exchange, each, reason="late") for each in fresh if each.at >= exchange.expires_at)

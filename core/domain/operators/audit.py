@@ -24,7 +24,7 @@ from ..exchanges.funds import ExchangeTransfer
 from ..gateways.gateways import Gateway
 from ..installation import Installation
 from ..kyc.clients import Client
-from ..notices import NoticeAddress
+from ..notifications import NotificationAddress
 from ..payments.payments import Payment
 from ..payments.suspense import Suspense
 from ..people.notifications import NotificationPreferences
@@ -116,7 +116,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     EndpointDelivery: ("status", "attempts"),
     WebhookEndpoint: ("disabled_at", "header_names"),
     Breaker: ("next_probe_at", "probes"),
-    NoticeAddress: ("former_until",),
+    NotificationAddress: ("former_until",),
     Operator: ("name", "ended_at"),
     User: ("disabled_at", "security"),
     PaymentNotes: ("notes", "links"),

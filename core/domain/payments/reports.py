@@ -43,7 +43,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failure: FailureReason | None = None
 
 
-class Stray(msgspec.Struct, frozen=True):
+class Unapplied(msgspec.Struct, frozen=True):
     """Money that does not move the payment, and the reason."""
 
     arrival: Arrival
@@ -61,7 +61,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     trigger: PaymentTrigger | None = None
     arrival: Arrival | None = None
     failure: FailureReason | None = None
-    strays: tuple[Stray, ...] = ()
+    unapplied: tuple[Unapplied, ...] = ()
 
 
 _T = PaymentTrigger
@@ -91,7 +91,7 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
     arrivals = sorted(report.arrivals, key=lambda arrival: (arrival.at, arrival.id))
     # The payment already has its money: everything else is a second transfer.
     if payment.transfer_id is not None:
-        return Decision(strays=_strays(arrivals, payment.transfer_id, "second_transfer"))
+        return Decision(unapplied=_unapplied(arrivals, payment.transfer_id, "second_transfer"))
     # An operator entered the amount before the bank reported the transfer.
     if arrivals and payment.actual_amount is not None and payment.status is not PaymentStatus.AMOUNT_MISMATCH:
         return _told_before(payment, arrivals)
@@ -99,16 +99,16 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
         first, rest = arrivals[0], arrivals[1:]
         # Under review, and no transfer known yet: the first one is its money, without a move.
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
-            return Decision(arrival=first, strays=_strays(rest, None, "second_transfer"))
+            return Decision(arrival=first, unapplied=_unapplied(rest, None, "second_transfer"))
         barrier = _barrier(payment, first)
         if barrier is not None:
             # Nothing may have noticed the expiry before: it happens now, since the bank reports only `paid` from here
             # on.
             return Decision(
-                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, strays=_strays(arrivals, None, barrier)
+                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, unapplied=_unapplied(arrivals, None, barrier)
             )
         trigger = _T.PAID if first.amount == payment.amount else _T.OTHER_AMOUNT
-        return Decision(trigger=trigger, arrival=first, strays=_strays(rest, None, "second_transfer"))
+        return Decision(trigger=trigger, arrival=first, unapplied=_unapplied(rest, None, "second_transfer"))
     return _without_money(payment, report, now)
 
 
@@ -116,12 +116,12 @@ def _told_before(payment: Payment, arrivals: Sequence[Arrival]) -> Decision:
     """Match a transfer with an amount that an operator entered earlier because the bank could not report it. A transfer
     of the same amount is that money, not a second payment."""
     known = next((arrival for arrival in arrivals if arrival.amount == payment.actual_amount), None)
-    strays = [arrival for arrival in arrivals if arrival is not known]
-    return Decision(arrival=known, strays=_strays(strays, None, f"after_{payment.status.value}"))
+    unapplied = [arrival for arrival in arrivals if arrival is not known]
+    return Decision(arrival=known, unapplied=_unapplied(unapplied, None, f"after_{payment.status.value}"))
 
 
-def _strays(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tuple[Stray, ...]:
-    return tuple(Stray(arrival, reason) for arrival in arrivals if arrival.id != known)
+def _unapplied(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tuple[Unapplied, ...]:
+    return tuple(Unapplied(arrival, reason) for arrival in arrivals if arrival.id != known)
 
 
 def _barrier(payment: Payment, arrival: Arrival) -> str | None:

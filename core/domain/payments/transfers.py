@@ -41,16 +41,18 @@ ARRIVALS = (EntryKind.RECEIPT, EntryKind.REVIEW)
 """Journal entries for the payment's own money; all other money is in suspense."""
 
 
-def transfers_of(payment: Payment, entries: Iterable[JournalEntry], strays: Iterable[Suspense]) -> list[ShownTransfer]:
+def transfers_of(
+    payment: Payment, entries: Iterable[JournalEntry], unapplied: Iterable[Suspense]
+) -> list[ShownTransfer]:
     """Return all transfers to a payment in the order of their arrival. `entries` are its entries of the kinds ARRIVALS;
-    `strays` is its money in suspense, including returned money."""
+    `unapplied` is its money in suspense, including returned money."""
     shown = [each for entry in entries if (each := _own(payment, entry)) is not None]
-    shown += map(_stray, strays)
+    shown += map(_unapplied, unapplied)
     return sorted(shown, key=lambda each: each.received_at)
 
 
 def _own(payment: Payment, entry: JournalEntry) -> ShownTransfer | None:
-    """Return the payment's own transfer. None: an operator returned it after review, so it is in `strays`."""
+    """Return the payment's own transfer. None: an operator returned it after review, so it is in `unapplied`."""
     status = TransferStatus.CREDITED
     if entry.kind is EntryKind.REVIEW:
         if payment.status is PaymentStatus.FAILED:
@@ -62,7 +64,7 @@ def _own(payment: Payment, entry: JournalEntry) -> ShownTransfer | None:
     return ShownTransfer(amount=amount, status=status, received_at=came_at or entry.at)
 
 
-def _stray(suspense: Suspense) -> ShownTransfer:
+def _unapplied(suspense: Suspense) -> ShownTransfer:
     status = TransferStatus.SUSPENDED
     if suspense.resolved_at is not None:
         status = TransferStatus.RETURNED

@@ -14,7 +14,7 @@ import msgspec
 
 from ..money import Rub
 from ..payments.payments import LATE_WINDOW, BindingCharge, FailureReason, Payment, PaymentStatus, PaymentTrigger
-from ..payments.reports import Arrival, Decision, Report, Stray, decide
+from ..payments.reports import Arrival, Decision, Report, Unapplied, decide
 from .moves import (
     Mandate,
     binding_closed,
@@ -71,8 +71,8 @@ def decide_binding(payment: Payment, subscription: Subscription, report: Binding
     barrier = _barrier(payment, subscription)
     if barrier is None:
         return decide(payment, msgspec.structs.replace(told, arrivals=arrivals), now)
-    strays = tuple(Stray(arrival, barrier) for arrival in arrivals)
-    return msgspec.structs.replace(decide(payment, told, now), strays=strays)
+    unapplied = tuple(Unapplied(arrival, barrier) for arrival in arrivals)
+    return msgspec.structs.replace(decide(payment, told, now), unapplied=unapplied)
 
 
 def _barrier(payment: Payment, subscription: Subscription) -> str | None:
@@ -89,14 +89,14 @@ def _barrier(payment: Payment, subscription: Subscription) -> str | None:
 def _decide_symbolic(payment: Payment, subscription: Subscription, report: BindingReport, now: datetime) -> Decision:
     """Decide for a binding without a debit. A refusal makes it `expired`, not `failed`, because the payer may still
     confirm (docs/payments.md "How it ends")."""
-    strays = tuple(Stray(arrival, "not_to_be_debited") for arrival in report.arrivals)
+    unapplied = tuple(Unapplied(arrival, "not_to_be_debited") for arrival in report.arrivals)
     trigger: PaymentTrigger | None = None
     if report.standing in _GIVEN and not subscription.is_final:
         late = payment.status is _P.EXPIRED and now <= max(payment.created_at + LATE_WINDOW, payment.expires_at)
         trigger = PaymentTrigger.PAID if late or payment.status in _WAITING else None
     elif payment.status in _WAITING and (report.standing in _REPORTED or now >= payment.expires_at):
         trigger = PaymentTrigger.LAPSED
-    return Decision(trigger=trigger, strays=strays)
+    return Decision(trigger=trigger, unapplied=unapplied)
 
 
 def symbolically_paid(payment: Payment) -> Payment:
@@ -199,7 +199,7 @@ def follow_mandate(subscription: Subscription, report: BindingReport, now: datet
     return subscription
 
 
-def is_stray_mandate(subscription: Subscription, payment: Payment, report: BindingReport) -> bool:
+def is_unknown_mandate(subscription: Subscription, payment: Payment, report: BindingReport) -> bool:
     """Return whether the bank has a mandate, or an open binding, that the subscription (in its new state) does not
     need."""
     if report.standing not in (_M.OPEN, *_GIVEN):

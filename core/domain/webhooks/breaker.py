@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ..accounts.accounts import Mode
-from .delivery import Outcome, after_attempt, ends_fast_ladder
+from .delivery import Outcome, after_attempt, ends_fast_backoff
 from .events import Delivery
 
 OPENS_AFTER = 10
@@ -90,17 +90,18 @@ def after_delivery(breaker: Breaker, delivery: Delivery, outcome: Outcome) -> tu
     instead of being given up. If the receiver accepted another event since this one's first attempt, the fault is the
     event's own: the breaker stays closed, and the event continues with the slow schedule.
     """
-    if not (ends_fast_ladder(delivery, outcome) and counts_against(outcome)):
+    if not (ends_fast_backoff(delivery, outcome) and counts_against(outcome)):
         return after_outcome(breaker, delivery.id, outcome), after_attempt(delivery, outcome)
     began_at = delivery.first_attempt_at or outcome.sent_at
     taken_since = breaker.last_success_at is not None and breaker.last_success_at > began_at
-    moved = after_outcome(breaker, delivery.id, outcome, ladder_lost=not taken_since)
+    moved = after_outcome(breaker, delivery.id, outcome, backoff_lost=not taken_since)
     away = moved.is_open or _is_of_before(moved, outcome)
     return moved, after_attempt(delivery, outcome, receiver_away=away)
 
 
-def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool = False) -> Breaker:
-    """Apply one outcome. `ladder_lost`: no webhook of a whole schedule succeeded, which opens the breaker by itself."""
+def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, backoff_lost: bool = False) -> Breaker:
+    """Apply one outcome. `backoff_lost`: no webhook of a whole schedule succeeded, which opens the breaker by
+    itself."""
     if outcome.good:
         return closed(msgspec.structs.replace(breaker, last_success_at=outcome.ended_at))
     breaker = msgspec.structs.replace(
@@ -120,7 +121,7 @@ def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_l
     # While it is open, only a failed probe changes it.
     if breaker.is_open:
         return _probed_in_vain(breaker, event_id, outcome) if outcome.probe else breaker
-    return _one_more(breaker, event_id, outcome, ladder_lost=ladder_lost)
+    return _one_more(breaker, event_id, outcome, backoff_lost=backoff_lost)
 
 
 def _is_of_before(breaker: Breaker, outcome: Outcome) -> bool:
@@ -134,12 +135,12 @@ def _probed_in_vain(breaker: Breaker, event_id: str, outcome: Outcome) -> Breake
     return msgspec.structs.replace(breaker, probes=probes, probed=event_id, next_probe_at=outcome.due_after(pause))
 
 
-def _one_more(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool) -> Breaker:
+def _one_more(breaker: Breaker, event_id: str, outcome: Outcome, *, backoff_lost: bool) -> Breaker:
     events = breaker.failed_events
     if event_id not in events and len(events) < FROM_EVENTS:
         events = (*events, event_id)
     failures = breaker.failures + 1
-    opens = ladder_lost or (failures >= OPENS_AFTER and len(events) >= FROM_EVENTS)
+    opens = backoff_lost or (failures >= OPENS_AFTER and len(events) >= FROM_EVENTS)
     return msgspec.structs.replace(
         breaker,
         failures=failures,

@@ -7,10 +7,10 @@ import msgspec
 
 from .events import Attempt, Delivery, DeliveryStatus
 
-FAST_LADDER = tuple(timedelta(seconds=1 << rung) for rung in range(9))
+FAST_BACKOFF = tuple(timedelta(seconds=1 << rung) for rung in range(9))
 """The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th attempt is the last."""
 
-SLOW_LADDER = tuple(timedelta(hours=hours) for hours in (1, 5, 17, 41))
+SLOW_BACKOFF = tuple(timedelta(hours=hours) for hours in (1, 5, 17, 41))
 """Times of the retries of a money event after the fast schedule, counted from the first attempt, if the receiver
 rejects only this event."""
 
@@ -93,9 +93,9 @@ def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
     )
 
 
-def ends_fast_ladder(delivery: Delivery, outcome: Outcome) -> bool:
+def ends_fast_backoff(delivery: Delivery, outcome: Outcome) -> bool:
     """Return whether this outcome is the last failure of the fast schedule of a pending money event."""
-    last = delivery.attempts - delivery.ladder_start == len(FAST_LADDER)
+    last = delivery.attempts - delivery.backoff_start == len(FAST_BACKOFF)
     pending = delivery.status is DeliveryStatus.PENDING
     return last and pending and is_money(delivery.type) and not outcome.good and not outcome.probe
 
@@ -130,20 +130,20 @@ def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool =
     if probe or not still:
         return entered
     if receiver_away:
-        soon = outcome.due_after(FAST_LADDER[0])
-        return msgspec.structs.replace(entered, due=soon, ladder_start=entered.attempts, first_attempt_at=None)
+        soon = outcome.due_after(FAST_BACKOFF[0])
+        return msgspec.structs.replace(entered, due=soon, backoff_start=entered.attempts, first_attempt_at=None)
     due = _next_rung(entered, outcome)
     return _ended(entered, DeliveryStatus.FAILED) if due is None else msgspec.structs.replace(entered, due=due)
 
 
 def _next_rung(entered: Delivery, outcome: Outcome) -> datetime | None:
-    made = entered.attempts - entered.ladder_start
-    if made <= len(FAST_LADDER):
-        return outcome.due_after(FAST_LADDER[made - 1])
+    made = entered.attempts - entered.backoff_start
+    if made <= len(FAST_BACKOFF):
+        return outcome.due_after(FAST_BACKOFF[made - 1])
     if entered.first_attempt_at is None or not is_money(entered.type):
         return None
     # A breaker may have delayed it: skip the times that have passed.
-    moments = (entered.first_attempt_at + after for after in SLOW_LADDER)
+    moments = (entered.first_attempt_at + after for after in SLOW_BACKOFF)
     moment = next((moment for moment in moments if moment > outcome.ended_at), None)
     return None if moment is None else max(moment, outcome.due_after(timedelta()))
 
@@ -182,6 +182,6 @@ def sent_anew(delivery: D, *, receives: bool, now: datetime) -> D:
         status=DeliveryStatus.PENDING,
         due=AT_ONCE,
         give_up_at=now + LIFETIME,
-        ladder_start=delivery.attempts,
+        backoff_start=delivery.attempts,
         first_attempt_at=None,
     )

@@ -89,7 +89,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempts: int = 0
     """Total number of attempts; probes do not count."""
     probes: int = 0
-    ladder_start: int = 0
+    backoff_start: int = 0
     """Number of attempts before the present schedule: a resend starts a new one, and the numbering continues."""
     first_attempt_at: datetime | None = None
     """First attempt of the present schedule; the slow one counts from it."""

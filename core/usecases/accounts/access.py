@@ -17,7 +17,7 @@ log = logging.getLogger("cambist.keys")
 _LONGEST_KEY = 128
 _PREFIXES = tuple(KEY_PREFIXES.values())
 RECENT = 2.0
-"""Seconds within which every process notices changes by another one: a revoked key, settings, a gateway."""
+"""Seconds within which every process notifications changes by another one: a revoked key, settings, a gateway."""
 _NO_DIGEST = bytes(32)
 """Digest to compare with when the key is unknown, so that unknown keys and wrong secrets take the same time."""
 

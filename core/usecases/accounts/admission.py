@@ -10,9 +10,9 @@ PAGES = "pages:ip"
 """Counter of page requests by client address."""
 PAGES_PER_MINUTE = 600
 """Default limit. An open page without a free stream sends about 20 requests a minute."""
-NOTICES = "notices:ip"
+NOTIFICATIONS = "notifications:ip"
 """Counter of providers' notifications by address."""
-NOTICES_PER_MINUTE = 3000
+NOTIFICATIONS_PER_MINUTE = 3000
 """Default limit for one address. A provider has few addresses."""
 
 

@@ -14,9 +14,9 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import Conflict, Stale
-from ....ports.forwarding import ForwardingShelf, ForwardingStorage
+from ....ports.forwarding import ForwardingRepository, ForwardingStorage
 from ....ports.notes import ProviderNote
-from ....ports.storage import Below, R, Record, Shelf, Unit
+from ....ports.storage import Below, R, Record, Repository, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account
 from ...domain.chains import ChainHead
@@ -198,8 +198,8 @@ class _AuditedUnit:
         self.written: list[tuple[type[Any], Any]] = []
         """Added and saved records that an audit row may describe."""
 
-    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
-        return _NotedShelf(self._inner[kind], kind, self)
+    def __getitem__(self, kind: type[R], /) -> Repository[R]:
+        return _NotedRepository(self._inner[kind], kind, self)
 
     def note(self, kind: type[Any], record: Record | None = None) -> None:
         """Note a write."""
@@ -228,8 +228,8 @@ class _AuditedUnit:
         audited.noted = audited.noted or noting
 
 
-class _NotedShelf(ForwardingShelf[R], Generic[R], eq=False):
-    """A Shelf that reports every write to its unit."""
+class _NotedRepository(ForwardingRepository[R], Generic[R], eq=False):
+    """A Repository that reports every write to its unit."""
 
     _kind: type[R]
     _unit: _AuditedUnit

@@ -260,7 +260,7 @@ class _Line:
     """One way, as far as it has been read."""
 
     def __init__(self, unit: Unit, way: Way, after: Any, by: str, newest_first: bool) -> None:
-        self._shelf = unit[way.kind]
+        self._repository = unit[way.kind]
         self._criteria = way.criteria
         self._span = way.span or Between()
         self._last: Any = after
@@ -286,12 +286,14 @@ class _Line:
             if self._by != "id":
                 at = getattr(self._last, self._by)
                 same = {**self._criteria, self._by: at, "id": beyond}
-                found = await self._shelf.find(order=f"{sign}id", limit=limit, readable=True, **same)
+                found = await self._repository.find(order=f"{sign}id", limit=limit, readable=True, **same)
                 low, high = self._span.low, self._span.high
                 onward = {self._by: Between(low, at) if self._newest_first else Between(at + _NEXT, high)}
         if len(found) < limit:
             rest = {**self._criteria, **onward}
-            found += await self._shelf.find(order=f"{sign}{self._by}", limit=limit - len(found), readable=True, **rest)
+            found += await self._repository.find(
+                order=f"{sign}{self._by}", limit=limit - len(found), readable=True, **rest
+            )
         self.found += found
         self.is_over = len(found) < limit
         self._last = found[-1] if found else self._last

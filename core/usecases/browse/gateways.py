@@ -13,7 +13,7 @@ from ...domain.gateways.health import Seen
 from ...domain.operators.audit import ABSENT
 from ..gateways.members import Members, kept_members
 from ..gateways.watch import health_id
-from ..notice_addresses import last_heard
+from ..notification_addresses import last_heard
 
 
 class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     gateway: Gateway
     health: Seen
-    last_notice: datetime | None = None
+    last_notification: datetime | None = None
     """When the bank's last notification arrived. None for a bank that sends none."""
     members: Members | None = None
     """The banks that the gateway sends money to, from its last list. None when it has never sent one."""
@@ -53,7 +53,7 @@ async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGa
                 rank=rank,
                 gateway=record or Gateway(id=name),
                 health=() if note is None else msgspec.json.decode(note.body, type=Seen),
-                last_notice=heard.get(name),
+                last_notification=heard.get(name),
                 members=await kept_members(ports, name),
             )
         )

@@ -66,8 +66,8 @@ async def counted(ports: Ports, leaf: Leaf[Any]) -> int:
     async with ports.storage.unit() as unit:
         for way in leaf.ways:
             asked = way.criteria if way.span is None else {**way.criteria, leaf.by: way.span}
-            shelf, left = unit[way.kind], COUNTED - count
-            if await shelf.find(order=leaf.by, offset=left, limit=1, readable=True, **asked):
+            repository, left = unit[way.kind], COUNTED - count
+            if await repository.find(order=leaf.by, offset=left, limit=1, readable=True, **asked):
                 return COUNTED + 1
-            count += await shelf.total(**asked)
+            count += await repository.total(**asked)
     return count

@@ -14,10 +14,10 @@ from ...domain.chains import ChainHead
 from ...domain.ledger import (
     LEDGER,
     SERVICE,
+    BalanceType,
     EntryKind,
     JournalEntry,
     LedgerAccount,
-    Purse,
     entry_id,
 )
 from ...domain.movements import Movement
@@ -37,13 +37,13 @@ _LAST = "~"
 """Sorts after every owner's name."""
 
 
-class PurseView(msgspec.Struct, frozen=True, kw_only=True):
+class BalanceTypeView(msgspec.Struct, frozen=True, kw_only=True):
     """A ledger account with its balance, summed over all the rows that store it."""
 
     id: str
     owner: str
     mode: Mode
-    purse: Purse
+    balance_type: BalanceType
     balance: int
     """In the smallest unit of its currency."""
     version: int = 0
@@ -65,7 +65,9 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-async def list_purses(ports: Ports, wanted: Wanted, after: PurseView | None, limit: int) -> list[PurseView]:
+async def list_balance_types(
+    ports: Ports, wanted: Wanted, after: BalanceTypeView | None, limit: int
+) -> list[BalanceTypeView]:
     """Return ledger accounts by owner, mode and name. The service's own come after those of all merchants."""
     low, high = _span(wanted)
     if after is not None:
@@ -73,16 +75,20 @@ async def list_purses(ports: Ports, wanted: Wanted, after: PurseView | None, lim
     criteria: dict[str, Any] = {}
     if wanted.mode is not None and wanted.account_id is None:
         criteria["mode"] = wanted.mode
-    found: dict[str, PurseView] = {}
+    found: dict[str, BalanceTypeView] = {}
     async with ports.storage.snapshot() as seen:
         # Read one ledger account more than requested, so that all rows of the last one returned are read.
         while len(found) <= limit:
             rows = await seen[LedgerAccount].find(id=Between(low, high), limit=_ROWS, **criteria)
             for row in rows:
-                purse_id = row.id.rpartition(":")[0]
-                before = found[purse_id].balance if purse_id in found else 0
-                found[purse_id] = PurseView(
-                    id=purse_id, owner=row.owner, mode=row.mode, purse=row.purse, balance=before + row.balance
+                balance_type_id = row.id.rpartition(":")[0]
+                before = found[balance_type_id].balance if balance_type_id in found else 0
+                found[balance_type_id] = BalanceTypeView(
+                    id=balance_type_id,
+                    owner=row.owner,
+                    mode=row.mode,
+                    balance_type=row.balance_type,
+                    balance=before + row.balance,
                 )
             if len(rows) < _ROWS:
                 break
@@ -97,17 +103,17 @@ def _span(wanted: Wanted) -> tuple[str, str]:
     return f"{owner}:", f"{owner};"
 
 
-async def get_purse(ports: Ports, purse_id: str) -> PurseView | None:
+async def get_balance_type(ports: Ports, balance_type_id: str) -> BalanceTypeView | None:
     """Return the ledger account with this id, which consists of owner, mode and name."""
     async with ports.storage.unit() as unit:
-        rows = await unit[LedgerAccount].find(id=Between(f"{purse_id}:", f"{purse_id};"), limit=_ROWS)
+        rows = await unit[LedgerAccount].find(id=Between(f"{balance_type_id}:", f"{balance_type_id};"), limit=_ROWS)
     if not rows:
         return None
-    return PurseView(
-        id=purse_id,
+    return BalanceTypeView(
+        id=balance_type_id,
         owner=rows[0].owner,
         mode=rows[0].mode,
-        purse=rows[0].purse,
+        balance_type=rows[0].balance_type,
         balance=sum(row.balance for row in rows),
     )
 
@@ -127,25 +133,25 @@ async def list_entries(
     end. With a kind, the order is that of the object ids, descending. With an object, it is that of the entry ids,
     ascending."""
     async with ports.storage.unit() as unit:
-        shelf = unit[JournalEntry]
+        repository = unit[JournalEntry]
         if object_id is not None:
             kinds = EntryKind if kind is None else (kind,)
-            found = await shelf.find(id=OneOf(_ids(object_id, kinds)), order="id", readable=True)
+            found = await repository.find(id=OneOf(_ids(object_id, kinds)), order="id", readable=True)
             return Leaf([] if after is not None else found[:limit])
         if kind is not None:
             low, high = f"{kind}:", f"{kind}:{_LAST}"
             onward = Between(low, high if after is None else after.id)
-            found = await shelf.find(id=onward, order="-id", limit=limit, readable=True)
+            found = await repository.find(id=onward, order="-id", limit=limit, readable=True)
             return Leaf(found, ways=[Way(JournalEntry, {}, Between(low, high))])
         found = []
         if after is None or after.number is None:
             fresh: dict[str, Any] = {} if after is None else {"id": Below(after.id)}
-            found = await shelf.find(number=None, order="-id", limit=limit, readable=True, **fresh)
+            found = await repository.find(number=None, order="-id", limit=limit, readable=True, **fresh)
         if len(found) < limit:
             # The chain's numbers begin with 1.
             last = None if after is None else after.number
             numbers = Between(1, last)
-            found += await shelf.find(number=numbers, order="-number", limit=limit - len(found), readable=True)
+            found += await repository.find(number=numbers, order="-number", limit=limit - len(found), readable=True)
         return Leaf(found, ways=[Way(JournalEntry, {"number": each}) for each in (None, Between(1))], by="number")
 
 
@@ -238,14 +244,16 @@ async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, 
         onward["id"] = Below(after.id) if newest else AtLeast(f"{after.id}!")
     span = None if wish.since is None and wish.until is None else Between(wish.since, wish.until)
     async with ports.storage.unit() as unit:
-        shelf = unit[AuditEntry]
+        repository = unit[AuditEntry]
         if span is None:
-            found = await shelf.find(order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
+            found = await repository.find(order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
         elif after is None:
-            found = await shelf.find(at=span, order=f"{sign}at", limit=limit, readable=True, **criteria)
+            found = await repository.find(at=span, order=f"{sign}at", limit=limit, readable=True, **criteria)
         else:
-            found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
+            found = await repository.find(
+                at=after.at, order=f"{sign}id", limit=limit, readable=True, **criteria, **onward
+            )
             if left := limit - len(found):
                 rest = Between(span.low, after.at) if newest else Between(after.at + _NEXT, span.high)
-                found += await shelf.find(at=rest, order=f"{sign}at", limit=left, readable=True, **criteria)
+                found += await repository.find(at=rest, order=f"{sign}at", limit=left, readable=True, **criteria)
     return Leaf(found, ways=[Way(AuditEntry, criteria, span)], by="id" if span is None else "at")

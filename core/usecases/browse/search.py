@@ -41,11 +41,11 @@ from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..kyc.gate import find_client
-from ..notice_intake import object_of
+from ..notification_intake import object_of
 from ..sealed import open_client_phone
 from .browse import LOOKED_AT, browse_accounts
 from .gateways import known_gateways
-from .ledger import get_purse
+from .ledger import get_balance_type
 from .payout_lines import get_payout_line
 
 MOST = 50
@@ -188,8 +188,8 @@ async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
         # Include gateways without a record, which are not configured yet.
         hits += [hit("gateway", each) for each in await known_gateways(ports) if each.id == wanted]
     if not hits and ":" in wanted:
-        purse, line = await get_purse(ports, wanted), await get_payout_line(ports, wanted)
-        hits += [] if purse is None else [hit("ledger", purse)]
+        balance_type, line = await get_balance_type(ports, wanted), await get_payout_line(ports, wanted)
+        hits += [] if balance_type is None else [hit("ledger", balance_type)]
         hits += [] if line is None else [hit("payout line", line)]
     return hits
 

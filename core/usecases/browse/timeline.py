@@ -153,7 +153,8 @@ async def _booked(seen: Snapshot, object_id: str) -> list[Moment]:
 def postings(entry: JournalEntry) -> str:
     """Return the postings of an entry as text: `bank -100.00 RUB, pending 100.00 RUB`."""
     return ", ".join(
-        f"{posting.purse} {amount(posting.amount, currency_of(posting.purse))}" for posting in entry.postings
+        f"{posting.balance_type} {amount(posting.amount, currency_of(posting.balance_type))}"
+        for posting in entry.postings
     )
 
 

@@ -53,7 +53,7 @@ async def watch_exchange(ports: Ports, job: Job) -> None:
     await _come_back(ports, job, paying, has_moved=has_moved)
 
 
-async def on_exchange_notice(ports: Ports, operation: str) -> None:
+async def on_exchange_notification(ports: Ports, operation: str) -> None:
     """Handle a bank's notification about an operation of an exchange. It is only a hint, so poll the bank; sending is
     left to the watch.
     """

@@ -19,7 +19,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.quota import WINDOW
 from ...domain.gateways.polling import Slot, backup_poll_age, late_poll_pause, poll_pause, slot_at
-from ...domain.notices import NoticeAddress
+from ...domain.notifications import NotificationAddress
 from ...domain.payments.payments import LATE_WINDOW, LIFETIME, WAITING, Payment, PaymentStatus
 from ..schedule import FollowUp, hinted, next_late_look
 from ..simulated import is_advanced_over, is_simulated
@@ -52,7 +52,7 @@ _PAGE_RUNS = 150
 """Polls of one payment after which its page triggers no more. The schedule alone takes 90 at most."""
 
 _PROOF_RECENT = 60.0
-"""Seconds after which a process notices that a bank's first notification was verified."""
+"""Seconds after which a process notifications that a bank's first notification was verified."""
 
 _WAITED_FOR = timedelta(minutes=5)
 """Age up to which the payer is assumed to be present."""
@@ -102,14 +102,14 @@ async def _has_notified(ports: Ports, bank: str | None) -> bool:
     """
     if not is_backed_up(ports, bank):
         return True
-    address = await ports.storage.recent(NoticeAddress, bank or "", within=_PROOF_RECENT)
+    address = await ports.storage.recent(NotificationAddress, bank or "", within=_PROOF_RECENT)
     return address is not None and address.heard_at is not None
 
 
 def is_backed_up(ports: Ports, bank: str | None) -> bool:
     """Return whether the bank sends notifications and is polled as a backup for lost ones. Simulators lose none."""
     known = ports.banks.capabilities_of(bank)
-    return known is not None and known.sends_notices and not known.simulated
+    return known is not None and known.sends_notifications and not known.simulated
 
 
 def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
@@ -134,7 +134,7 @@ def _scheduled(ports: Ports, payment: Payment, now: datetime, *, is_proven: bool
     if known is None or known.simulated:
         return None
     age, is_open = now - payment.created_at, now < payment.expires_at
-    if not known.sends_notices:
+    if not known.sends_notifications:
         return now + (poll_pause(age) if is_open else late_poll_pause(age))
     if not is_open or payment.status in _OVER or (payment.binding is not None and age >= LIFETIME):
         return None

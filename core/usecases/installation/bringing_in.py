@@ -15,7 +15,7 @@ from ....ports.payouts import SentTransfer
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.errors import Refusal
-from ...domain.ledger import EntryKind, Purse
+from ...domain.ledger import BalanceType, EntryKind
 from ...domain.money import Rub, Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund, RefundStatus
@@ -92,7 +92,7 @@ async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sende
             sequence=1,
         )
         withdrawal = tag_withdrawal(ports.vault, withdrawal)
-        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, BalanceType.AVAILABLE, BalanceType.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Withdrawal].add(withdrawal)
         unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))

@@ -78,7 +78,7 @@ def _require_owners(found: Comparison) -> None:
 
 async def resume(ports: Ports, beside: Beside | None = None, *, not_ours: str | None = None) -> Installation:
     """End the quarantine and mark the database as the one in use. Return the row as it was during the quarantine. Every
-    process notices it at its next call to a provider.
+    process notifications it at its next call to a provider.
 
     `beside`: the files beside the database, if there are any. `not_ours`: operations left out of the books, for the
     second operator.

@@ -10,7 +10,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, Refused
-from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, KycVerifier
+from ....ports.kyc import Check, CheckNotification, CheckRequest, CheckStatus, KycVerifier
 from ....ports.searching import find_check
 from ....ports.storage import Unit
 from ...domain.days import iso
@@ -43,7 +43,7 @@ _STATUSES = {
     CheckStatus.FAILED: KycStatus.FAILED,
 }
 
-_LADDER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900, 3600, 21600))
+_BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900, 3600, 21600))
 """Backoff schedule of polls; the last pause repeats."""
 FOLLOWED = timedelta(days=30)
 """Period after its last change in which a check is polled; later only notifications matter."""
@@ -57,7 +57,7 @@ log = logging.getLogger("cambist.kyc")
 async def plan_follow(ports: Ports, unit: Unit, client_id: str) -> None:
     """Plan the job that follows a check, in the unit that writes the intent."""
     now = ports.clock.now()
-    await FOLLOW.plan(unit, client_id, now + _LADDER[0], now, anew=True)
+    await FOLLOW.plan(unit, client_id, now + _BACKOFF[0], now, anew=True)
 
 
 def finding(check: Check) -> Finding:
@@ -174,7 +174,7 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
         under_way = is_open or subject.form_url is not None
         if not under_way or _is_given_up(subject, now):
             return None
-        pause = _LADDER[min(max(looked.asked, 1), len(_LADDER)) - 1]
+        pause = _BACKOFF[min(max(looked.asked, 1), len(_BACKOFF)) - 1]
         if isinstance(looked.word, Check) and looked.word.check_after is not None:
             pause = min(pause, timedelta(seconds=max(looked.word.check_after, 1.0)))
         return now + pause
@@ -204,11 +204,11 @@ async def look(ports: Ports, client: Client) -> Client:
     return (await hear(CHECKS, ports, operation_of(client))).subject or client
 
 
-async def on_notice(ports: Ports, notice: CheckNotice) -> Client | None:
+async def on_notification(ports: Ports, notification: CheckNotification) -> Client | None:
     """Handle a verifier's notification that a check changed. Return None if it concerns no client's current check.
     Raises: as `look`.
     """
-    return (await hear(CHECKS, ports, notice.operation)).subject
+    return (await hear(CHECKS, ports, notification.operation)).subject
 
 
 def seal_request(ports: Ports, client: Client, request: CheckRequest) -> bytes:

@@ -6,9 +6,9 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Caller
-from ...domain.ledger import Purse
+from ...domain.ledger import BalanceType
 from ...domain.money import Rub, Usdt
-from .ledger import purses
+from .ledger import balance_types
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,14 +26,20 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 async def read_balance(ports: Ports, caller: Caller) -> Balance:
     """Return the balance of the caller's account and mode. One query reads all its parts, so they agree."""
     async with ports.storage.unit() as unit:
-        found = await purses(unit, caller.account_id, caller.mode)
+        found = await balance_types(unit, caller.account_id, caller.mode)
     available, reserved, withdrawn, refunded = (
-        Usdt(found.get(purse, 0)) for purse in (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
+        Usdt(found.get(balance_type, 0))
+        for balance_type in (
+            BalanceType.AVAILABLE,
+            BalanceType.RESERVED,
+            BalanceType.PAID_OUT,
+            BalanceType.REFUNDED_USDT,
+        )
     )
     return Balance(
         available=available,
         reserved=reserved,
-        pending=Rub(found.get(Purse.PENDING, 0)),
+        pending=Rub(found.get(BalanceType.PENDING, 0)),
         settled=available + reserved + withdrawn + refunded,
         withdrawn=withdrawn,
         at=ports.clock.now(),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ....ports.faults import Unreadable
-from ....ports.storage import AtLeast, Shelf, Snapshot
+from ....ports.storage import AtLeast, Repository, Snapshot
 from ....ports.vault import Vault, VaultError
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, Head, link_in, tag_in
 from ..chains import NO_HEAD, head_fault
@@ -136,16 +136,16 @@ class ChainCheck:
         return f"the head {self.chain.name}={number}"
 
 
-async def _batch(shelf: Shelf[Any], offset: int, **asked: Any) -> list[Any]:
+async def _batch(repository: Repository[Any], offset: int, **asked: Any) -> list[Any]:
     """Return the next rows. Before an unreadable row, return the rows up to it. Raises: RowUnreadable when it is the
     first."""
     try:
-        return await shelf.find(offset=offset, limit=BATCH, **asked)
+        return await repository.find(offset=offset, limit=BATCH, **asked)
     except NO_ROW:
         readable: list[Any] = []
         while True:
             try:
-                readable += await shelf.find(offset=offset + len(readable), limit=1, **asked)
+                readable += await repository.find(offset=offset + len(readable), limit=1, **asked)
             except NO_ROW:
                 if not readable:
                     raise RowUnreadable from None

@@ -11,10 +11,10 @@ from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Mode, Owned
 from ...domain.ledger import (
     LEDGER,
+    BalanceType,
     EntryKind,
     JournalEntry,
     LedgerAccount,
-    Purse,
     balance_ids,
     balances_moved,
     journal_entry,
@@ -53,7 +53,7 @@ def post(unit: Unit, *entries: JournalEntry) -> None:
 
 
 def book(
-    ports: Ports, unit: Unit, kind: EntryKind, owned: Owned, postings: Mapping[Purse, int], *, revision: int = 1
+    ports: Ports, unit: Unit, kind: EntryKind, owned: Owned, postings: Mapping[BalanceType, int], *, revision: int = 1
 ) -> None:
     """Book one entry of an object now, in the caller's unit, as `post` does."""
     entry = journal_entry(
@@ -74,25 +74,27 @@ async def may_take(unit: Unit, account_id: str, mode: Mode, amount: Usdt, *, ove
     If they do, save the running balance too. When two units take at the same time, one of them goes stale and checks
     again. So the caller must book the amount in this unit, and pass LEDGER_RULES to `retrying`.
     """
-    row_id = ledger_account_id(account_id, mode, Purse.AVAILABLE)
+    row_id = ledger_account_id(account_id, mode, BalanceType.AVAILABLE)
     row = await unit[LedgerAccount].get(row_id)
     balance = 0 if row is None else row.balance
     if balance - amount.units < -overdraft.units:
         return False
     if row is None:
-        unit[LedgerAccount].add(LedgerAccount(id=row_id, owner=account_id, mode=mode, purse=Purse.AVAILABLE))
+        unit[LedgerAccount].add(
+            LedgerAccount(id=row_id, owner=account_id, mode=mode, balance_type=BalanceType.AVAILABLE)
+        )
     else:
         unit[LedgerAccount].save(row)
     return True
 
 
-async def purses(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
+async def balance_types(unit: Unit, owner: str, mode: Mode) -> dict[BalanceType, int]:
     """Return all running balances of an owner, read by one query and so as of one moment. Ledger accounts without
     movements are left out."""
     low, high = balance_ids(owner, mode)
-    found: dict[Purse, int] = {}
+    found: dict[BalanceType, int] = {}
     for row in await unit[LedgerAccount].find(id=Between(low, high), limit=_MANY, quick=True):
-        found[row.purse] = found.get(row.purse, 0) + row.balance
+        found[row.balance_type] = found.get(row.balance_type, 0) + row.balance
     return found
 
 

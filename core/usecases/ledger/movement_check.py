@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 from ....ports.storage import AtLeast, Between, OneOf, Snapshot
 from ...domain.accounts.accounts import Mode
-from ...domain.ledger import BALANCE_PURSES, JournalEntry, Purse
+from ...domain.ledger import BALANCE_TYPES, BalanceType, JournalEntry
 from ...domain.movements import Movement, movement_of
 
 _BATCH = 1000
@@ -71,11 +71,14 @@ def _balances(counted: Mapping[str, int]) -> dict[str, Sums]:
     """Return the sums of every merchant and mode, by the common prefix of the ids of their movements."""
     found: dict[str, dict[str, int]] = {}
     for row_id, amount in counted.items():
-        owner, purse, _stripe = row_id.rsplit(":", 2)
-        if purse in BALANCE_PURSES:
-            sums = found.setdefault(owner, dict.fromkeys(BALANCE_PURSES, 0))
-            sums[Purse(purse)] += amount
-    return {owner: (sums[Purse.AVAILABLE], sums[Purse.RESERVED], sums[Purse.PENDING]) for owner, sums in found.items()}
+        owner, balance_type, _stripe = row_id.rsplit(":", 2)
+        if balance_type in BALANCE_TYPES:
+            sums = found.setdefault(owner, dict.fromkeys(BALANCE_TYPES, 0))
+            sums[BalanceType(balance_type)] += amount
+    return {
+        owner: (sums[BalanceType.AVAILABLE], sums[BalanceType.RESERVED], sums[BalanceType.PENDING])
+        for owner, sums in found.items()
+    }
 
 
 async def _waiting(seen: Snapshot, owner: str) -> Sums:

@@ -15,7 +15,7 @@ from ....ports.storage import Between, OneOf, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.errors import Refusal, read_choice, shape_error
-from ...domain.ledger import EntryKind, JournalEntry, Purse
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry
 from ...domain.movements import (
     BELIEVED,
     MOVEMENT_KINDS,
@@ -32,7 +32,7 @@ from ...domain.movements import (
 )
 from ..accounts.accounts import find_account
 from ..paging import MomentFilter, Page
-from .ledger import purses
+from .ledger import balance_types
 from .listing import AT_ONCE, fresh_entries, last_movement, list_fresh
 
 MOST = 30
@@ -69,7 +69,7 @@ async def bring_up(ports: Ports, caller: Caller) -> None:
         last = await last_movement(seen, *owner)
         since = None if last is None else last.at - BELIEVED
         fresh = await fresh_entries(seen, *owner, since)
-        balance = await purses(seen, *owner)
+        balance = await balance_types(seen, *owner)
     after = last
     for entry in fresh:
         after = movement_of(entry, after) or after
@@ -78,8 +78,10 @@ async def bring_up(ports: Ports, caller: Caller) -> None:
         raise Refusal("PROVIDER_UNAVAILABLE", "The movements are being listed; try again", retry_after=RETRY_AFTER)
 
 
-def _is_balance(last: Movement | None, balance: Mapping[Purse, int]) -> bool:
-    available, reserved, pending = (balance.get(each, 0) for each in (Purse.AVAILABLE, Purse.RESERVED, Purse.PENDING))
+def _is_balance(last: Movement | None, balance: Mapping[BalanceType, int]) -> bool:
+    available, reserved, pending = (
+        balance.get(each, 0) for each in (BalanceType.AVAILABLE, BalanceType.RESERVED, BalanceType.PENDING)
+    )
     if last is None:
         return not (available or reserved or pending)
     after = last.available_after.units, last.reserved_after.units, last.pending_after.kopecks

@@ -10,7 +10,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
-from ...domain.ledger import EntryKind, JournalEntry, Purse
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry
 from ...domain.payments.payments import Payment
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import Refund
@@ -28,7 +28,7 @@ class _Of(NamedTuple):
 
     table: str
     record: type[Any]
-    purse: Purse | None = None
+    balance_type: BalanceType | None = None
     """Ledger account that the first entry moves by the whole amount of the record."""
     amount: Callable[[Any], int] = lambda _: 0
 
@@ -43,9 +43,9 @@ _ABOUT: Mapping[EntryKind, _Of] = {
     _K.REVIEW: _PAYMENT,
     _K.REVIEW_ACCEPTED: _PAYMENT,
     _K.SETTLEMENT: _PAYMENT,
-    _K.SUSPENSE: _Of("suspense", Suspense, Purse.SUSPENSE, lambda record: int(record.amount.kopecks)),
+    _K.SUSPENSE: _Of("suspense", Suspense, BalanceType.SUSPENSE, lambda record: int(record.amount.kopecks)),
     _K.SUSPENSE_RETURNED: _Of("suspense", Suspense),
-    _K.REFUND_TAKEN: _Of("refunds", Refund, Purse.REFUNDING, lambda record: int(record.amount.kopecks)),
+    _K.REFUND_TAKEN: _Of("refunds", Refund, BalanceType.REFUNDING, lambda record: int(record.amount.kopecks)),
     _K.REFUND_PAID: _REFUND,
     _K.REFUND_RETURNED: _REFUND,
     _K.REFUND_REVERSED: _REFUND,
@@ -102,8 +102,8 @@ async def _fault(seen: Snapshot, entry: JournalEntry, of: _Of, record: Any) -> F
         return record.id, f"{of.table}.account_id", booked
     if record.mode is not entry.mode:
         return record.id, f"{of.table}.mode", f"is {record.mode}, but its {entry.kind} is booked in {entry.mode} mode"
-    if of.purse is not None and entry.revision == 1:
-        booked_units = sum(posting.amount for posting in entry.postings if posting.purse is of.purse)
+    if of.balance_type is not None and entry.revision == 1:
+        booked_units = sum(posting.amount for posting in entry.postings if posting.balance_type is of.balance_type)
         if booked_units != of.amount(record):
             return record.id, f"{of.table}.amount", f"is {of.amount(record)}, but {booked_units} are booked"
     return None

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 import msgspec
 
 from ....ports.storage import AtLeast, Between, OneOf, Snapshot
-from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment
 from ...domain.settlement.settlement import (
@@ -113,19 +113,19 @@ async def _of_groups(seen: Snapshot, statement: Settlement, groups: Sequence[_Gr
 
 def _fault(statement: Settlement, group: _Group, entries: Mapping[str, JournalEntry]) -> Fault | None:
     entry = entries.get(group.entry)
-    booked: Counter[Purse] = Counter()
+    booked: Counter[BalanceType] = Counter()
     if entry is not None:
         if (entry.account_id, entry.mode) != (statement.account_id, statement.mode):
             return statement.id, "settlements.account_id", f"or its mode is not that of {entry.id}"
         for posting in entry.postings:
-            booked[posting.purse] += posting.amount
+            booked[posting.balance_type] += posting.amount
     item = group.first
-    for name, kept, purse, sign in (
-        ("amount", group.amount, Purse.PENDING, -1),
-        ("fee", group.fee, Purse.FEES, 1),
-        ("credit", group.credit, Purse.AVAILABLE, 1),
+    for name, kept, balance_type, sign in (
+        ("amount", group.amount, BalanceType.PENDING, -1),
+        ("fee", group.fee, BalanceType.FEES, 1),
+        ("credit", group.credit, BalanceType.AVAILABLE, 1),
     ):
-        units = booked[purse] * sign
+        units = booked[balance_type] * sign
         if kept != units:
             return item.id, f"settlement_items.{name}", f"is {kept} with its refunds, but {units} are booked"
     if not group.amount:

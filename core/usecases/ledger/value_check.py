@@ -13,7 +13,7 @@ from ...domain.assertions import NEVER_BELOW
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.installation import Installation
-from ...domain.ledger import EntryKind, JournalEntry, Purse
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry
 from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
@@ -39,10 +39,10 @@ _BATCH = 1000
 MOST = 100
 """Maximum number of reported values."""
 
-_BOOKED: Mapping[EntryKind, Purse] = {
-    EntryKind.RECEIPT: Purse.PENDING,
-    EntryKind.REVIEW: Purse.REVIEW,
-    EntryKind.REVIEW_ACCEPTED: Purse.PENDING,
+_BOOKED: Mapping[EntryKind, BalanceType] = {
+    EntryKind.RECEIPT: BalanceType.PENDING,
+    EntryKind.REVIEW: BalanceType.REVIEW,
+    EntryKind.REVIEW_ACCEPTED: BalanceType.PENDING,
 }
 """Kinds of entries that book a payment's money, and their ledger accounts."""
 
@@ -85,9 +85,9 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
                 yield _bad(row.id, "installations.held_since", "or the rest of the hold is not what the vault tagged")
     async for withdrawals in _batches(seen, Withdrawal):
         low, high = withdrawals[0].id, withdrawals[-1].id
-        reserved = await _booked(seen, EntryKind.PAYOUT_RESERVED, Purse.RESERVED, low, high)
-        sent = await _booked(seen, EntryKind.PAYOUT_SENT, Purse.RESERVED, low, high)
-        released = await _booked(seen, EntryKind.PAYOUT_RELEASED, Purse.RESERVED, low, high)
+        reserved = await _booked(seen, EntryKind.PAYOUT_RESERVED, BalanceType.RESERVED, low, high)
+        sent = await _booked(seen, EntryKind.PAYOUT_SENT, BalanceType.RESERVED, low, high)
+        released = await _booked(seen, EntryKind.PAYOUT_RELEASED, BalanceType.RESERVED, low, high)
         for withdrawal in withdrawals:
             for field, reason in _faults_of_payout(vault, withdrawal, reserved.get(withdrawal.id)):
                 yield _bad(withdrawal.id, field, reason)
@@ -158,7 +158,7 @@ def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None
 
 async def _payments(seen: Snapshot, payments: Sequence[Payment]) -> list[BadValue]:
     low, high = payments[0].id, payments[-1].id
-    booked = {kind: await _booked(seen, kind, purse, low, high) for kind, purse in _BOOKED.items()}
+    booked = {kind: await _booked(seen, kind, balance_type, low, high) for kind, balance_type in _BOOKED.items()}
     return [
         _bad(payment.id, field, reason)
         for payment in payments
@@ -170,10 +170,10 @@ async def _refunds(seen: Snapshot, refunds: Sequence[Refund]) -> list[BadValue]:
     """Compare refunds with their entries. A refund that holds money has a taking entry and no returning one; any other
     refund has no money."""
     low, high = refunds[0].id, refunds[-1].id
-    taken = await _booked(seen, EntryKind.REFUND_TAKEN, Purse.REFUNDING, low, high)
+    taken = await _booked(seen, EntryKind.REFUND_TAKEN, BalanceType.REFUNDING, low, high)
     back: set[str] = set()
     for kind in (EntryKind.REFUND_RETURNED, EntryKind.REFUND_REVERSED):
-        back |= (await _booked(seen, kind, Purse.REFUNDING, low, high)).keys()
+        back |= (await _booked(seen, kind, BalanceType.REFUNDING, low, high)).keys()
     return [
         _bad(refund.id, "refunds.status", f"is {refund.status}, but its entries say otherwise")
         for refund in refunds
@@ -211,7 +211,7 @@ def _faults_of_payment(payment: Payment, came: Mapping[EntryKind, int | None]) -
     return []
 
 
-async def _booked(seen: Snapshot, kind: EntryKind, purse: Purse, low: str, high: str) -> dict[str, int]:
+async def _booked(seen: Snapshot, kind: EntryKind, balance_type: BalanceType, low: str, high: str) -> dict[str, int]:
     """Return the sums that entries of a kind booked into a ledger account, by object, for objects from `low` to
     `high`."""
     found: dict[str, int] = {}
@@ -219,7 +219,7 @@ async def _booked(seen: Snapshot, kind: EntryKind, purse: Purse, low: str, high:
     after, past = span.low, 0
     while batch := await seen[JournalEntry].find(id=Between(after, span.high), offset=past, limit=_BATCH):
         for entry in batch:
-            amount = sum(posting.amount for posting in entry.postings if posting.purse is purse)
+            amount = sum(posting.amount for posting in entry.postings if posting.balance_type is balance_type)
             found[entry.object_id] = found.get(entry.object_id, 0) + amount
         after, past = batch[-1].id, 1
     return found

@@ -6,14 +6,14 @@ from typing import Any
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Below, OneOf, Snapshot
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, link_in
-from ...domain.ledger import Currency, JournalEntry, LedgerAccount, Purse, currency_of, imbalance
+from ...domain.ledger import BalanceType, Currency, JournalEntry, LedgerAccount, currency_of, imbalance
 from ...domain.payments.tallies import EVER, Tally
 from ..chains import CHAINS, head_fault
 from .chain_check import NO_ROW
 
 NEWEST = 100
 """Number of chained entries that are checked."""
-_NEVER_OWE = (Purse.RESERVED, Purse.PAID_OUT, Purse.SUSPENSE)
+_NEVER_OWE = (BalanceType.RESERVED, BalanceType.PAID_OUT, BalanceType.SUSPENSE)
 """Ledger accounts that may not go below zero and are stored in single rows."""
 
 
@@ -34,17 +34,17 @@ async def ledger_faults(ports: Ports) -> tuple[str, ...]:
 
 async def _sums(seen: Snapshot) -> list[str]:
     over: dict[Currency, int] = {}
-    for purse, balance in (await seen[LedgerAccount].sums("balance", by="purse")).items():
-        currency = currency_of(Purse(purse))
+    for balance_type, balance in (await seen[LedgerAccount].sums("balance", by="balance_type")).items():
+        currency = currency_of(BalanceType(balance_type))
         over[currency] = over.get(currency, 0) + balance
     return [f"the balances in {currency} are {amount} off zero" for currency, amount in over.items() if amount]
 
 
 async def _below_zero(seen: Snapshot) -> list[str]:
     """Check reserves of payouts and counts of payments."""
-    purses = await seen[LedgerAccount].total(purse=OneOf(_NEVER_OWE), balance=Below(0))
+    balance_types = await seen[LedgerAccount].total(balance_type=OneOf(_NEVER_OWE), balance=Below(0))
     counts = await seen[Tally].total(period=EVER, count=Below(0))
-    found = ((purses, "reserves"), (counts, "counts of payments"))
+    found = ((balance_types, "reserves"), (counts, "counts of payments"))
     return [f"{count} {what} are below zero" for count, what in found if count]
 
 

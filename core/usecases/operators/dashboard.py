@@ -9,7 +9,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Between, OneOf, R, Snapshot
 from ...domain.accounts.accounts import Mode
-from ...domain.ledger import LedgerAccount, Purse
+from ...domain.ledger import BalanceType, LedgerAccount
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, day_of
@@ -121,7 +121,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 async def pending_before(seen: Snapshot, cutoff: datetime, now: datetime) -> dict[Mode, Pending]:
     """Return the amounts that wait for a settlement with this cutoff. Turnover is known by day, so only whole days
     after the cutoff are left out."""
-    whole = await seen[LedgerAccount].sums("balance", by="mode", purse=Purse.PENDING)
+    whole = await seen[LedgerAccount].sums("balance", by="mode", balance_type=BalanceType.PENDING)
     first = cutoff + timedelta(days=1) - timedelta.resolution
     days = tuple(day_of(first + timedelta(days=number)) for number in range((now.date() - first.date()).days + 1))
     late = await seen[Turnover].sums("amount", by="mode", day=OneOf(days)) if days else {}

@@ -10,14 +10,14 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
-from ...domain.ledger import Currency, Purse, currency_of
+from ...domain.ledger import BalanceType, Currency, currency_of
 from ...domain.money import Rub, Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.withdrawals import payable
 from ..accounts.accounts import find_account
-from ..ledger.ledger import purses
+from ..ledger.ledger import balance_types
 from ..refunds.money import market_value
 from ..refunds.waiting import kept_for_refunds
 from ..settlement.settlement import batch_asked
@@ -29,7 +29,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     """Balance of a merchant's ledger account and the amount that an action adds to it, in the smallest unit of its
     currency."""
 
-    purse: Purse
+    balance_type: BalanceType
     currency: Currency
     holds: int
     adds: int
@@ -60,10 +60,10 @@ class DueSettlement(msgspec.Struct, frozen=True, kw_only=True):
     """The last market rate. The settlement fetches its own rate. None when no rate is known."""
 
 
-async def foresee_purse(ports: Ports, account_id: str, mode: Mode, purse: Purse, adds: int) -> Held:
+async def foresee_balance_type(ports: Ports, account_id: str, mode: Mode, balance_type: BalanceType, adds: int) -> Held:
     """Return the balance of a merchant's ledger account before an action adds this amount to it."""
     async with ports.storage.unit() as unit:
-        return await _held(unit, account_id, mode, purse, adds)
+        return await _held(unit, account_id, mode, balance_type, adds)
 
 
 async def foresee_refund(ports: Ports, refund: Refund) -> tuple[Payment | None, Held | None]:
@@ -73,12 +73,12 @@ async def foresee_refund(ports: Ports, refund: Refund) -> tuple[Payment | None, 
         if payment is None:
             return None, None
         if payment.settlement_id is None:
-            purse, takes = Purse.PENDING, refund.amount.kopecks
+            balance_type, takes = BalanceType.PENDING, refund.amount.kopecks
         else:
-            purse, takes = Purse.AVAILABLE, (await market_value(unit, payment, refund)).units
-        held = await _held(unit, refund.account_id, refund.mode, purse, -takes)
+            balance_type, takes = BalanceType.AVAILABLE, (await market_value(unit, payment, refund)).units
+        held = await _held(unit, refund.account_id, refund.mode, balance_type, -takes)
         account = await find_account(unit, refund.account_id)
-        overdraft = account.settings.refund_overdraft_usdt.units if purse is Purse.AVAILABLE else 0
+        overdraft = account.settings.refund_overdraft_usdt.units if balance_type is BalanceType.AVAILABLE else 0
         return payment, msgspec.structs.replace(held, is_covered=held.holds + overdraft >= takes)
 
 
@@ -87,7 +87,7 @@ async def foresee_payout(ports: Ports, account_id: str, mode: Mode) -> DuePayout
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
         kept = await kept_for_refunds(unit, account, mode)
-        available = Usdt((await purses(unit, account_id, mode)).get(Purse.AVAILABLE, 0))
+        available = Usdt((await balance_types(unit, account_id, mode)).get(BalanceType.AVAILABLE, 0))
     try:
         step = ports.senders.of_mode(mode).capabilities.step
     except NotConfigured:
@@ -114,6 +114,6 @@ async def foresee_settlement(ports: Ports, mode: Mode, cutoff: datetime | None) 
     )
 
 
-async def _held(unit: Unit, account_id: str, mode: Mode, purse: Purse, adds: int) -> Held:
-    holds = (await purses(unit, account_id, mode)).get(purse, 0)
-    return Held(purse=purse, currency=currency_of(purse), holds=holds, adds=adds)
+async def _held(unit: Unit, account_id: str, mode: Mode, balance_type: BalanceType, adds: int) -> Held:
+    holds = (await balance_types(unit, account_id, mode)).get(balance_type, 0)
+    return Held(balance_type=balance_type, currency=currency_of(balance_type), holds=holds, adds=adds)

@@ -16,7 +16,7 @@ from ....ports.checking import TellsTime
 from ....ports.faults import NotConfigured
 from ...domain.accounts.accounts import Mode
 from ...domain.errors import Refusal
-from ..notice_addresses import ShownAddress, list_addresses, silent_banks
+from ..notification_addresses import ShownAddress, list_addresses, silent_banks
 from .provider_checks import BANK, Provider, ProviderCheck, check_provider, providers_of
 
 SKEW_MOST = 30.0
@@ -44,9 +44,9 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's error message, for operators."""
     clock_skew: float | None
     """Seconds by which the provider's clock is ahead of ours. None when it is unknown."""
-    notice_address: str | None
+    notification_address: str | None
     """Contains a secret. None when the provider sends no notifications, or the service has never been started."""
-    notice_networks: Sequence[IPv4Network | IPv6Network]
+    notification_networks: Sequence[IPv4Network | IPv6Network]
     heard_at: datetime | None
     """Moment of its last notification."""
     is_silent: bool = False
@@ -96,8 +96,8 @@ def _facts(provider: Provider, said: ProviderCheck, address: ShownAddress | None
         credentials=_credentials(said),
         fault=None if said.fault is None else str(said.fault),
         clock_skew=provider.adapter.clock_skew if isinstance(provider.adapter, TellsTime) else None,
-        notice_address=None if address is None else address.address,
-        notice_networks=() if address is None else address.networks,
+        notification_address=None if address is None else address.address,
+        notification_networks=() if address is None else address.networks,
         heard_at=None if address is None else address.heard_at,
         is_silent=is_silent,
         can=can,

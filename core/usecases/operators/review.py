@@ -10,7 +10,7 @@ from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.ledger import Purse
+from ...domain.ledger import BalanceType
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger
 from ...domain.payments.reports import Decision
@@ -57,7 +57,7 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             payment = msgspec.structs.replace(payment, actual_amount=came)
             return await move(ports, unit, payment, Decision(trigger=PaymentTrigger.ACCEPTED))
         if came is not None:
-            source = Purse.REVIEW if payment.transfer_id is not None else Purse.BANK
+            source = BalanceType.REVIEW if payment.transfer_id is not None else BalanceType.BANK
             suspended = new_suspense(
                 payment,
                 payment.transfer_id,

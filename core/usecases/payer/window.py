@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from ....ports.bank import InvoiceStatus
-from ....ports.bank_simulator import Pretence
+from ....ports.bank_simulator import Simulation
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Mode
@@ -184,15 +184,15 @@ async def simulate(ports: Ports, payment_id: str, act: Act, reason: FailureReaso
     if shown is None:
         return False
     if act in acts(ports, payment, shown):
-        await simulate_payment(ports, payment, _pretence(act, payment, reason))
+        await simulate_payment(ports, payment, _simulation(act, payment, reason))
     return True
 
 
-def _pretence(act: Act, payment: Payment, reason: FailureReason) -> Pretence:
+def _simulation(act: Act, payment: Payment, reason: FailureReason) -> Simulation:
     if act is Act.FAIL:
-        return Pretence(status=InvoiceStatus.FAILED, failure=reason.value)
+        return Simulation(status=InvoiceStatus.FAILED, failure=reason.value)
     short = half_of(payment.amount).kopecks if act is Act.UNDERPAY else None
-    return Pretence(status=InvoiceStatus.PAID, amount_kopecks=short)
+    return Simulation(status=InvoiceStatus.PAID, amount_kopecks=short)
 
 
 def half_of(amount: Rub) -> Rub:

@@ -172,12 +172,12 @@ async def _by_days(seen: Snapshot, wanted: Wanted, days: dict[str, int], offset:
         return []
     start, end = day_start(place.first), day_end(place.last)
     criteria = wanted.criteria(max(start, wanted.low or start), min(end, wanted.high or end))
-    shelf = seen[Payment]
+    repository = seen[Payment]
     # Walk from the nearer end: skip either the newer payments of these days, or the older ones.
     if place.skipped <= place.left:
-        return await shelf.page(1, place.taken, order=_NEWEST_FIRST, skip=place.skipped, readable=True, **criteria)
+        return await repository.page(1, place.taken, order=_NEWEST_FIRST, skip=place.skipped, readable=True, **criteria)
     oldest_first = _NEWEST_FIRST.removeprefix("-")
-    found = await shelf.page(1, place.taken, order=oldest_first, skip=place.left, readable=True, **criteria)
+    found = await repository.page(1, place.taken, order=oldest_first, skip=place.left, readable=True, **criteria)
     return found[::-1]
 
 

@@ -10,7 +10,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop
-from ...domain.ledger import Purse
+from ...domain.ledger import BalanceType
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus
 from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
@@ -90,9 +90,9 @@ def _compare(payment: Payment, report: Report) -> None:
 async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
     """Apply a decision in the caller's unit, which retries on RACES. Return the payment as saved."""
     suspended = []
-    for stray in decision.strays:
-        came = stray.arrival
-        money = new_suspense(payment, came.id, came.amount, at=came.at, reason=stray.reason)
+    for unapplied in decision.unapplied:
+        came = unapplied.arrival
+        money = new_suspense(payment, came.id, came.amount, at=came.at, reason=unapplied.reason)
         suspended.append(await suspend(ports, unit, money))
     if decision.trigger is not None:
         return await move(ports, unit, payment, decision)
@@ -161,7 +161,7 @@ def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | No
     return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
 
 
-async def suspend(ports: Ports, unit: Unit, money: Suspense, *, source: Purse = Purse.BANK) -> bool:
+async def suspend(ports: Ports, unit: Unit, money: Suspense, *, source: BalanceType = BalanceType.BANK) -> bool:
     """Book money that cannot move its payment to suspense, once per transfer. Return False if it was booked before.
 
     `source` is the ledger account that has the money so far. When the bank now reports another amount for a booked

@@ -1,6 +1,6 @@
 """Progress of a payment after its creation: poll the bank, expire the payment, and schedule the next poll.
 
-Notifications of the bank arrive in notices.py.
+Notifications of the bank arrive in notifications.py.
 """
 
 from datetime import datetime, timedelta

@@ -19,7 +19,7 @@ async def list_transfers(ports: Ports, caller: Caller, payment_id: str, number: 
     async with ports.storage.snapshot() as seen:
         wanted = tuple(entry_id(kind, payment.id) for kind in ARRIVALS)
         entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), readable=True)
-        strays = await seen[Suspense].find(payment_id=payment.id, order="received_at", limit=MOST, readable=True)
-    found = transfers_of(payment, entries, strays)
+        unapplied = await seen[Suspense].find(payment_id=payment.id, order="received_at", limit=MOST, readable=True)
+    found = transfers_of(payment, entries, unapplied)
     start = (number - 1) * size
     return Page(found[start : start + size], number, size, len(found))

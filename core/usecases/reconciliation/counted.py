@@ -8,7 +8,7 @@ from datetime import datetime
 from ....ports.bundle import Ports
 from ...domain.reconciliation.comparing import Counted
 from .exchanges import exchange_returns_between, exchanges_between, known_exchanges, known_returns, payouts_between
-from .payments import known_payments, money_between, stray_payments_between
+from .payments import known_payments, money_between, unapplied_payments_between
 from .refunds import known_refunds, known_suspense, refunds_between, returns_between
 from .scope import Scope
 
@@ -22,7 +22,7 @@ async def others_between(ports: Ports, scope: Scope, begin: datetime, end: datet
     is read at once.
     """
     for read in (
-        stray_payments_between,
+        unapplied_payments_between,
         refunds_between,
         returns_between,
         exchanges_between,

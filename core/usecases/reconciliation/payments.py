@@ -16,7 +16,7 @@ from .scope import Scope, by_id, live, paged, with_payments
 _MONEY = (PaymentStatus.AMOUNT_MISMATCH, PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
 """In the order of the moves, so that a payment which moves during the read is read twice rather than missed."""
 _WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
-_MOST_STRAYS = 100_000
+_MOST_UNAPPLIED = 100_000
 """Most unapplied transfers read for the payments of one lookup."""
 
 
@@ -36,45 +36,47 @@ async def money_between(ports: Ports, scope: Scope, begin: datetime, end: dateti
         return sum([await unit[Payment].total(status=status, **asked) for status in _MONEY])
 
 
-async def stray_payments_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
+async def unapplied_payments_between(
+    ports: Ports, scope: Scope, begin: datetime, end: datetime
+) -> AsyncIterator[Counted]:
     """Iterate over payments that ended without money but received some anyway; all of it is in suspense."""
     waiting = paged(ports, Suspense, "received_at", begin, None, resolved_at=None, **live(scope))
     gone = paged(ports, Suspense, "resolved_at", begin, None, received_at=Between(begin, None), **live(scope))
     found = [*[each async for each in waiting], *[each async for each in gone]]
-    strays: dict[str, dict[str, Suspense]] = {}
+    unapplied: dict[str, dict[str, Suspense]] = {}
     payments: dict[str, Payment] = {}
     for money, payment in await with_payments(ports, found):
         if payment.status not in _MONEY and begin <= payment.created_at < end:
-            strays.setdefault(payment.id, {})[money.id] = money
+            unapplied.setdefault(payment.id, {})[money.id] = money
             payments[payment.id] = payment
     for payment in payments.values():
         if scope.has(payment.bank, payment.mode, payment.bank_reference):
-            yield _of_payment(payment, scope, strays[payment.id].values())
+            yield _of_payment(payment, scope, unapplied[payment.id].values())
 
 
 async def known_payments(unit: Unit, scope: Scope, operations: Collection[str]) -> dict[str, Counted]:
     named = {each: bound_by(each) or each for each in operations}
     payments = await by_id(unit, Payment, {name for name in named.values() if ids.is_prefixed(ids.PAYMENT, name)})
-    strays: dict[str, list[Suspense]] = {}
+    unapplied: dict[str, list[Suspense]] = {}
     if payments:
         of = OneOf(tuple(payments))
-        for each in await unit[Suspense].find(payment_id=of, order="received_at", limit=_MOST_STRAYS):
-            strays.setdefault(each.payment_id, []).append(each)
+        for each in await unit[Suspense].find(payment_id=of, order="received_at", limit=_MOST_UNAPPLIED):
+            unapplied.setdefault(each.payment_id, []).append(each)
     return {
-        operation: _of_payment(payments[name], scope, strays.get(name, []))
+        operation: _of_payment(payments[name], scope, unapplied.get(name, []))
         for operation, name in named.items()
         if name in payments and payments[name].bank == scope.bank.name
     }
 
 
-def _of_payment(payment: Payment, scope: Scope, strays: Iterable[Suspense] | None) -> Counted:
-    """Return a payment as the list should show it. `strays` is its money in suspense, including money sent back; None
-    if not read, which gives a smaller sum than the bank's where such money exists.
+def _of_payment(payment: Payment, scope: Scope, unapplied: Iterable[Suspense] | None) -> Counted:
+    """Return a payment as the list should show it. `unapplied` is its money in suspense, including money sent back;
+    None if not read, which gives a smaller sum than the bank's where such money exists.
     """
     came = {} if _is_symbolic(payment) else {payment.transfer_id: payment.actual_amount}
     if payment.status not in _MONEY:
         came = {}
-    for each in strays or ():
+    for each in unapplied or ():
         came[each.transfer_id] = each.amount
     standing = Standing.DONE if came else Standing.OPEN if payment.status in _WAITING else Standing.FAILED
     sums = [amount.kopecks for amount in came.values() if amount is not None]

@@ -10,7 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
-from ...domain.ledger import EntryKind, Purse
+from ...domain.ledger import BalanceType, EntryKind
 from ...domain.money import Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
@@ -40,16 +40,16 @@ async def take_executed(ports: Ports, unit: Unit, payment: Payment, refund: Refu
     if payment.settlement_id is None:
         # The payment is paid and not settled, so its RUB are available.
         refund = msgspec.structs.replace(refund, taken_rub=refund.amount, taken_usdt=None, rate_market=None)
-        postings = {Purse.PENDING: -kopecks, Purse.REFUNDING: kopecks}
+        postings = {BalanceType.PENDING: -kopecks, BalanceType.REFUNDING: kopecks}
     else:
         rate = await market_rate_of(unit, payment)
         value = at_market(refund.amount, rate)
         refund = msgspec.structs.replace(refund, taken_rub=None, taken_usdt=value, rate_market=rate)
         postings = {
-            Purse.AVAILABLE: -value.units,
-            Purse.REFUNDED_USDT: value.units,
-            Purse.CONVERTED_RUB: -kopecks,
-            Purse.REFUNDING: kopecks,
+            BalanceType.AVAILABLE: -value.units,
+            BalanceType.REFUNDED_USDT: value.units,
+            BalanceType.CONVERTED_RUB: -kopecks,
+            BalanceType.REFUNDING: kopecks,
         }
     book(ports, unit, EntryKind.REFUND_TAKEN, refund, postings)
     return msgspec.structs.replace(payment, refund_taken=payment.refund_taken + refund.amount), refund
@@ -71,7 +71,7 @@ async def market_rate_of(unit: Unit, payment: Payment) -> str:
 def paid(ports: Ports, unit: Unit, refund: Refund) -> None:
     """Book that the bank has sent the refund: the RUB have left."""
     kopecks = refund.amount.kopecks
-    book(ports, unit, EntryKind.REFUND_PAID, refund, {Purse.REFUNDING: -kopecks, Purse.BANK: kopecks})
+    book(ports, unit, EntryKind.REFUND_PAID, refund, {BalanceType.REFUNDING: -kopecks, BalanceType.BANK: kopecks})
 
 
 def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, reversed_: bool) -> Payment:
@@ -81,16 +81,16 @@ def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, rev
     correction.
     """
     kopecks = refund.amount.kopecks
-    source = Purse.BANK if reversed_ else Purse.REFUNDING
+    source = BalanceType.BANK if reversed_ else BalanceType.REFUNDING
     if refund.taken_usdt is not None:
         postings = {
             source: -kopecks,
-            Purse.CONVERTED_RUB: kopecks,
-            Purse.REFUNDED_USDT: -refund.taken_usdt.units,
-            Purse.AVAILABLE: refund.taken_usdt.units,
+            BalanceType.CONVERTED_RUB: kopecks,
+            BalanceType.REFUNDED_USDT: -refund.taken_usdt.units,
+            BalanceType.AVAILABLE: refund.taken_usdt.units,
         }
     else:
-        postings = {source: -kopecks, Purse.PENDING: kopecks}
+        postings = {source: -kopecks, BalanceType.PENDING: kopecks}
         if payment.settlement_id is not None:
             unit[Correction].add(
                 Correction(

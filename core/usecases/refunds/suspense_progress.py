@@ -15,7 +15,7 @@ from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.storage import Unit
-from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id
 from ...domain.payments.payments import Payment
 from ...domain.payments.suspense import (
     RETURN_ENDED,
@@ -188,4 +188,4 @@ async def _heard_late(unit: Unit, suspense: Suspense, attempt: int, state: Refun
 
 def _book(ports: Ports, unit: Unit, suspense: Suspense, kind: EntryKind, revision: int) -> None:
     amount = suspense.amount.kopecks if kind is EntryKind.SUSPENSE else -suspense.amount.kopecks
-    book(ports, unit, kind, suspense, {Purse.BANK: -amount, Purse.SUSPENSE: amount}, revision=revision)
+    book(ports, unit, kind, suspense, {BalanceType.BANK: -amount, BalanceType.SUSPENSE: amount}, revision=revision)

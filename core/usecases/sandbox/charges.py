@@ -10,7 +10,7 @@ from ....ports.mandates import (
     NEXT_PAID,
     NEXT_PENDING,
     NEXT_UNAVAILABLE,
-    ChargePretence,
+    ChargeSimulation,
     ChargeStatus,
     MandateSimulator,
 )
@@ -59,7 +59,7 @@ async def wish_next_charge(
         raise _unbound(subscription)
     simulator = _simulator(ports, subscription.mandate_bank)
     try:
-        await simulator.pretend_next_charge(operation, wish.result)
+        await simulator.simulate_next_charge(operation, wish.result)
     except Refused:
         raise _unbound(subscription) from None
     return wish
@@ -86,12 +86,12 @@ async def simulate_charge(
     """
     if outcome not in _OUTCOMES:
         raise shape_error("outcome", f"must be one of, for a charge: {', '.join(_OUTCOMES)}")
-    pretence = ChargePretence(status=_OUTCOMES[outcome], failure=failure, payer_name=payer_name)
+    simulation = ChargeSimulation(status=_OUTCOMES[outcome], failure=failure, payer_name=payer_name)
     try:
-        notices = await _simulator(ports, payment.bank).pretend_charge(payment.id, pretence)
+        notifications = await _simulator(ports, payment.bank).simulate_charge(payment.id, simulation)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such charge yet", retry_after=10) from None
-    for _ in notices:
+    for _ in notifications:
         heard = (await hear(CHARGES, ports, payment.id)).subject
         payment = payment if heard is None else heard.payment
     return payment

@@ -34,7 +34,7 @@ from ...domain.kyc.kyc import Upload
 from ...domain.ledger import JournalEntry, LedgerAccount
 from ...domain.list_counts import ListCount
 from ...domain.movements import Movement
-from ...domain.notices import NoticeAddress
+from ...domain.notifications import NotificationAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.operators import Operator
 from ...domain.operators.pending_acts import PendingAct
@@ -230,7 +230,7 @@ STAYS: Mapping[type[Any], str] = {
     DirectionSwitch: "is no account's",
     WrittenBytes: "a day's bytes were written, whatever became of them",
     LimitHits: "is no account's: whose requests were refused is not kept",
-    NoticeAddress: "is no account's: it is an adapter's",
+    NotificationAddress: "is no account's: it is an adapter's",
     KnownRate: "is no account's, or belongs to the clock of one, which stays",
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from ....ports.bank import InvoiceStatus
-from ....ports.bank_simulator import BankSimulator, Pretence
+from ....ports.bank_simulator import BankSimulator, Simulation
 from ....ports.bundle import Ports
 from ....ports.deposits import DepositSimulator
 from ....ports.faults import NotConfigured, Refused
@@ -111,7 +111,7 @@ async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exc
         raise _no_way(exchange, _S.USDT_RECEIVED)
     missing = exchange.amount_usdt - exchange.amount_usdt_received
     sent = depositable(missing) if amount is None else amount
-    await watcher.pretend_deposit(address, sent.units)
+    await watcher.simulate_deposit(address, sent.units)
     return await _seen(ports, exchange)
 
 
@@ -130,9 +130,9 @@ async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_b
         raise _no_way(exchange, _S.PARTIAL if taken_back else _S.RUB_RECEIVED)
     missing = exchange.amount_rub - exchange.amount_rub_received
     kopecks = None if taken_back else (amount or missing).kopecks
-    pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
+    simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
     try:
-        await bank.pretend(invoice_operation(exchange.id), pretence, reference=exchange.invoice_reference)
+        await bank.simulate(invoice_operation(exchange.id), simulation, reference=exchange.invoice_reference)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no invoice of this exchange", retry_after=10) from None
     return await _seen(ports, exchange)
@@ -197,7 +197,7 @@ async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
 async def _on_chain(ports: Ports, sender_name: str | None, tx_hash: str, state: TransferState) -> None:
     sender = _wired(lambda: ports.senders.named(sender_name or ""))
     if isinstance(sender, SenderSimulator):
-        await sender.pretend(tx_hash, state)
+        await sender.simulate(tx_hash, state)
 
 
 async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
@@ -238,7 +238,7 @@ async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -
     if part is None or part.status is not PartStatus.SENT or not isinstance(bank, RemittanceSimulator):
         return exchange
     try:
-        await bank.pretend_remittance(part.operation, status)
+        await bank.simulate_remittance(part.operation, status)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such payout yet", retry_after=10) from None
     paying = await progress(ports, exchange)

@@ -21,7 +21,7 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, transfer_ids
 from ...domain.exchanges.returns import MOST_TRIES
 from ...domain.kyc.clients import Client
-from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id, journal_entry
 from ...domain.money import Rub, Usdt
 from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payments import Payment
@@ -269,20 +269,20 @@ async def _counter(
         for kind in kinds
         for revision in range(1, _REVISIONS.get(kind, 1) + 1)
     ]
-    sums: dict[str, Counter[Purse]] = {}
+    sums: dict[str, Counter[BalanceType]] = {}
     for entry in await _of_ids(unit, JournalEntry, ids):
-        purses = sums.setdefault(entry.object_id, Counter())
+        balance_types = sums.setdefault(entry.object_id, Counter())
         for posting in entry.postings:
-            purses[posting.purse] -= posting.amount
+            balance_types[posting.balance_type] -= posting.amount
     now = ports.clock.now()
     post(
         unit,
         *(
             journal_entry(
-                _K.SANDBOX_CLEARED, object_id, account_id=account_id, mode=mode, at=now, postings=dict(purses)
+                _K.SANDBOX_CLEARED, object_id, account_id=account_id, mode=mode, at=now, postings=dict(balance_types)
             )
-            for object_id, purses in sums.items()
-            if any(purses.values())
+            for object_id, balance_types in sums.items()
+            if any(balance_types.values())
         ),
     )
 

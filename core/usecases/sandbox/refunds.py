@@ -123,10 +123,10 @@ async def _at_bank(ports: Ports, refund: Refund, status: AtBank) -> Refund:
     if not isinstance(bank, BankSimulator) or not bank.capabilities.simulated:
         raise Refusal("NOT_FOUND", "Endpoint not found")
     try:
-        notices = await bank.pretend_refund(refund.id, status)
+        notifications = await bank.simulate_refund(refund.id, status)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such refund yet", retry_after=10) from None
-    for notice in notices:
-        heard = (await hear(REFUNDS, ports, notice.operation)).subject
+    for notification in notifications:
+        heard = (await hear(REFUNDS, ports, notification.operation)).subject
         refund = refund if heard is None else heard.refund
     return refund

@@ -3,14 +3,14 @@
 import msgspec
 
 from ....ports.bank import InvoiceStatus
-from ....ports.bank_simulator import BankSimulator, Pretence
+from ....ports.bank_simulator import BankSimulator, Simulation
 from ....ports.bundle import Ports
 from ....ports.faults import Refused
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment
-from ..notices import on_notice
+from ..notifications import on_notification
 from ..payments.payments import get_payment
 from .charges import simulate_charge
 from .subscriptions import simulate_binding
@@ -40,7 +40,7 @@ async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: Paymen
     Raises: Refusal PAYMENT_NOT_FOUND, VALIDATION_ERROR; PROVIDER_UNAVAILABLE while the creation is not finished.
     """
     payment = await get_payment(ports, caller, payment_id)
-    pretence = _pretence(payment, wanted)
+    simulation = _simulation(payment, wanted)
     if payment.is_charge:
         if wanted.actual_amount_rub is not None:
             raise shape_error("actual_amount_rub", "is not for charges, which debit what was asked")
@@ -50,10 +50,10 @@ async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: Paymen
     if payment.binding is not None:
         await simulate_binding(ports, payment, outcome=wanted.outcome, failure=wanted.failure_reason)
         return await get_payment(ports, caller, payment_id)
-    return await simulate_payment(ports, payment, pretence)
+    return await simulate_payment(ports, payment, simulation)
 
 
-def _pretence(payment: Payment, wanted: PaymentSimulation) -> Pretence:
+def _simulation(payment: Payment, wanted: PaymentSimulation) -> Simulation:
     status = _OUTCOMES.get(wanted.outcome)
     if status is None:
         raise shape_error("outcome", f"must be one of: {', '.join(_OUTCOMES)}")
@@ -73,7 +73,7 @@ def _pretence(payment: Payment, wanted: PaymentSimulation) -> Pretence:
         raise shape_error("failure_reason", f"must be one of: {', '.join(FailureReason)}")
     if wanted.payer_name is not None and len(wanted.payer_name) > 255:
         raise shape_error("payer_name", "has at most 255 characters")
-    return Pretence(
+    return Simulation(
         status=status,
         amount_kopecks=None if amount is None else amount.kopecks,
         failure=wanted.failure_reason,
@@ -81,7 +81,7 @@ def _pretence(payment: Payment, wanted: PaymentSimulation) -> Pretence:
     )
 
 
-async def simulate_payment(ports: Ports, payment: Payment, pretence: Pretence) -> Payment:
+async def simulate_payment(ports: Ports, payment: Payment, simulation: Simulation) -> Payment:
     """Set the outcome at the payment's simulated bank, and handle its notifications.
 
     Raises: Refusal NOT_FOUND for a real bank; PROVIDER_UNAVAILABLE while the bank has no invoice yet.
@@ -90,9 +90,9 @@ async def simulate_payment(ports: Ports, payment: Payment, pretence: Pretence) -
     if not isinstance(bank, BankSimulator) or not bank.capabilities.simulated:
         raise Refusal("NOT_FOUND", "Endpoint not found")
     try:
-        notices = await bank.pretend(payment.id, pretence, reference=payment.bank_reference)
+        notifications = await bank.simulate(payment.id, simulation, reference=payment.bank_reference)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no invoice of this payment", retry_after=10) from None
-    for notice in notices:
-        payment = await on_notice(ports, notice) or payment
+    for notification in notifications:
+        payment = await on_notification(ports, notification) or payment
     return payment

@@ -6,14 +6,14 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused
-from ....ports.mandates import MandateEvent, MandatePretence, MandateSimulator
+from ....ports.mandates import MandateEvent, MandateSimulation, MandateSimulator
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.payments.payments import Payment
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding
 from ..payments.recurring import any_subscription, binding_operation, mandate_operation
 from ..subscriptions.binding_opening import open_binding
-from ..subscriptions.binding_progress import on_binding_notice
+from ..subscriptions.binding_progress import on_binding_notification
 from ..subscriptions.subscriptions import get_subscription
 
 _S = SubscriptionStatus
@@ -80,7 +80,7 @@ async def simulate_event(
             bank, operation = (None, None) if binding is None else (binding.bank, binding.operation)
         else:
             bank, operation = subscription.mandate_bank, await mandate_operation(unit, subscription)
-    await _play(ports, bank, operation, MandatePretence(event=event, failure=failure))
+    await _play(ports, bank, operation, MandateSimulation(event=event, failure=failure))
     async with ports.storage.unit() as unit:
         return await any_subscription(unit, subscription.id) or subscription
 
@@ -92,21 +92,21 @@ async def simulate_binding(ports: Ports, payment: Payment, *, outcome: str, fail
     event = {"paid": MandateEvent.CONFIRM, "failed": MandateEvent.REFUSE}.get(outcome)
     if event is None:
         raise Refusal("INVALID_STATUS", "A payer who binds pays or refuses: paid, failed")
-    await _play(ports, payment.bank, binding_operation(payment.id), MandatePretence(event=event, failure=failure))
+    await _play(ports, payment.bank, binding_operation(payment.id), MandateSimulation(event=event, failure=failure))
 
 
-async def _play(ports: Ports, bank: str | None, operation: str | None, pretence: MandatePretence) -> None:
+async def _play(ports: Ports, bank: str | None, operation: str | None, simulation: MandateSimulation) -> None:
     simulator = simulator_of(ports, bank)
     if simulator is None:
         raise Refusal("NOT_FOUND", "Endpoint not found")
     if operation is None:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no binding yet", retry_after=10)
     try:
-        notices = await simulator.pretend_mandate(operation, pretence)
+        notifications = await simulator.simulate_mandate(operation, simulation)
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no binding yet", retry_after=10) from None
-    for notice in notices:
-        await on_binding_notice(ports, notice.operation)
+    for notification in notifications:
+        await on_binding_notification(ports, notification.operation)
 
 
 def simulator_of(ports: Ports, name: str | None) -> MandateSimulator | None:

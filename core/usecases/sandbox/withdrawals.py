@@ -55,7 +55,7 @@ async def simulate_withdrawal(
         withdrawal = await _go_on(ports, caller, withdrawal)
     if withdrawal.status is _S.PENDING:
         raise _no_signature()
-    await _pretend(ports, withdrawal, outcome)
+    await _simulate(ports, withdrawal, outcome)
     withdrawal = await _go_on(ports, caller, withdrawal)
     if withdrawal.status is not outcome:
         raise Refusal("INVALID_STATE", f"The payout is {withdrawal.status}; it cannot become {outcome} from there")
@@ -80,14 +80,14 @@ def _no_signature() -> Refusal:
     return Refusal("PROVIDER_UNAVAILABLE", "The wallet does not sign at the moment", retry_after=10)
 
 
-async def _pretend(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStatus) -> None:
+async def _simulate(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStatus) -> None:
     try:
         sender = ports.senders.named(withdrawal.sender)
     except NotConfigured:
         return
     is_open = withdrawal.status in (_S.PROCESSING, _S.SENT)
     if is_open and isinstance(sender, SenderSimulator) and withdrawal.tx_hash is not None:
-        await sender.pretend(withdrawal.tx_hash, _ON_CHAIN[outcome])
+        await sender.simulate(withdrawal.tx_hash, _ON_CHAIN[outcome])
 
 
 async def _go_on(ports: Ports, caller: Caller, withdrawal: Withdrawal) -> Withdrawal:

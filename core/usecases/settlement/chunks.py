@@ -9,7 +9,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
-from ...domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry, journal_entry
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment, PaymentTrigger, moved_to
 from ...domain.refunds.refunds import holds_money
@@ -167,12 +167,12 @@ def _entry(ports: Ports, run: Run, settled: _Settled) -> JournalEntry:
         mode=run.batch.mode,
         at=ports.clock.now(),
         postings={
-            Purse.PENDING: -kopecks,
-            Purse.CONVERTED_RUB: kopecks,
-            Purse.CONVERTED_USDT: -worth.market.units,
-            Purse.AVAILABLE: worth.credit.units,
-            Purse.FEES: worth.fee.units,
-            Purse.ROUNDING: worth.rounding.units,
+            BalanceType.PENDING: -kopecks,
+            BalanceType.CONVERTED_RUB: kopecks,
+            BalanceType.CONVERTED_USDT: -worth.market.units,
+            BalanceType.AVAILABLE: worth.credit.units,
+            BalanceType.FEES: worth.fee.units,
+            BalanceType.ROUNDING: worth.rounding.units,
         },
     )
 

@@ -13,13 +13,13 @@ from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.errors import Refusal
-from ...domain.ledger import Purse
+from ...domain.ledger import BalanceType
 from ...domain.money import Usdt
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
 from ...domain.settlement.withdrawals import payable
-from ..ledger.ledger import purses
+from ..ledger.ledger import balance_types
 from ..schedule import FollowUp, reschedule_at
 from .settlement import NO_RATE, open_batch
 
@@ -82,5 +82,5 @@ async def _pays_out(ports: Ports, unit: Unit, account: Account) -> bool:
         step = ports.senders.of_mode(Mode.TEST).capabilities.step
     except NotConfigured:
         return False
-    available = (await purses(unit, account.id, Mode.TEST)).get(Purse.AVAILABLE, 0)
+    available = (await balance_types(unit, account.id, Mode.TEST)).get(BalanceType.AVAILABLE, 0)
     return payable(Usdt(available), step) > Usdt(0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import Owned
-from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.ledger import BalanceType, EntryKind, JournalEntry, entry_id
 from ...domain.payments.payments import Payment
 from ...domain.settlement.settlement import Correction
 
@@ -57,7 +57,7 @@ def _fault(record: Owned, kopecks: int, kinds: Iterable[EntryKind], known: Entri
             return f"its {kind} is booked for account {entry.account_id}"
         if entry.mode is not record.mode:
             return f"its {kind} is booked in {entry.mode} mode"
-        booked += sum(posting.amount for posting in entry.postings if posting.purse is Purse.PENDING)
+        booked += sum(posting.amount for posting in entry.postings if posting.balance_type is BalanceType.PENDING)
     return None if booked == kopecks else f"its row says {kopecks} kopecks, the journal {booked}"
 
 

@@ -13,7 +13,7 @@ from ....ports.payouts import SignedTransfer
 from ....ports.storage import Unit
 from ....ports.vault import Vault
 from ...domain.days import iso
-from ...domain.ledger import EntryKind, Purse
+from ...domain.ledger import BalanceType, EntryKind
 from ...domain.payloads import WithdrawalPayload
 from ...domain.people.notifications import NotificationKind
 from ...domain.settlement.withdrawals import (
@@ -115,9 +115,9 @@ async def advance(
     if last is withdrawal:
         return withdrawal
     if last.status in GIVEN_BACK:
-        book_payout(ports, unit, last, EntryKind.PAYOUT_RELEASED, Purse.RESERVED, Purse.AVAILABLE)
+        book_payout(ports, unit, last, EntryKind.PAYOUT_RELEASED, BalanceType.RESERVED, BalanceType.AVAILABLE)
     elif last.status is _S.COMPLETED:
-        book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, Purse.RESERVED, Purse.PAID_OUT)
+        book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, BalanceType.RESERVED, BalanceType.PAID_OUT)
         note_for_people(ports, unit, NotificationKind.PAYOUT_SENT, last.id)
     return unit[Withdrawal].save(last)
 
@@ -127,8 +127,8 @@ def book_payout(
     unit: Unit,
     withdrawal: Withdrawal,
     kind: EntryKind,
-    source: Purse,
-    target: Purse,
+    source: BalanceType,
+    target: BalanceType,
     *,
     corrected: int | None = None,
 ) -> None:

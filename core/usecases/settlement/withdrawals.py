@@ -15,7 +15,7 @@ from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import Refusal
-from ...domain.ledger import EntryKind, Purse
+from ...domain.ledger import BalanceType, EntryKind
 from ...domain.money import Usdt
 from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
@@ -24,7 +24,7 @@ from ..accounts.accounts import find_account
 from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..holding import holds_back
-from ..ledger.ledger import LEDGER_RULES, may_take, purses
+from ..ledger.ledger import LEDGER_RULES, balance_types, may_take
 from ..paging import MomentFilter, Page, list_newest
 from ..refunds.waiting import kept_for_refunds
 from ..sealed import settings_fit, tag_withdrawal
@@ -90,7 +90,7 @@ async def pay_out(
         else:
             # It waits unsigned until an operator sees it (withdrawal_progress.py).
             log.error("settings of %s that move money are not what the vault tagged: nothing is signed", account_id)
-        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, BalanceType.AVAILABLE, BalanceType.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
         if settlement_id is not None:
@@ -123,7 +123,7 @@ async def _take(unit: Unit, account_id: str, mode: Mode, step: int, kept: Usdt) 
     """Return the amount to pay out: the available USDT less `kept`, as far as the network can move it. Guard it against
     concurrent takers. None if it is zero."""
     while True:
-        available = Usdt((await purses(unit, account_id, mode)).get(Purse.AVAILABLE, 0))
+        available = Usdt((await balance_types(unit, account_id, mode)).get(BalanceType.AVAILABLE, 0))
         amount = payable(available - kept, step)
         if amount <= Usdt(0):
             return None
@@ -221,7 +221,13 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
         more = sent.units - withdrawal.amount.units
         if more:
             book_payout(
-                ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED, corrected=more
+                ports,
+                unit,
+                withdrawal,
+                EntryKind.PAYOUT_RESERVED,
+                BalanceType.AVAILABLE,
+                BalanceType.RESERVED,
+                corrected=more,
             )
         await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
         after = msgspec.structs.replace(withdrawal, amount=Usdt(sent.units), wallet=sent.address)

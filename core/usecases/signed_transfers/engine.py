@@ -31,7 +31,7 @@ from ..units import retrying
 from .row import S, Sending, SignedTransfers
 from .wallet import broadcast, look, sign
 
-SIGN_LADDER = (
+SIGN_BACKOFF = (
     timedelta(seconds=10),
     timedelta(seconds=30),
     timedelta(minutes=2),
@@ -249,7 +249,7 @@ def _pause(row: SignedTransfers[S], ports: Ports, present: S, step: _Step[S]) ->
 
 def sign_pause(attempts: int, fault: Exception) -> timedelta:
     """Return the pause before signing is tried again, after so many attempts."""
-    return _later(SIGN_LADDER[min(max(attempts, 1), len(SIGN_LADDER)) - 1], fault)
+    return _later(SIGN_BACKOFF[min(max(attempts, 1), len(SIGN_BACKOFF)) - 1], fault)
 
 
 def look_pause(signed_until: datetime | None, now: datetime) -> timedelta:

@@ -22,7 +22,7 @@ from ...domain.subscriptions.binding_reports import (
     MandateStanding,
     decide_binding,
     follow_binding,
-    is_stray_mandate,
+    is_unknown_mandate,
     symbolically_paid,
 )
 from ...domain.subscriptions.moves import Mandate
@@ -81,7 +81,7 @@ def read_state(state: MandateState) -> BindingReport:
     )
 
 
-async def on_binding_notice(ports: Ports, operation: str) -> None:
+async def on_binding_notification(ports: Ports, operation: str) -> None:
     """Handle a bank's notification about a binding or its mandate. It is only a hint, so poll the bank."""
     payment = await ports.storage.get(Payment, bound_by(operation) or "")
     subscription_id = None if payment is None else payment.subscription_id
@@ -141,7 +141,7 @@ async def conclude(
             await end_open_binding(ports, unit, after, but=carried)
         # Finally end the mandates and bindings that the subscription no longer uses.
         replaced = before.mandate_reference not in (None, after.mandate_reference)
-        if ended or replaced or is_stray_mandate(after, carried, report):
+        if ended or replaced or is_unknown_mandate(after, carried, report):
             await plan_revoking(ports, unit, after)
         return carried
 

@@ -65,17 +65,17 @@ async def _send_to(ports: Ports, unit: Unit, endpoint: WebhookEndpoint, events: 
     """Send events to a further endpoint, again or for the first time."""
     if not events:
         return []
-    now, shelf, key = ports.clock.now(), unit[EndpointDelivery], endpoint.key
+    now, repository, key = ports.clock.now(), unit[EndpointDelivery], endpoint.key
     wanted = tuple(delivery_id(event.id, endpoint.id) for event in events)
-    found = {each.id: each for each in await shelf.find(id=OneOf(wanted), limit=len(wanted), readable=True)}
+    found = {each.id: each for each in await repository.find(id=OneOf(wanted), limit=len(wanted), readable=True)}
     sent = []
     for event, made in zip(events, wanted, strict=True):
         present = found.get(made)
         if present is None:
             first = further_delivery(event, endpoint.id, now)
-            sent.append(shelf.add(first if endpoint.enabled else held(first)))
+            sent.append(repository.add(first if endpoint.enabled else held(first)))
         else:
-            sent.append(shelf.save(sent_anew(present, receives=endpoint.enabled, now=now)))
+            sent.append(repository.save(sent_anew(present, receives=endpoint.enabled, now=now)))
     if endpoint.enabled:
         ask_to_deliver(ports, unit, key.account_id, key.mode, key.further)
     return sent

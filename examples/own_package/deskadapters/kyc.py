@@ -11,12 +11,12 @@ import msgspec
 import cambist
 from cambist.ports import (
     Check,
-    CheckNotice,
+    CheckNotification,
     CheckRequest,
     CheckStatus,
     Forged,
     Heard,
-    InboundNotice,
+    InboundNotification,
     KycVerifier,
     NoAnswer,
     NotConfigured,
@@ -47,11 +47,11 @@ class _Said(msgspec.Struct):
 
 
 class DeskVerifier:
-    """Implement cambist.ports.KycVerifier and Notices."""
+    """Implement cambist.ports.KycVerifier and Notifications."""
 
     name = "desk"
     """Stored with every checked client, so it must never change."""
-    notice_networks = ("203.0.113.0/28",)
+    notification_networks = ("203.0.113.0/28",)
     """Networks that the verifier publishes."""
 
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
@@ -96,16 +96,16 @@ class DeskVerifier:
             raise Refused("the verifier knows no such check", reason="not_found")
         return found
 
-    async def hear(self, notice: InboundNotice) -> Heard:
-        expected = hmac.new(self._token.encode(), notice.body, hashlib.sha256).hexdigest()
-        signature = notice.headers.get("x-desk-signature", "").encode("utf-8", "surrogatepass")
+    async def hear(self, notification: InboundNotification) -> Heard:
+        expected = hmac.new(self._token.encode(), notification.body, hashlib.sha256).hexdigest()
+        signature = notification.headers.get("x-desk-signature", "").encode("utf-8", "surrogatepass")
         if not hmac.compare_digest(expected.encode(), signature):
             raise Forged("the signature is wrong")
         try:
-            told = msgspec.json.decode(notice.body, type=_Told)
+            told = msgspec.json.decode(notification.body, type=_Told)
         except (msgspec.DecodeError, RecursionError):
-            raise Forged("it is no notice") from None
-        return Heard(notices=(CheckNotice(operation=told.key),))
+            raise Forged("it is no notification") from None
+        return Heard(notifications=(CheckNotification(operation=told.key),))
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -1,5 +1,5 @@
-"""Contract of a bank for invoices and refunds (ports/bank.py). Your conftest.py provides a fixture `bank_bench`, a
-BankBench; tests that need something it cannot simulate are skipped. Mandates, charges and remittances have their own
+"""Contract of a bank for invoices and refunds (ports/bank.py). Your conftest.py provides a fixture `bank_harness`, a
+BankHarness; tests that need something it cannot simulate are skipped. Mandates, charges and remittances have their own
 suites."""
 
 from .claims import *  # noqa: F403 - their tests
@@ -7,6 +7,6 @@ from .closing import *  # noqa: F403
 from .drawn import *  # noqa: F403
 from .faults import *  # noqa: F403
 from .invoices import *  # noqa: F403
-from .notices import *  # noqa: F403
+from .notifications import *  # noqa: F403
 from .receipts import *  # noqa: F403
 from .refunds import *  # noqa: F403

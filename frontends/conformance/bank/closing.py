@@ -7,7 +7,7 @@ from ....ports.bank import (
     InvoiceStatus,
 )
 from ....ports.faults import OutcomeUnknown, Refused
-from ..bank_bench import BankBench
+from ..bank_harness import BankHarness
 from .kit import OPERATION
 
 
@@ -15,24 +15,24 @@ class TestClosing:
     """Cancelling closes an open invoice and never loses money."""
 
     @pytest.fixture
-    def closing(self, bank_bench: BankBench) -> CancellingBank:
+    def closing(self, bank_harness: BankHarness) -> CancellingBank:
         """Return the bank. Skips if it cannot cancel invoices."""
-        if not bank_bench.bank.capabilities.cancels_invoices:
+        if not bank_harness.bank.capabilities.cancels_invoices:
             pytest.skip("the bank closes no invoices")
-        assert isinstance(bank_bench.bank, CancellingBank)
-        return bank_bench.bank
+        assert isinstance(bank_harness.bank, CancellingBank)
+        return bank_harness.bank
 
-    async def test_a_closed_invoice_is_open_no_more(self, bank_bench: BankBench, closing: CancellingBank) -> None:
-        invoice = await closing.create_invoice(bank_bench.request(OPERATION))
+    async def test_a_closed_invoice_is_open_no_more(self, bank_harness: BankHarness, closing: CancellingBank) -> None:
+        invoice = await closing.create_invoice(bank_harness.request(OPERATION))
         await closing.cancel_invoice(invoice.reference)
         await closing.cancel_invoice(invoice.reference)
         state = await closing.invoice_state(invoice.reference)
         assert state.status in (InvoiceStatus.CANCELLED, InvoiceStatus.EXPIRED)
         assert state.transfers == ()
 
-    async def test_one_that_is_paid_stays_paid(self, bank_bench: BankBench, closing: CancellingBank) -> None:
-        invoice = await closing.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.pay(OPERATION, invoice, 100_00)
+    async def test_one_that_is_paid_stays_paid(self, bank_harness: BankHarness, closing: CancellingBank) -> None:
+        invoice = await closing.create_invoice(bank_harness.request(OPERATION))
+        await bank_harness.pay(OPERATION, invoice, 100_00)
         with pytest.raises(Refused):
             await closing.cancel_invoice(invoice.reference)
         assert (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
@@ -43,10 +43,10 @@ class TestClosing:
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_told_by_its_state(
-        self, bank_bench: BankBench, closing: CancellingBank, done: bool
+        self, bank_harness: BankHarness, closing: CancellingBank, done: bool
     ) -> None:
-        invoice = await closing.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.lose_next_answer(done=done)
+        invoice = await closing.create_invoice(bank_harness.request(OPERATION))
+        await bank_harness.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
             await closing.cancel_invoice(invoice.reference)
         is_open = (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN

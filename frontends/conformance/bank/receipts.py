@@ -16,15 +16,15 @@ from ....ports.receipts import (
     TaxSystem,
     Vat,
 )
-from ..bank_bench import BankBench
-from ..benches import check_hidden
+from ..bank_harness import BankHarness
+from ..harnesses import check_hidden
 from ..operation_ids import operation_id
 from ..receipts import EMAIL, PHONE, receipt
 from .kit import OPERATION
 
 
-def _need(bench: BankBench) -> ReceiptNeed:
-    need = bench.bank.capabilities.receipts
+def _need(harness: BankHarness) -> ReceiptNeed:
+    need = harness.bank.capabilities.receipts
     if need is ReceiptNeed.NONE:
         pytest.skip("the bank writes no receipts")
     return need
@@ -33,54 +33,54 @@ def _need(bench: BankBench) -> ReceiptNeed:
 class TestReceipts:
     """A receipt goes with the money. Skips banks that do not write receipts."""
 
-    async def test_without_one_nothing_is_taken_where_it_is_required(self, bank_bench: BankBench) -> None:
-        need, bank = _need(bank_bench), bank_bench.unaided
+    async def test_without_one_nothing_is_taken_where_it_is_required(self, bank_harness: BankHarness) -> None:
+        need, bank = _need(bank_harness), bank_harness.unaided
         if need is ReceiptNeed.OPTIONAL:
-            assert (await bank.create_invoice(bank_bench.request(OPERATION))).reference
+            assert (await bank.create_invoice(bank_harness.request(OPERATION))).reference
             return
         with pytest.raises(Refused):
-            await bank.create_invoice(bank_bench.request(OPERATION))
-        assert await bank_bench.bank.find_invoice(OPERATION) is None
+            await bank.create_invoice(bank_harness.request(OPERATION))
+        assert await bank_harness.bank.find_invoice(OPERATION) is None
 
-    async def test_every_word_has_a_code_there_or_is_refused(self, bank_bench: BankBench) -> None:
-        _need(bank_bench)
+    async def test_every_word_has_a_code_there_or_is_refused(self, bank_harness: BankHarness) -> None:
+        _need(bank_harness)
         plain = receipt(100_00)
         told = [receipt(100_00, vat=vat) for vat in Vat]
         told += [receipt(100_00, subject=subject) for subject in PaymentSubject]
         told += [receipt(100_00, mode=mode) for mode in PaymentMode]
         told += [msgspec.structs.replace(plain, tax_system=system) for system in TaxSystem]
-        taken = [await self._takes(bank_bench, number, each) for number, each in enumerate(told)]
+        taken = [await self._takes(bank_harness, number, each) for number, each in enumerate(told)]
         assert any(taken), "no receipt is taken"
 
-    async def _takes(self, bench: BankBench, number: int, told: Receipt) -> bool:
-        request = msgspec.structs.replace(bench.request(operation_id("pay", number)), receipt=told)
+    async def _takes(self, harness: BankHarness, number: int, told: Receipt) -> bool:
+        request = msgspec.structs.replace(harness.request(operation_id("pay", number)), receipt=told)
         try:
-            return bool((await bench.bank.create_invoice(request)).reference)
+            return bool((await harness.bank.create_invoice(request)).reference)
         except Refused:
             return False
 
     @pytest.mark.parametrize("contact", [{"email": None}, {"phone": None}], ids=["phone", "email"])
-    async def test_one_address_is_enough(self, bank_bench: BankBench, contact: dict[str, None]) -> None:
-        _need(bank_bench)
+    async def test_one_address_is_enough(self, bank_harness: BankHarness, contact: dict[str, None]) -> None:
+        _need(bank_harness)
         told = msgspec.structs.replace(receipt(100_00), **contact)
-        request = msgspec.structs.replace(bank_bench.request(OPERATION), receipt=told)
-        assert (await bank_bench.bank.create_invoice(request)).reference
+        request = msgspec.structs.replace(bank_harness.request(OPERATION), receipt=told)
+        assert (await bank_harness.bank.create_invoice(request)).reference
 
-    async def test_it_may_have_several_items_and_of_each_several(self, bank_bench: BankBench) -> None:
-        _need(bank_bench)
+    async def test_it_may_have_several_items_and_of_each_several(self, bank_harness: BankHarness) -> None:
+        _need(bank_harness)
         [item] = receipt(33_33).items
         several = (item, msgspec.structs.replace(item, price_kopecks=1, quantity=3))
         told = msgspec.structs.replace(receipt(1), items=several)
-        request = msgspec.structs.replace(bank_bench.request(OPERATION, 33_36), receipt=told)
-        assert (await bank_bench.bank.create_invoice(request)).reference
+        request = msgspec.structs.replace(bank_harness.request(OPERATION, 33_36), receipt=told)
+        assert (await bank_harness.bank.create_invoice(request)).reference
 
-    async def test_each_part_that_goes_back_has_its_own(self, bank_bench: BankBench) -> None:
-        _need(bank_bench)
-        bank = bank_bench.bank
+    async def test_each_part_that_goes_back_has_its_own(self, bank_harness: BankHarness) -> None:
+        _need(bank_harness)
+        bank = bank_harness.bank
         if not bank.capabilities.refunds:
             pytest.skip("the bank does not refund")
-        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.pay(OPERATION, invoice, 100_00)
+        invoice = await bank.create_invoice(bank_harness.request(OPERATION))
+        await bank_harness.pay(OPERATION, invoice, 100_00)
         for number, kopecks in enumerate((33_33, 66_67)):
             await bank.refund(
                 RefundRequest(
@@ -90,15 +90,15 @@ class TestReceipts:
                     receipt=receipt(kopecks),
                 )
             )
-            await bank_bench.finish_refunds()
+            await bank_harness.finish_refunds()
 
-    async def test_one_that_is_told_by_itself_is_one_however_often_it_is_told(self, bank_bench: BankBench) -> None:
-        _need(bank_bench)
-        bank = bank_bench.bank
+    async def test_one_that_is_told_by_itself_is_one_however_often_it_is_told(self, bank_harness: BankHarness) -> None:
+        _need(bank_harness)
+        bank = bank_harness.bank
         if not isinstance(bank, ReceiptBank):
             pytest.skip("receipts go with the money")
-        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.pay(OPERATION, invoice, 100_00)
+        invoice = await bank.create_invoice(bank_harness.request(OPERATION))
+        await bank_harness.pay(OPERATION, invoice, 100_00)
         request = ReceiptRequest(operation=OPERATION, reference=invoice.reference, receipt=receipt(100_00))
         for _ in range(3):
             assert (await bank.write_receipt(request)).status is not ReceiptStatus.FAILED
@@ -106,8 +106,8 @@ class TestReceipts:
             await bank.write_receipt(msgspec.structs.replace(request, receipt=receipt(99_99)))
         assert refused.value.reason == "operation"
 
-    async def test_where_it_is_sent_shows_nowhere(self, bank_bench: BankBench) -> None:
-        _need(bank_bench)
+    async def test_where_it_is_sent_shows_nowhere(self, bank_harness: BankHarness) -> None:
+        _need(bank_harness)
         with pytest.raises(Fault) as raised:
-            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, 0))
-        check_hidden((EMAIL, PHONE), bank_bench.bank, raised.value)
+            await bank_harness.bank.create_invoice(bank_harness.request(OPERATION, 0))
+        check_hidden((EMAIL, PHONE), bank_harness.bank, raised.value)

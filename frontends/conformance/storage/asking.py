@@ -27,11 +27,11 @@ async def test_asking_writes_the_job_or_counts_where_it_stands(storage: Storage)
     assert await read(storage, Job, "a") == job("a", asked=21)
 
 
-async def test_asking_kicks_and_makes_it_claimable(place: StoragePlace) -> None:
+async def test_asking_wake_ups_and_makes_it_claimable(place: StoragePlace) -> None:
     storage = await place.open()
     await ask(storage)
     await ask(storage)
-    assert place.kicked == [["a"], ["a"]]
+    assert place.woken_up == [["a"], ["a"]]
     assert [taken.id for taken in await storage.claim(10, 60)] == ["a"]
 
 

@@ -28,7 +28,7 @@ async def test_what_is_not_durable_is_seen_at_once_by_everybody(place: StoragePl
         made = payment(f"pay_{number}", sequence=number)
         await put_lightly(storages[0], made, job(f"j{number}"))
         assert [await read(storage, Payment, made.id) for storage in storages] == [made] * len(storages)
-    assert place.kicked == [["j0"], ["j1"], ["j2"]]
+    assert place.woken_up == [["j0"], ["j1"], ["j2"]]
     async with storages[-1].unit() as unit:
         assert await unit[Payment].total() == 3
 

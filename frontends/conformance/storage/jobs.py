@@ -158,23 +158,23 @@ async def test_ten_claimers_at_once_take_every_job_exactly_once(place: StoragePl
     assert sorted(everything) == [f"j{n:03}" for n in range(60)]
 
 
-async def test_jobs_are_kicked_after_the_commit_only(place: StoragePlace) -> None:
+async def test_jobs_are_woken_up_after_the_commit_only(place: StoragePlace) -> None:
     storage = await place.open()
     seen: list[bool] = []
 
     async def look(jobs: object) -> None:
         seen.append(await read(storage, Job, "a") is not None)
 
-    note = place.kick
-    place.kick = look
+    note = place.wake_up
+    place.wake_up = look
     await put(storage, payment("pay_1"), job("a"))
     assert seen == [True]
-    place.kick = note
+    place.wake_up = note
     async with storage.unit() as unit:
         moved = unit[Job].save(job("a", 9))
         unit[Job].add(job("b"))
         await unit.commit()
-    assert place.kicked == [["a", "b"]]
+    assert place.woken_up == [["a", "b"]]
     with pytest.raises(Conflict):
         await put(storage, job("c"), payment("pay_1"))
     async with storage.unit() as unit:
@@ -183,10 +183,10 @@ async def test_jobs_are_kicked_after_the_commit_only(place: StoragePlace) -> Non
     async with storage.unit() as unit:
         unit[Job].add(job("d"))
     await put(storage, payment("pay_2"))
-    assert place.kicked == [["a", "b"]]
+    assert place.woken_up == [["a", "b"]]
 
 
-async def test_a_kick_that_fails_does_not_fail_the_commit(
+async def test_a_wake_up_that_fails_does_not_fail_the_commit(
     place: StoragePlace, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The commit stands, and the periodic sweep finds the job."""
@@ -195,7 +195,7 @@ async def test_a_kick_that_fails_does_not_fail_the_commit(
         raise ConnectionError("the queue is away")
 
     storage = await place.open()
-    place.kick = fail
+    place.wake_up = fail
     await put(storage, job("a"), payment("pay_1"))
     assert await read(storage, Payment, "pay_1") is not None
-    assert caplog.records, "nobody was told that a kick failed"
+    assert caplog.records, "nobody was told that a wake-up failed"

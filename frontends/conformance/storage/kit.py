@@ -21,7 +21,7 @@ from ....core.domain.money import Rub, Usdt
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....ports.jobs import Job
 from ....ports.storage import R, Storage
-from ....ports.tools import Kick
+from ....ports.tools import WakeUp
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -107,7 +107,7 @@ class StoragePlace:
 
     def __init__(
         self,
-        opener: Callable[[VirtualClock, Kick], Awaitable[Storage]],
+        opener: Callable[[VirtualClock, WakeUp], Awaitable[Storage]],
         *,
         is_shared: bool = True,
         where: str = "",
@@ -118,21 +118,21 @@ class StoragePlace:
         self.where = where
         """The path of the file or the URL of the database."""
         self.clock = VirtualClock(START)
-        self.kicked: list[list[str]] = []
-        self.kick: Kick = self._note
+        self.woken_up: list[list[str]] = []
+        self.wake_up: WakeUp = self._note
         self._opener = opener
         self._open = AsyncExitStack()
 
     async def _note(self, jobs: Any) -> None:
-        self.kicked.append([job.id for job in jobs])
+        self.woken_up.append([job.id for job in jobs])
 
     async def open(self) -> Storage:
         """Open a storage that is closed at the end of the test."""
 
-        async def kick(jobs: Any) -> None:
-            await self.kick(jobs)
+        async def wake_up(jobs: Any) -> None:
+            await self.wake_up(jobs)
 
-        storage = await self._opener(self.clock, kick)
+        storage = await self._opener(self.clock, wake_up)
         self._open.push_async_callback(storage.close)
         return storage
 

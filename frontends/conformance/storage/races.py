@@ -47,7 +47,7 @@ async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: StoragePla
         async with storage.unit() as unit:
             assert {found.id for found in await unit[Payment].find()} == {f"pay_{n}" for n in winners}
             assert await unit[Job].total() == 20
-    assert sorted(name for names in place.kicked for name in names) == sorted(f"j{n}" for n in winners)
+    assert sorted(name for names in place.woken_up for name in names) == sorted(f"j{n}" for n in winners)
 
 
 async def test_of_many_saves_of_one_version_one_wins(place: StoragePlace) -> None:

@@ -164,15 +164,15 @@ async def test_pages_count_from_1_and_are_empty_past_the_end(storage: Storage) -
     """Pages (docs/concepts.md "Lists"); `-id` is newest first, because ids are ordered by time."""
     await put(storage, *(payment(f"pay_{n}", mode=Mode.LIVE if n == 3 else Mode.TEST) for n in range(6)))
     async with storage.unit() as unit:
-        shelf = unit[Payment]
-        assert [found.id for found in await shelf.page(1, 2, mode=Mode.TEST)] == ["pay_5", "pay_4"]
-        assert [found.id for found in await shelf.page(2, 2, mode=Mode.TEST)] == ["pay_2", "pay_1"]
-        assert [found.id for found in await shelf.page(3, 2, mode=Mode.TEST)] == ["pay_0"]
-        assert await shelf.page(4, 2, mode=Mode.TEST) == []
-        assert [found.id for found in await shelf.page(2, 2, skip=1, mode=Mode.TEST)] == ["pay_1", "pay_0"]
-        assert await shelf.page(250_000, 100, mode=Mode.TEST) == []
+        repository = unit[Payment]
+        assert [found.id for found in await repository.page(1, 2, mode=Mode.TEST)] == ["pay_5", "pay_4"]
+        assert [found.id for found in await repository.page(2, 2, mode=Mode.TEST)] == ["pay_2", "pay_1"]
+        assert [found.id for found in await repository.page(3, 2, mode=Mode.TEST)] == ["pay_0"]
+        assert await repository.page(4, 2, mode=Mode.TEST) == []
+        assert [found.id for found in await repository.page(2, 2, skip=1, mode=Mode.TEST)] == ["pay_1", "pay_0"]
+        assert await repository.page(250_000, 100, mode=Mode.TEST) == []
         with pytest.raises(ValueError, match="page"):
-            await shelf.page(0, 2)
+            await repository.page(0, 2)
 
 
 async def test_a_field_may_be_named_as_an_argument_of_page(storage: Storage) -> None:
@@ -184,9 +184,9 @@ async def test_a_field_may_be_named_as_an_argument_of_page(storage: Storage) -> 
 async def test_a_field_that_is_not_there_or_holds_a_structure_is_refused(storage: Storage) -> None:
     async with storage.unit() as unit:
         wrong: tuple[dict[str, Any], ...] = (
-            {"nonsense": 1},
+            {"garbage": 1},
             {"metadata": {}},
-            {"order": "nonsense"},
+            {"order": "garbage"},
             {"order": "metadata"},
         )
         for criteria in wrong:

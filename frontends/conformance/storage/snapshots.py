@@ -34,11 +34,11 @@ async def test_a_snapshot_sees_the_storage_as_of_its_first_read(storage: Storage
 
 async def test_a_snapshot_refuses_writes(storage: Storage) -> None:
     async with storage.snapshot() as snapshot:
-        shelf = snapshot[Payment]
+        repository = snapshot[Payment]
         for write in (
-            lambda: shelf.add(payment("pay_1")),
-            lambda: shelf.save(payment("pay_1")),
-            lambda: shelf.remove(payment("pay_1")),
+            lambda: repository.add(payment("pay_1")),
+            lambda: repository.save(payment("pay_1")),
+            lambda: repository.remove(payment("pay_1")),
         ):
             with pytest.raises(RuntimeError):
                 write()

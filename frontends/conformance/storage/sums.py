@@ -50,6 +50,6 @@ async def test_a_sum_stays_within_64_bits(storage: Storage) -> None:
 
 async def test_only_declared_sums_are_increased(storage: Storage) -> None:
     async with storage.unit() as unit:
-        for field in ("version", "owner", "nonsense"):
+        for field in ("version", "owner", "garbage"):
             with pytest.raises(TypeError):
                 unit[Tally].increase("t1", field, 1)

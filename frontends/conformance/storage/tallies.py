@@ -168,12 +168,12 @@ async def test_sums_are_by_the_values_of_a_field(storage: Storage) -> None:
         turnover("t", 2, Rub(250)),
     )
     async with storage.unit() as unit:
-        shelf = unit[Tally]
-        assert await shelf.sums("count", by="status") == {paid: 103, pending: 7}
-        assert await shelf.sums("count", by="period", id=Between("a", "b")) == {"2026-01-01": 12, "2026-01-02": -2}
-        assert await shelf.sums("count", by="period", status=pending) == {"2026-01-01": 7}
-        assert await shelf.sums("count", by="status", period="2026-01-09") == {}
-        assert all(isinstance(status, PaymentStatus) for status in await shelf.sums("count", by="status"))
+        repository = unit[Tally]
+        assert await repository.sums("count", by="status") == {paid: 103, pending: 7}
+        assert await repository.sums("count", by="period", id=Between("a", "b")) == {"2026-01-01": 12, "2026-01-02": -2}
+        assert await repository.sums("count", by="period", status=pending) == {"2026-01-01": 7}
+        assert await repository.sums("count", by="status", period="2026-01-09") == {}
+        assert all(isinstance(status, PaymentStatus) for status in await repository.sums("count", by="status"))
         assert await unit[Turnover].sums("amount", by="day") == {"2026-01-01": 250}
         await accrue(storage, tally("a1", 5))
     async with storage.snapshot() as snapshot:
@@ -192,20 +192,20 @@ async def test_sums_group_nulls_and_take_any_integer(storage: Storage) -> None:
     async with storage.unit() as unit:
         assert await unit[Sample].sums("number", by="text_or_null") == {"x": 2, None: 7}
         assert await unit[Sample].sums("rub", by="flag") == {False: 7}
-        for field in ("text", "number_or_null", "nonsense"):
+        for field in ("text", "number_or_null", "garbage"):
             with pytest.raises(TypeError):
                 await unit[Sample].sums(field, by="id")
         with pytest.raises(TypeError):
-            await unit[Sample].sums("number", by="nonsense")
+            await unit[Sample].sums("number", by="garbage")
 
 
 async def test_find_begins_after_the_offset(storage: Storage) -> None:
     await put(storage, *(payment(f"pay_{n}", sequence=n // 2) for n in range(6)))
     async with storage.unit() as unit:
-        shelf = unit[Payment]
+        repository = unit[Payment]
         for order, expected in (("sequence", "012345"), ("-sequence", "543210")):
             for offset in range(8):
-                found = await shelf.find(order=order, offset=offset, limit=3)
+                found = await repository.find(order=order, offset=offset, limit=3)
                 assert "".join(each.id[-1] for each in found) == expected[offset : offset + 3], (order, offset)
         with pytest.raises(ValueError, match="limit"):
-            await shelf.find(offset=-1)
+            await repository.find(offset=-1)

@@ -217,7 +217,7 @@ async def test_writes_apply_in_the_order_made(storage: Storage) -> None:
             await unit.commit()
 
 
-async def test_a_type_that_the_catalogue_does_not_declare_has_no_shelf(storage: Storage) -> None:
+async def test_a_type_that_the_catalogue_does_not_declare_has_no_repository(storage: Storage) -> None:
     async with storage.unit() as unit:
         with pytest.raises(TypeError):
             unit[Mode]  # type: ignore[type-var]  # on purpose

@@ -15,14 +15,14 @@ from ....core.domain.account_settings import (
 from ....core.domain.accounts.accounts import Account, Mode
 from ....core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
 from ....core.domain.errors import Refusal
-from ....core.domain.ledger import Purse, currency_of
+from ....core.domain.ledger import BalanceType, currency_of
 from ....core.domain.operators.guarded import Guarded, decisions
 from ....core.usecases.accounts.accounts import create_account, set_settings
 from ....core.usecases.accounts.shops import create_shop
 from ....core.usecases.accounts.terminals import create_terminal
 from ....core.usecases.browse.browse import browse_accounts
 from ....core.usecases.browse.timeline import amount
-from ....core.usecases.ledger.ledger import purses
+from ....core.usecases.ledger.ledger import balance_types
 from ....ports.bundle import Ports
 from ..columns import Column, when
 from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Told, Wish, by_id
@@ -32,7 +32,7 @@ from .withdrawals import pay_out_and_follow
 _MAKE, _TYPED, _NONE = "make one", "as typed", "none"
 _YES_NO = ("true", "false")
 _SECRET_BYTES = 32
-_BALANCE = (Purse.PENDING, Purse.AVAILABLE, Purse.RESERVED)
+_BALANCE = (BalanceType.PENDING, BalanceType.AVAILABLE, BalanceType.RESERVED)
 
 
 async def _read(ports: Ports, wish: Wish, after: Account | None, limit: int) -> list[Account]:
@@ -56,9 +56,11 @@ def _facts(account: Account) -> list[tuple[str, Any]]:
 async def _balances(ports: Ports, account: Account) -> Told:
     """Return the merchant's balances in both modes."""
     async with ports.storage.unit() as unit:
-        held = {mode: await purses(unit, account.id, mode) for mode in Mode}
+        held = {mode: await balance_types(unit, account.id, mode) for mode in Mode}
     return [
-        (f"{mode} {purse}", amount(held[mode].get(purse, 0), currency_of(purse))) for mode in Mode for purse in _BALANCE
+        (f"{mode} {balance_type}", amount(held[mode].get(balance_type, 0), currency_of(balance_type)))
+        for mode in Mode
+        for balance_type in _BALANCE
     ]
 
 
@@ -257,7 +259,7 @@ ACCOUNTS = Kind(
         Part(title="Keys", key="k", of="key", by="account"),
         Part(title="Terminals", key="l", of="terminal", by="account"),
         Part(title="Statements", key="t", of="settlement", by="account"),
-        Part(title="Purses", key="e", of="ledger", by="account"),
+        Part(title="BalanceTypes", key="e", of="ledger", by="account"),
         Part(title="Movements", key="v", of="movement", by="account"),
     ),
     list_acts=(

@@ -198,7 +198,7 @@ EVENTS = Kind(
             key="s",
             changes=lambda each: [
                 Change("delivery", each.status, "pending, at once"),
-                Change("attempts", str(each.tracked.delivery.attempts), "numbered on, a new ladder"),
+                Change("attempts", str(each.tracked.delivery.attempts), "numbered on, a new backoff"),
                 Change("id, body", "-", "the same"),
             ],
             run=_resend,

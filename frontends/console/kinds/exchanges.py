@@ -10,7 +10,7 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.exchanges.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
 from ....core.domain.exchanges.payouts import PartStatus, next_part
-from ....core.domain.ledger import Currency, Purse
+from ....core.domain.ledger import BalanceType, Currency
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
 from ....core.usecases.exchanges.creation import create_rub_usdt
@@ -138,12 +138,12 @@ async def _return(doing: Doing) -> str:
 
 
 async def _returning(ports: Ports, shown: _Shown, _given: Mapping[str, str]) -> Told:
-    purse = Purse.SUSPENSE_USDT if shown.exchange.takes_usdt else Purse.SUSPENSE
+    balance_type = BalanceType.SUSPENSE_USDT if shown.exchange.takes_usdt else BalanceType.SUSPENSE
     mode = shown.exchange.mode
     return [
         ("goes back", amount(shown.waiting, shown.currency)),
         *await whose(ports, shown.account_id, mode),
-        *await left_in(ports, shown.account_id, mode, purse, -shown.waiting),
+        *await left_in(ports, shown.account_id, mode, balance_type, -shown.waiting),
     ]
 
 

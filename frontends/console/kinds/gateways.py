@@ -53,7 +53,7 @@ def _facts(each: KnownGateway) -> list[tuple[str, Any]]:
         ("takes payments", _takes(each)),
         ("receivers know", gateway.announced),
         ("health", _health(each)),
-        ("last notice", each.last_notice),
+        ("last notification", each.last_notification),
         ("pays to", _pays_to(each)),
         ("place", f"{each.rank} of its mode"),
         ("mode", each.mode),

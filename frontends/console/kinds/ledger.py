@@ -4,12 +4,12 @@ from typing import Any
 
 from ....core.domain.ledger import EntryKind, JournalEntry, currency_of
 from ....core.usecases.browse.ledger import (
+    BalanceTypeView,
     LedgerState,
-    PurseView,
-    get_purse,
+    get_balance_type,
     ledger_state,
+    list_balance_types,
     list_entries,
-    list_purses,
 )
 from ....core.usecases.browse.search import kind_of_id
 from ....core.usecases.browse.timeline import Moment, amount, postings
@@ -24,33 +24,33 @@ _TOLD = 20
 """Maximum number of wrong balances listed."""
 
 
-async def _read(ports: Ports, wish: Wish, after: PurseView | None, limit: int) -> list[PurseView]:
-    return await list_purses(ports, wanted(wish), after, limit)
+async def _read(ports: Ports, wish: Wish, after: BalanceTypeView | None, limit: int) -> list[BalanceTypeView]:
+    return await list_balance_types(ports, wanted(wish), after, limit)
 
 
-async def _get(ports: Ports, object_id: str) -> PurseView | LedgerState | None:
+async def _get(ports: Ports, object_id: str) -> BalanceTypeView | LedgerState | None:
     """Return a ledger account, or without an id the state of all books, which alarms refer to."""
-    return await get_purse(ports, object_id) if object_id else await ledger_state(ports)
+    return await get_balance_type(ports, object_id) if object_id else await ledger_state(ports)
 
 
-def _facts(each: PurseView | LedgerState) -> list[tuple[str, Any]]:
+def _facts(each: BalanceTypeView | LedgerState) -> list[tuple[str, Any]]:
     if isinstance(each, LedgerState):
         return [
             ("the books", "hold, as far as the quick check sees" if not each.faults else "do not hold"),
             *(("alarm", fault) for fault in each.faults),
             ("chained entries", each.chained),
             ("last link", each.link),
-            ("proof", "Verify, on the list of purses (L)"),
+            ("proof", "Verify, on the list of balance types (L)"),
         ]
     return [
         ("owner", each.owner),
         ("mode", each.mode),
-        ("purse", each.purse),
-        ("balance", amount(each.balance, currency_of(each.purse))),
+        ("balance_type", each.balance_type),
+        ("balance", amount(each.balance, currency_of(each.balance_type))),
     ]
 
 
-async def _no_timeline(_ports: Ports, _each: PurseView | LedgerState) -> list[Moment]:
+async def _no_timeline(_ports: Ports, _each: BalanceTypeView | LedgerState) -> list[Moment]:
     return []
 
 
@@ -98,8 +98,13 @@ LEDGER = Kind(
     columns=(
         Column(title="owner", cell=lambda each: each.owner, width=26, broad=30, names=True),
         Column(title="mode", cell=lambda each: each.mode, width=4),
-        Column(title="purse", cell=lambda each: each.purse, width=15),
-        Column(title="balance", cell=lambda each: amount(each.balance, currency_of(each.purse)), width=24, right=True),
+        Column(title="balance_type", cell=lambda each: each.balance_type, width=15),
+        Column(
+            title="balance",
+            cell=lambda each: amount(each.balance, currency_of(each.balance_type)),
+            width=24,
+            right=True,
+        ),
         Column(title="whose", cell=lambda each: each.owner, width=40, wide=True),
     ),
     read=_read,
@@ -134,7 +139,10 @@ def _entry_facts(each: JournalEntry) -> list[tuple[str, Any]]:
         ("at", each.at),
         ("mode", each.mode),
         ("account", each.account_id),
-        *((f"  {posting.purse}", amount(posting.amount, currency_of(posting.purse))) for posting in each.postings),
+        *(
+            (f"  {posting.balance_type}", amount(posting.amount, currency_of(posting.balance_type)))
+            for posting in each.postings
+        ),
         ("number in the chain", each.number or "not chained yet"),
         ("seal", None if each.seal is None else each.seal.hex()),
     ]

@@ -9,7 +9,7 @@ import msgspec
 from ....core.domain.accounts.shops import Shop
 from ....core.domain.accounts.terminals import PAYMENT_METHODS
 from ....core.domain.errors import shape_error
-from ....core.domain.ledger import Purse
+from ....core.domain.ledger import BalanceType
 from ....core.domain.money import Rub
 from ....core.domain.operators.guarded import Guarded
 from ....core.domain.payments.payments import Opening, Payment, PaymentStatus
@@ -147,7 +147,7 @@ async def _accepting(ports: Ports, payment: Payment, given: Mapping[str, str]) -
     return [
         ("credited", f"{came} RUB of {payment.amount} RUB" if came else "the bank could not say what came"),
         *await _concerned(ports, payment),
-        *await left_in(ports, payment.account_id, payment.mode, Purse.PENDING, adds),
+        *await left_in(ports, payment.account_id, payment.mode, BalanceType.PENDING, adds),
     ]
 
 
@@ -156,7 +156,7 @@ async def _returning(ports: Ports, payment: Payment, _given: Mapping[str, str]) 
     return [
         ("goes back", f"{came} RUB of {payment.amount} RUB" if came else "the bank could not say what came"),
         *await _concerned(ports, payment),
-        *await left_in(ports, payment.account_id, payment.mode, Purse.PENDING, 0),
+        *await left_in(ports, payment.account_id, payment.mode, BalanceType.PENDING, 0),
     ]
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from ....core.domain.accounts.accounts import Mode
-from ....core.domain.ledger import Currency, Purse
+from ....core.domain.ledger import BalanceType, Currency
 from ....core.domain.money import Usdt
 from ....core.domain.refunds.refunds import Refund
 from ....core.usecases.browse.browse import account_names
@@ -13,8 +13,8 @@ from ....core.usecases.browse.timeline import amount
 from ....core.usecases.operators.dashboard import about_usdt
 from ....core.usecases.operators.foresight import (
     Held,
+    foresee_balance_type,
     foresee_payout,
-    foresee_purse,
     foresee_refund,
     foresee_settlement,
 )
@@ -22,11 +22,11 @@ from ....ports.bundle import Ports
 from ..texts import many
 from .kinds import Told
 
-_HELD: Mapping[Purse, str] = {
-    Purse.PENDING: "waits for settlement",
-    Purse.AVAILABLE: "available",
-    Purse.SUSPENSE: "merchant's suspense",
-    Purse.SUSPENSE_USDT: "merchant's suspense",
+_HELD: Mapping[BalanceType, str] = {
+    BalanceType.PENDING: "waits for settlement",
+    BalanceType.AVAILABLE: "available",
+    BalanceType.SUSPENSE: "merchant's suspense",
+    BalanceType.SUSPENSE_USDT: "merchant's suspense",
 }
 
 
@@ -44,18 +44,18 @@ async def of_record(ports: Ports, record: Any, _given: Mapping[str, str]) -> Tol
     return [*told, *await whose(ports, record.account_id, record.mode)]
 
 
-async def left_in(ports: Ports, account_id: str, mode: Mode, purse: Purse, adds: int) -> Told:
+async def left_in(ports: Ports, account_id: str, mode: Mode, balance_type: BalanceType, adds: int) -> Told:
     """Return the balance of a ledger account before and after this amount is added."""
-    return _left(await foresee_purse(ports, account_id, mode, purse, adds))
+    return _left(await foresee_balance_type(ports, account_id, mode, balance_type, adds))
 
 
 def _left(held: Held) -> Told:
     before = amount(held.holds, held.currency)
     if not held.is_covered:
-        return [(_HELD[held.purse], f"{before} of {amount(-held.adds, held.currency)}: it waits for money")]
+        return [(_HELD[held.balance_type], f"{before} of {amount(-held.adds, held.currency)}: it waits for money")]
     if not held.adds:
-        return [(_HELD[held.purse], f"{before}, as before")]
-    return [(_HELD[held.purse], f"{before} → {amount(held.holds + held.adds, held.currency)}")]
+        return [(_HELD[held.balance_type], f"{before}, as before")]
+    return [(_HELD[held.balance_type], f"{before} → {amount(held.holds + held.adds, held.currency)}")]
 
 
 async def of_refund(ports: Ports, refund: Refund, given: Mapping[str, str]) -> Told:

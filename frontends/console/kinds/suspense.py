@@ -7,7 +7,7 @@ import msgspec
 
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
 from ....core.domain.exchanges.returns import ReturnStatus
-from ....core.domain.ledger import Currency, Purse, currency_of
+from ....core.domain.ledger import BalanceType, Currency, currency_of
 from ....core.domain.operators.guarded import Guarded
 from ....core.domain.payments.suspense import RETURN_ENDED, Suspense
 from ....core.domain.refunds.suspense_returns import present_operation
@@ -105,13 +105,13 @@ async def _return(doing: Doing) -> str:
 
 
 async def _returning(ports: Ports, each: Suspended, _given: Mapping[str, str]) -> Told:
-    purse, units = Purse.SUSPENSE, each.amount.kopecks if isinstance(each, Suspense) else returnable(each)
+    balance_type, units = BalanceType.SUSPENSE, each.amount.kopecks if isinstance(each, Suspense) else returnable(each)
     if _takes_address(each):
-        purse = Purse.SUSPENSE_USDT
+        balance_type = BalanceType.SUSPENSE_USDT
     return [
-        ("goes back", amount(units, currency_of(purse))),
+        ("goes back", amount(units, currency_of(balance_type))),
         *await whose(ports, each.account_id, each.mode),
-        *await left_in(ports, each.account_id, each.mode, purse, -units),
+        *await left_in(ports, each.account_id, each.mode, balance_type, -units),
         ("came for", _of(each)),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....core.domain.accounts.accounts import Mode
-from ....core.domain.ledger import Purse
+from ....core.domain.ledger import BalanceType
 from ....core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
@@ -86,7 +86,7 @@ async def _retry(doing: Doing) -> str:
 
 
 async def _cancelling(ports: Ports, each: Withdrawal, given: Mapping[str, str]) -> Told:
-    left = await left_in(ports, each.account_id, each.mode, Purse.AVAILABLE, each.amount.units)
+    left = await left_in(ports, each.account_id, each.mode, BalanceType.AVAILABLE, each.amount.units)
     return [*await of_record(ports, each, given), *left, ("does not go to", each.wallet)]
 
 

@@ -10,7 +10,7 @@ from ....core.domain.people.roles import PersonRight
 from ....core.usecases.exports.exports import list_exports
 from ....core.usecases.overview.changes import latest_change
 from ....core.usecases.people.sessions import Actor, find_actor
-from ...http.door.streams import Seat, Sight, follow
+from ...http.edge.streams import Seat, Sight, follow
 from ..cookies import SESSION
 from ..rows import Row
 from ..texts import add

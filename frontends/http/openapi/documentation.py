@@ -14,8 +14,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from ....ports.bundle import Ports
-from ..door.kept import Kept
-from ..door.routing import Router
+from ..edge.kept import Kept
+from ..edge.routing import Router
 from ..packed import Asked, Packed, asset, pack, sent
 from ..payer.pages import HEADERS, HTML
 from ..templates import read_asset
@@ -64,13 +64,13 @@ def linked_assets(at: str) -> Callable[[str], str]:
 def docs_router(ports: Ports) -> Router:
     """Return the router of the pages, their assets and their search index."""
     assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
-    shelf = _Shelf(ports)
+    repository = _Repository(ports)
 
     @route("/", http_method=_METHODS, include_in_schema=False)
     async def show(request: Asked) -> Response[bytes]:
         if request.query_params.get("lang") == _RUSSIAN:
             return _moved(f"docs/{_RUSSIAN}/{_FIRST}")
-        return await shelf.answer(request, "reference")
+        return await repository.answer(request, "reference")
 
     @route(f"/{_RUSSIAN}", http_method=_METHODS, include_in_schema=False)
     async def first() -> Response[bytes]:
@@ -78,23 +78,23 @@ def docs_router(ports: Ports) -> Router:
 
     @route("/{name:str}", http_method=_METHODS, include_in_schema=False)
     async def guide(request: Asked, name: FromPath[str]) -> Response[bytes]:
-        if request.query_params.get("lang") == _RUSSIAN and await shelf.has(f"{_RUSSIAN}/{name}"):
+        if request.query_params.get("lang") == _RUSSIAN and await repository.has(f"{_RUSSIAN}/{name}"):
             return _moved(f"{_RUSSIAN}/{name}")
-        return await shelf.answer(request, f"en/{name}")
+        return await repository.answer(request, f"en/{name}")
 
     @route(f"/{_RUSSIAN}/{{name:str}}", http_method=_METHODS, include_in_schema=False)
     async def translated(request: Asked, name: FromPath[str]) -> Response[bytes]:
-        if request.query_params.get("lang") == "en" and await shelf.has(f"en/{name}"):
+        if request.query_params.get("lang") == "en" and await repository.has(f"en/{name}"):
             return _moved(f"../{name}")
-        return await shelf.answer(request, f"{_RUSSIAN}/{name}")
+        return await repository.answer(request, f"{_RUSSIAN}/{name}")
 
     @route("/search/{language:str}", http_method=_METHODS, include_in_schema=False)
     async def index(request: Asked, language: FromPath[str]) -> Response[bytes]:
-        return await shelf.answer(request, f"search/{language}")
+        return await repository.answer(request, f"search/{language}")
 
     @route("/images/{name:str}", http_method=_METHODS, include_in_schema=False)
     async def image(request: Asked, name: FromPath[str]) -> Response[bytes]:
-        return await shelf.answer(request, f"images/{name}")
+        return await repository.answer(request, f"images/{name}")
 
     @route("/assets/{name:str}", http_method=_METHODS, include_in_schema=False)
     async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
@@ -107,7 +107,7 @@ def _moved(where: str) -> Response[bytes]:
     return Response(b"", status_code=_REDIRECTS, media_type=HTML, headers={**_HEADERS, "Location": where})
 
 
-class _Shelf:
+class _Repository:
     """All rendered pages by name."""
 
     def __init__(self, ports: Ports) -> None:

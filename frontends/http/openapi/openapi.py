@@ -13,8 +13,8 @@ from ....core.domain.accounts.quota import API
 from ....core.domain.errors import CATALOGUE
 from ....core.domain.payloads import EVENT_PAYLOADS
 from ....core.domain.webhooks.events import EventType
-from ..door.errors import ErrorEnvelope
-from ..door.operation import Operation, Refusals
+from ..edge.errors import ErrorEnvelope
+from ..edge.operation import Operation, Refusals
 from ..operations import OPERATIONS
 from .examples import refusal_examples, with_examples
 from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS

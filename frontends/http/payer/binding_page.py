@@ -29,9 +29,9 @@ class BindingPage:
         query = f"?{'&'.join(values)}" if values else ""
         return f"{self.path}/{quote(subscription_id, safe='')}{part}{query}"
 
-    def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
+    def notification(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
         """Render a page without a subscription, as in the payer window."""
-        return self._page.notice(kind, language, here=here, refresh=refresh)
+        return self._page.notification(kind, language, here=here, refresh=refresh)
 
     def draw(self, view: BindingView, language: str, wish: str | None, said: str | None = None) -> str:
         """Return the page of a subscription. `said` is the unchecked `say` of the link."""

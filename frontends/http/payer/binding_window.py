@@ -17,8 +17,8 @@ from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import binding_window
 from ....core.usecases.payer.binding_window import BindingAct, Pressed
 from ....ports.bundle import Ports
-from ..door.routing import Router
-from ..door.streams import Sight, WindowStreams
+from ..edge.routing import Router
+from ..edge.streams import Sight, WindowStreams
 from .binding_page import BindingPage
 from .live_page import LivePage
 from .page_limit import PageLimit
@@ -66,11 +66,11 @@ class _Window(LivePage):
     async def press(self, request: Asked, object_id: str) -> Response[str]:
         """Request a QR code from a bank for the payer, and send the browser back to the page."""
         if is_foreign(request):
-            return self.notices.say(request, "rejected", 403)
+            return self.notifications.say(request, "rejected", 403)
         seen = (await read_form(request)).get("amount", "")
         pressed = await binding_window.press_button(self._ports, object_id, seen)
         if pressed is None:
-            return self.notices.say(request, "closed", 404)
+            return self.notifications.say(request, "closed", 404)
         said = None if pressed is Pressed.SHOWN else pressed.value
         return see_other(self._page.link(object_id, wished_language(request), say=said))
 

@@ -25,10 +25,10 @@ from ....core.usecases.payer.kyc_page import KycView
 from ....ports.bundle import Ports
 from ....ports.faults import Fault
 from ....ports.files import ElsewhereFiles, HeadedUploads
-from ..door.answers import answer
-from ..door.bodies import read_body
-from ..door.errors import on_error
-from ..door.routing import Router
+from ..edge.answers import answer
+from ..edge.bodies import read_body
+from ..edge.errors import on_error
+from ..edge.routing import Router
 from ..packed import asset
 from ..templates import Templates, read_asset
 from .kyc_calls import PageCall, PageRegister, PageUpload

@@ -14,12 +14,12 @@ from litestar.response import Stream
 
 from ....core.domain.accounts.quota import Network
 from ....ports.bundle import Ports
-from ..door.answers import answer
-from ..door.origin import origin
-from ..door.routing import Router
-from ..door.streams import CLOSED, Seat, Sight, WindowStreams, follow
+from ..edge.answers import answer
+from ..edge.origin import origin
+from ..edge.routing import Router
+from ..edge.streams import CLOSED, Seat, Sight, WindowStreams, follow
 from .page_limit import PageLimit
-from .pages import HEADERS, Asked, Notices, Page, html_page, is_foreign, language_of, see_other, wished_language
+from .pages import HEADERS, Asked, Notifications, Page, html_page, is_foreign, language_of, see_other, wished_language
 
 
 class LivePage(ABC):
@@ -32,7 +32,7 @@ class LivePage(ABC):
         self._parameter = parameter
         self._streams = streams or WindowStreams()
         self._trusted = trusted
-        self.notices = Notices(page, parameter)
+        self.notifications = Notifications(page, parameter)
 
     @abstractmethod
     async def draw(self, request: Asked, object_id: str) -> str | None:
@@ -81,12 +81,14 @@ class LivePage(ABC):
         async def simulate(request: Asked) -> Response[str]:
             return await self._simulate(request, self._id(request))
 
-        notices = self.notices
+        notifications = self.notifications
         return Router(
             path,
             route_handlers=[show, state, events, simulate, *more],
-            exception_handlers=notices.handlers(),
-            before_request=(limit or PageLimit(self._ports, self._trusted)).before(notices.busy, notices.shown),
+            exception_handlers=notifications.handlers(),
+            before_request=(limit or PageLimit(self._ports, self._trusted)).before(
+                notifications.busy, notifications.shown
+            ),
         )
 
     def _id(self, request: Asked) -> str:
@@ -98,7 +100,11 @@ class LivePage(ABC):
         if body is not None:
             return html_page(body, language_of(request))
         body = await self.draw_closed(request, object_id)
-        return self.notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request), 404)
+        return (
+            self.notifications.say(request, "closed", 404)
+            if body is None
+            else html_page(body, language_of(request), 404)
+        )
 
     async def _state(self, object_id: str) -> Response[bytes]:
         """Return the state for pages that cannot keep a stream open."""
@@ -110,10 +116,10 @@ class LivePage(ABC):
     async def _events(self, request: Asked, object_id: str) -> Response[Any]:
         sight = await self.look(object_id, opened=True)
         if sight is None:
-            return self.notices.say(request, "closed", 404)
+            return self.notifications.say(request, "closed", 404)
         seat = Seat(page=object_id, address=origin(request, self._trusted))
         if not self._streams.is_free(seat):
-            return self.notices.say(request, "unavailable", 503)
+            return self.notifications.say(request, "unavailable", 503)
         return Stream(
             follow(self._ports.clock, self._streams, seat, sight, lambda: self.look(object_id)),
             media_type="text/event-stream",
@@ -123,13 +129,13 @@ class LivePage(ABC):
     async def _simulate(self, request: Asked, object_id: str) -> Response[str]:
         """Simulate the payer, and send the browser back to the page."""
         if not await self.is_simulated(object_id):
-            return self.notices.say(request, "closed", 404)
+            return self.notifications.say(request, "closed", 404)
         if is_foreign(request):
-            return self.notices.say(request, "rejected", 403)
+            return self.notifications.say(request, "rejected", 403)
         try:
             is_done = await self.simulate(object_id, await request.form())
         except ValueError:
-            return self.notices.say(request, "rejected", 400)
+            return self.notifications.say(request, "rejected", 400)
         if not is_done:
-            return self.notices.say(request, "closed", 404)
+            return self.notifications.say(request, "closed", 404)
         return see_other(self.back(object_id, wished_language(request)))

@@ -10,8 +10,8 @@ from ....core.domain.errors import Refusal
 from ....core.usecases.accounts.admission import PAGES, PAGES_PER_MINUTE, Counted, admit_stranger
 from ....core.usecases.accounts.limit_hits import HitCounter
 from ....ports.bundle import Ports
-from ..door.errors import refused
-from ..door.origin import origin
+from ..edge.errors import refused
+from ..edge.origin import origin
 from .pages import HEADERS, Asked
 
 BeforeRequest = Callable[[Asked], Awaitable[Response[str] | Response[bytes] | None]]

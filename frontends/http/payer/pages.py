@@ -42,12 +42,12 @@ class Page(Protocol):
         """Return the link to the page of an object."""
         ...
 
-    def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
+    def notification(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
         """Render an error page."""
         ...
 
 
-class Notices:
+class Notifications:
     """Error pages: the page is closed, a form was rejected, the service is unavailable or busy."""
 
     def __init__(self, page: Page, parameter: str) -> None:
@@ -64,7 +64,7 @@ class Notices:
         # The answer to a POST cannot be reloaded at its own address.
         object_id = request.path_params.get(self._parameter, "") if request.method == "POST" else ""
         here = self._page.link(object_id, None) if object_id else ""
-        response = html_page(self._page.notice(kind, language, here=here, refresh=again), language, status)
+        response = html_page(self._page.notification(kind, language, here=here, refresh=again), language, status)
         if wait is not None or status == 503:
             response.headers["Retry-After"] = str(wait or 5)
         return response

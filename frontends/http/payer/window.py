@@ -14,8 +14,8 @@ from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import window as payer_window
 from ....core.usecases.payer.window import Act
 from ....ports.bundle import Ports
-from ..door.routing import Router
-from ..door.streams import Sight, WindowStreams
+from ..edge.routing import Router
+from ..edge.streams import Sight, WindowStreams
 from ..packed import asset
 from .live_page import LivePage
 from .page_limit import PageLimit

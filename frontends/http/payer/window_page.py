@@ -178,16 +178,16 @@ class WindowPage:
             switch=_switch(""),
         )
 
-    def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
+    def notification(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
         """Render a page without a payment: `closed`, `unavailable` or `rejected`. `here` is its address if it
         differs."""
-        return self._notice(kind, language, here=here, refresh=refresh)
+        return self._notification(kind, language, here=here, refresh=refresh)
 
     def closed(self, view: ClosedView, language: str) -> str:
         """Render the page of a payment whose window is closed."""
-        return self._notice("closed", language, view=view)
+        return self._notification("closed", language, view=view)
 
-    def _notice(
+    def _notification(
         self, kind: str, language: str, *, here: str = "", refresh: int | None = None, view: ClosedView | None = None
     ) -> str:
         return self._templates.draw(

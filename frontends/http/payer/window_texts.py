@@ -5,7 +5,7 @@ from collections.abc import Mapping
 RU: Mapping[str, str] = {
     "title": "{amount} — {shop}",
     "title_paid": "Оплачено — {shop}",
-    "title_notice": "Оплата",
+    "title_notification": "Оплата",
     "language": "Язык",
     "recipient": "Получатель",
     "amount_label": "К оплате",
@@ -101,7 +101,7 @@ RU: Mapping[str, str] = {
 EN: Mapping[str, str] = {
     "title": "{amount} — {shop}",
     "title_paid": "Paid — {shop}",
-    "title_notice": "Payment",
+    "title_notification": "Payment",
     "language": "Language",
     "recipient": "Recipient",
     "amount_label": "Amount due",

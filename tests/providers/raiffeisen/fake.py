@@ -90,7 +90,7 @@ class Raiffeisen(FakeReceipts):
             self.pay(subscription["qr"]["id"])
         subscription["status"] = "SUBSCRIBED"
 
-    def notice(self, order: str, amount: str | None = None) -> tuple[bytes, dict[str, str]]:
+    def notification(self, order: str, amount: str | None = None) -> tuple[bytes, dict[str, str]]:
         """Return body and headers of the bank's notification about this order's payment. `amount` is the amount as it
         is spelt."""
         qr = next((each for each in self.qrs.values() if each["order"] == order), {})
@@ -112,7 +112,7 @@ class Raiffeisen(FakeReceipts):
         }
         return posted(body, spelt, signed, self.merchants[MERCHANT])
 
-    def payout_notice(self, number: str, amount: str = "0.01") -> tuple[bytes, dict[str, str]]:
+    def payout_notification(self, number: str, amount: str = "0.01") -> tuple[bytes, dict[str, str]]:
         """Return body and headers of the bank's notification about this completed payout."""
         at = self._moment()
         payout = {
@@ -127,13 +127,13 @@ class Raiffeisen(FakeReceipts):
         signed = f"{amount}|{number}|COMPLETED|{at}"
         return posted({"event": "payout", "payout": payout}, amount, signed, PAYOUT_SECRET)
 
-    def subscription_notice(self, number: str) -> tuple[bytes, dict[str, str]]:
+    def subscription_notification(self, number: str) -> tuple[bytes, dict[str, str]]:
         """Return the bank's notification about this subscription. It is not signed."""
         told = {"event": "subscription", "subscription": self.subscriptions[number]}
         return json.dumps(told).encode(), {"Content-Type": "application/json"}
 
     async def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """Post a notice to the address that was entered in its cabinet."""
+        """Post a notification to the address that was entered in its cabinet."""
         async with httpx.AsyncClient(timeout=10) as http:
             return (await http.post(address, content=body, headers=headers)).status_code
 

@@ -32,7 +32,7 @@ class RaiffeisenHistory(MoneyHistory):
         chance = self.random.random() if is_shown and self.fake.shown(qr) == "NEW" else 1.0
         if chance < 0.9:
             self.fake.pay(there)
-            self._late.append(self.fake.notice(qr["order"]))
+            self._late.append(self.fake.notification(qr["order"]))
             return str(qr["order"])
         if chance < 0.95:
             self.fake.decline(there)
@@ -48,8 +48,8 @@ class RaiffeisenHistory(MoneyHistory):
     def due(self) -> list[Any]:
         return []  # a payment's alone, which waits since it was paid
 
-    async def post_notice(self, notice: tuple[bytes, dict[str, str]]) -> None:
-        assert (await self.cabinet.post(*notice)).status_code == 200
+    async def post_notification(self, notification: tuple[bytes, dict[str, str]]) -> None:
+        assert (await self.cabinet.post(*notification)).status_code == 200
 
     def came(self) -> Counter[str]:
         came: Counter[str] = Counter()

@@ -38,9 +38,9 @@ from cambist.ports import (
 )
 from cambist.testing import ProviderFault
 from tests.contracts.bank_kit import START
-from tests.providers.raiffeisen.bench import RaiffeisenBench, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import ACCOUNT, MERCHANT, PAYOUT_SECRET, SECRET
+from tests.providers.raiffeisen.harness import RaiffeisenHarness, new_tools
 
 OPERATION = "pay_0198c3f2-7d1a-7e4b-9f60-000000000001"
 BINDING = "sub_0198c3f2-7d1a-7e4b-9f60-000000000001:0198c3f2-7d1a-7e4b-9f60-000000000002"
@@ -48,11 +48,11 @@ PART = "exch_0198c3f2-7d1a-7e4b-9f60-000000000001/1"
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[RaiffeisenBench]:
-    """Open a bench whose adapter and fake share a clock that stands still."""
+async def harness() -> AsyncIterator[RaiffeisenHarness]:
+    """Open a harness whose adapter and fake share a clock that stands still."""
     clock = VirtualClock(START)
     async with Raiffeisen(clock.now) as books:
-        made = RaiffeisenBench(new_tools(clock), books)
+        made = RaiffeisenHarness(new_tools(clock), books)
         made.clock = clock
         yield made
         for bank in made.banks:
@@ -60,38 +60,38 @@ async def bench() -> AsyncIterator[RaiffeisenBench]:
 
 
 @pytest.fixture
-def bank(bench: RaiffeisenBench) -> RaiffeisenBank:
-    return bench.banks[0]
+def bank(harness: RaiffeisenHarness) -> RaiffeisenBank:
+    return harness.banks[0]
 
 
-async def passed(bench: RaiffeisenBench, span: timedelta) -> None:
-    clock = bench.clock
+async def passed(harness: RaiffeisenHarness, span: timedelta) -> None:
+    clock = harness.clock
     assert isinstance(clock, VirtualClock)
     await clock.advance(span.total_seconds())
 
 
-async def created(bench: RaiffeisenBench, bank: RaiffeisenBank, operation: str = OPERATION) -> Invoice:
-    return await bank.create_invoice(bench.request(operation))
+async def created(harness: RaiffeisenHarness, bank: RaiffeisenBank, operation: str = OPERATION) -> Invoice:
+    return await bank.create_invoice(harness.request(operation))
 
 
 def qr_of(invoice: Invoice) -> str:
     return invoice.reference.split("/")[2]
 
 
-def sent(bench: RaiffeisenBench) -> Any:
+def sent(harness: RaiffeisenHarness) -> Any:
     """Return the body of the last request."""
-    return json.loads(bench.books.requests[-1].body, parse_float=Decimal)
+    return json.loads(harness.books.requests[-1].body, parse_float=Decimal)
 
 
 class TestInvoices:
-    async def test_a_payment_is_two_calls(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
+    async def test_a_payment_is_two_calls(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         """One call makes the QR, and one finds it paid after the notification."""
-        invoice = await created(bench, bank)
-        bench.books.pay(qr_of(invoice))
+        invoice = await created(harness, bank)
+        harness.books.pay(qr_of(invoice))
         assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
-        assert [each.method for each in bench.books.requests] == ["POST", "GET"]
+        assert [each.method for each in harness.books.requests] == ["POST", "GET"]
 
-    async def test_it_says_who_sells_what_until_when(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
+    async def test_it_says_who_sells_what_until_when(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         request = InvoiceRequest(
             operation=OPERATION,
             amount_kopecks=490_10,
@@ -100,7 +100,7 @@ class TestInvoices:
             return_url="https://pay.merchant.example/pay/1",
         )
         invoice = await bank.create_invoice(request)
-        assert sent(bench) == {
+        assert sent(harness) == {
             "qrType": "QRDynamic",
             "sbpMerchantId": MERCHANT,
             "order": OPERATION,
@@ -115,78 +115,78 @@ class TestInvoices:
         assert invoice.link.startswith("https://qr.nspk.ru/AD")
 
     async def test_a_declined_payer_may_try_again_until_the_qr_ends(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
-        invoice = await created(bench, bank)
-        bench.books.decline(qr_of(invoice))
+        invoice = await created(harness, bank)
+        harness.books.decline(qr_of(invoice))
         assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN
-        await passed(bench, timedelta(minutes=16))
+        await passed(harness, timedelta(minutes=16))
         state = await bank.invoice_state(invoice.reference)
         assert (state.status, state.failure) == (InvoiceStatus.FAILED, "declined_by_bank")
 
-    async def test_its_end_is_ours(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
-        invoice = await created(bench, bank)
-        await passed(bench, bench.LIFETIME)
+    async def test_its_end_is_ours(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+        invoice = await created(harness, bank)
+        await passed(harness, harness.LIFETIME)
         assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
         await bank.cancel_invoice(invoice.reference)
 
-    async def test_an_order_that_is_paid_is_looked_up(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
+    async def test_an_order_that_is_paid_is_looked_up(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         """Not failed: the bank registers no QR for it any more."""
-        invoice = await created(bench, bank)
-        bench.books.pay(qr_of(invoice))
-        await bench.forget()
-        assert await created(bench, bank) == invoice
+        invoice = await created(harness, bank)
+        harness.books.pay(qr_of(invoice))
+        await harness.forget()
+        assert await created(harness, bank) == invoice
 
     async def test_one_that_is_paid_and_not_found_is_unknown(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
-        bench.books.pay(qr_of(await created(bench, bank)))
-        bench.books.knows_orders = False
-        await bench.forget()
+        harness.books.pay(qr_of(await created(harness, bank)))
+        harness.books.knows_orders = False
+        await harness.forget()
         with pytest.raises(OutcomeUnknown):
-            await created(bench, bank)
+            await created(harness, bank)
 
     @pytest.mark.parametrize("said", [None, "soon", 5, ""])
     async def test_money_whose_moment_cannot_be_read_came_now(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank, said: Any
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank, said: Any
     ) -> None:
         """It is paid all the same."""
-        invoice = await created(bench, bank)
-        bench.books.pay(qr_of(invoice))
-        bench.books.qrs[qr_of(invoice)]["at"] = said
+        invoice = await created(harness, bank)
+        harness.books.pay(qr_of(invoice))
+        harness.books.qrs[qr_of(invoice)]["at"] = said
         state = await bank.invoice_state(invoice.reference)
         assert (state.status, [each.at for each in state.transfers]) == (InvoiceStatus.PAID, [START])
 
     @pytest.mark.parametrize("amount", ["0", "-1", "0.001"])
     async def test_money_that_cannot_be_counted_is_asked_for_again(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank, amount: str
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank, amount: str
     ) -> None:
-        invoice = await created(bench, bank)
-        bench.books.pay(qr_of(invoice))
-        bench.books.qrs[qr_of(invoice)]["amount"] = Decimal(amount)
+        invoice = await created(harness, bank)
+        harness.books.pay(qr_of(invoice))
+        harness.books.qrs[qr_of(invoice)]["amount"] = Decimal(amount)
         with pytest.raises(Unavailable):
             await bank.invoice_state(invoice.reference)
 
 
 class TestRefunds:
-    async def paid(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> Invoice:
-        invoice = await created(bench, bank)
-        bench.books.pay(qr_of(invoice))
+    async def paid(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> Invoice:
+        invoice = await created(harness, bank)
+        harness.books.pay(qr_of(invoice))
         return invoice
 
-    async def test_one_that_fails_is_told(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
-        invoice = await self.paid(bench, bank)
-        await bench.fail_next_refund()
+    async def test_one_that_fails_is_told(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+        invoice = await self.paid(harness, bank)
+        await harness.fail_next_refund()
         request = RefundRequest(operation="ref_1", reference=invoice.reference, amount_kopecks=100_00)
         assert (await bank.refund(request)).status is RefundStatus.PROCESSING
-        bench.books.finish()
+        harness.books.finish()
         again = await bank.refund(request)
         assert (again.status, again.failure) == (RefundStatus.FAILED, "declined_by_bank")
 
     async def test_another_transfer_than_its_own_does_not_go(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
-        invoice = await self.paid(bench, bank)
+        invoice = await self.paid(harness, bank)
         request = RefundRequest(
             operation="ref_1", reference=invoice.reference, amount_kopecks=1, transfer="pay_another"
         )
@@ -195,12 +195,12 @@ class TestRefunds:
         assert refused.value.reason == "not_found"
 
     async def test_a_refusal_that_may_be_of_a_repeat_is_unknown(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         """Where the bank, asked whether it was, does not answer."""
-        invoice = await self.paid(bench, bank)
+        invoice = await self.paid(harness, bank)
         asked = iter([False, True])
-        bench.books.next(
+        harness.books.next(
             ProviderFault.SERVER_ERROR, matching=lambda each: "/refund/" in each.path and next(asked, True), always=True
         )
         request = RefundRequest(operation="ref_1", reference=invoice.reference, amount_kopecks=100_01)
@@ -217,9 +217,9 @@ class TestSubscriptions:
             expires_at=START + timedelta(minutes=15),
         )
 
-    async def bound(self, bench: RaiffeisenBench, bank: RaiffeisenBank, first: int | None = None) -> MandateState:
+    async def bound(self, harness: RaiffeisenHarness, bank: RaiffeisenBank, first: int | None = None) -> MandateState:
         made = await bank.bind(self.request(first))
-        bench.books.subscribe(short_operation(BINDING))
+        harness.books.subscribe(short_operation(BINDING))
         return await bank.mandate_state(made.reference)
 
     def charge(self, mandate: MandateState) -> ChargeRequest:
@@ -231,57 +231,59 @@ class TestSubscriptions:
             purpose="Кофе",
         )
 
-    async def test_one_without_a_first_charge_is_no_payment(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
+    async def test_one_without_a_first_charge_is_no_payment(
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
+    ) -> None:
         made = await bank.bind(self.request(None))
         assert made.link
         assert made.link.startswith("https://sub.nspk.ru/")
-        assert bench.books.requests[-1].path == "/api/sbp/v1/subscriptions"
-        assert sent(bench)["subscriptionPurpose"] == "Кофе"
+        assert harness.books.requests[-1].path == "/api/sbp/v1/subscriptions"
+        assert sent(harness)["subscriptionPurpose"] == "Кофе"
 
     async def test_paid_and_not_bound_is_refused_once_its_qr_has_ended(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         """The payer may pay and not subscribe, or use a bank that cannot."""
         made = await bank.bind(self.request())
-        bench.books.pay(bench.books.subscriptions[short_operation(BINDING)]["qr"]["id"])
+        harness.books.pay(harness.books.subscriptions[short_operation(BINDING)]["qr"]["id"])
         paid = await bank.mandate_state(made.reference)
         assert (paid.status, len(paid.transfers)) == (MandateStatus.OPEN, 1)
-        await passed(bench, timedelta(minutes=18))
+        await passed(harness, timedelta(minutes=18))
         ended = await bank.mandate_state(made.reference)
         assert (ended.status, ended.failure) == (MandateStatus.REFUSED, "declined_by_bank")
         assert ended.transfers == paid.transfers
 
     async def test_one_that_nobody_paid_is_closed_once_its_qr_has_ended(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         made = await bank.bind(self.request())
-        await passed(bench, timedelta(minutes=18))
+        await passed(harness, timedelta(minutes=18))
         assert (await bank.mandate_state(made.reference)).status is MandateStatus.CLOSED
 
     async def test_revoked_before_it_is_paid_nobody_can_pay_it(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         made = await bank.bind(self.request())
         await bank.revoke(made.reference)
-        [qr] = bench.books.qrs.values()
+        [qr] = harness.books.qrs.values()
         assert qr["status"] == "CANCELLED"
 
-    async def test_a_payer_who_unsubscribed_ends_it(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
-        mandate = await self.bound(bench, bank)
-        bench.books.subscriptions[short_operation(BINDING)]["status"] = "UNSUBSCRIBED"
+    async def test_a_payer_who_unsubscribed_ends_it(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+        mandate = await self.bound(harness, bank)
+        harness.books.subscriptions[short_operation(BINDING)]["status"] = "UNSUBSCRIBED"
         assert (await bank.mandate_state(mandate.reference)).status is MandateStatus.ENDED
         failed = await bank.charge(self.charge(mandate))
         assert (failed.status, failed.failure) == (ChargeStatus.FAILED, "mandate_revoked")
 
     async def test_a_charge_that_is_declined_fails_and_is_not_sent_again(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         """The bank would try its order anew."""
-        mandate = await self.bound(bench, bank)
-        bench.books.next_charge = "DECLINED"
+        mandate = await self.bound(harness, bank)
+        harness.books.next_charge = "DECLINED"
         begun = await bank.charge(self.charge(mandate))
         assert (begun.status, begun.check_after) == (ChargeStatus.PROCESSING, 10)
-        bench.books.finish()
+        harness.books.finish()
         failed, again = await bank.charge(self.charge(mandate)), await bank.charge(self.charge(mandate))
         assert (failed.status, failed.failure) == (ChargeStatus.FAILED, "declined_by_bank")
         assert again == failed
@@ -290,17 +292,19 @@ class TestSubscriptions:
         assert refused.value.reason == "not_paid"
 
     async def test_an_order_that_is_paid_elsewhere_is_unknown(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         """As by the mandate before a new binding, of which a restored database has forgotten the charge."""
-        bench.books.pay(qr_of(await created(bench, bank)))
-        mandate = await self.bound(bench, bank)
+        harness.books.pay(qr_of(await created(harness, bank)))
+        mandate = await self.bound(harness, bank)
         with pytest.raises(OutcomeUnknown):
             await bank.charge(self.charge(mandate))
-        assert not bench.books.charges
+        assert not harness.books.charges
 
-    async def test_they_are_off_until_the_bank_has_switched_them_on(self, bench: RaiffeisenBench) -> None:
-        bank = RaiffeisenBank(bench.tools, merchants=Merchants(Pair(MERCHANT, SECRET), {}), base_url=bench.books.url)
+    async def test_they_are_off_until_the_bank_has_switched_them_on(self, harness: RaiffeisenHarness) -> None:
+        bank = RaiffeisenBank(
+            harness.tools, merchants=Merchants(Pair(MERCHANT, SECRET), {}), base_url=harness.books.url
+        )
         assert not bank.capabilities.mandates
         with pytest.raises(NotSupported):
             await bank.bind(self.request())
@@ -311,9 +315,9 @@ class TestPayouts:
         fields = {"phone": "+79990000001", "bank_id": "bank100000000007", "amount_kopecks": 100_00, **other}
         return RemittanceRequest(operation=PART, **fields)
 
-    async def test_it_says_whom_from_where_and_how(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
+    async def test_it_says_whom_from_where_and_how(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         await bank.remit(self.request())
-        told = sent(bench)
+        told = sent(harness)
         assert len(told.pop("id")) == 20
         assert told == {
             "account": ACCOUNT,
@@ -324,33 +328,33 @@ class TestPayouts:
             "payoutParams": {"phone": "79990000001", "bankAlias": "RAIFFEISEN"},
         }
 
-    async def test_a_reason_of_a_decline_is_told(self, bench: RaiffeisenBench, bank: RaiffeisenBank) -> None:
-        bench.books.next_payout = "RECEIVER_ACCOUNT_ERROR"
+    async def test_a_reason_of_a_decline_is_told(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+        harness.books.next_payout = "RECEIVER_ACCOUNT_ERROR"
         await bank.remit(self.request())
-        bench.books.finish()
+        harness.books.finish()
         state = await bank.find_remittance(PART)
         assert state is not None
         assert (state.status, state.failure) == (RemittanceStatus.FAILED, "receiver_account_error")
 
     async def test_want_of_our_own_money_is_nobody_s_refusal(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+        self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
-        bench.books.next_payout = "INSUFFICIENT_FUNDS"
+        harness.books.next_payout = "INSUFFICIENT_FUNDS"
         with pytest.raises(Unavailable) as later:
             await bank.remit(self.request())
         assert later.value.retry_after
         assert await bank.find_remittance(PART) is None
         await bank.remit(self.request())
 
-    async def test_a_bank_whose_alias_is_not_known_is_refused_until_it_is_set(self, bench: RaiffeisenBench) -> None:
+    async def test_a_bank_whose_alias_is_not_known_is_refused_until_it_is_set(self, harness: RaiffeisenHarness) -> None:
         request = self.request(bank_id="bank100000000111")
         with pytest.raises(Refused) as refused:
-            await bench.banks[0].remit(request)
+            await harness.banks[0].remit(request)
         assert refused.value.reason == "recipient"
         knowing = RaiffeisenBank(
-            bench.tools,
+            harness.tools,
             merchants=Merchants(None, {}),
-            base_url=f"{bench.books.url}/api",
+            base_url=f"{harness.books.url}/api",
             payouts=PayoutPair(ACCOUNT, PAYOUT_SECRET),
             aliases={"bank100000000111": "VTB"},
         )
@@ -361,14 +365,14 @@ class TestPayouts:
             ("bank100000000111", "ВТБ"),
         ]
         await knowing.remit(request)
-        assert sent(bench)["payoutParams"]["bankAlias"] == "VTB"
+        assert sent(harness)["payoutParams"]["bankAlias"] == "VTB"
         await knowing.close()
 
-    async def test_an_account_that_is_not_ours_is_for_an_operator(self, bench: RaiffeisenBench) -> None:
+    async def test_an_account_that_is_not_ours_is_for_an_operator(self, harness: RaiffeisenHarness) -> None:
         bank = RaiffeisenBank(
-            bench.tools,
+            harness.tools,
             merchants=Merchants(None, {}),
-            base_url=f"{bench.books.url}/api",
+            base_url=f"{harness.books.url}/api",
             payouts=PayoutPair("40702810000000000009", PAYOUT_SECRET),
         )
         with pytest.raises(NotConfigured):
@@ -380,47 +384,49 @@ class TestMerchants:
     OWN, OWN_KEY = "MA0000000777", "key-of-another-merchant"
 
     @pytest.fixture
-    async def both(self, bench: RaiffeisenBench) -> AsyncIterator[RaiffeisenBank]:
+    async def both(self, harness: RaiffeisenHarness) -> AsyncIterator[RaiffeisenBank]:
         """The installation's merchant, and one of its own for shop_2."""
-        bench.books.merchants[self.OWN] = self.OWN_KEY
-        bank = self.made(bench, Merchants(Pair(MERCHANT, SECRET), {"shop_2": Pair(self.OWN, self.OWN_KEY, False)}))
+        harness.books.merchants[self.OWN] = self.OWN_KEY
+        bank = self.made(harness, Merchants(Pair(MERCHANT, SECRET), {"shop_2": Pair(self.OWN, self.OWN_KEY, False)}))
         yield bank
         await bank.close()
 
-    def made(self, bench: RaiffeisenBench, merchants: Merchants) -> RaiffeisenBank:
-        return RaiffeisenBank(bench.tools, merchants=merchants, base_url=f"{bench.books.url}/api")
+    def made(self, harness: RaiffeisenHarness, merchants: Merchants) -> RaiffeisenBank:
+        return RaiffeisenBank(harness.tools, merchants=merchants, base_url=f"{harness.books.url}/api")
 
-    def request(self, bench: RaiffeisenBench, shop: str = "shop_2") -> InvoiceRequest:
-        return msgspec.structs.replace(bench.request(OPERATION), account="acc_1", shop=shop)
+    def request(self, harness: RaiffeisenHarness, shop: str = "shop_2") -> InvoiceRequest:
+        return msgspec.structs.replace(harness.request(OPERATION), account="acc_1", shop=shop)
 
-    async def test_the_nearest_is_taken_and_remembered(self, bench: RaiffeisenBench, both: RaiffeisenBank) -> None:
-        invoice = await both.create_invoice(self.request(bench))
-        assert sent(bench)["sbpMerchantId"] == self.OWN
-        bench.books.pay(qr_of(invoice))
+    async def test_the_nearest_is_taken_and_remembered(self, harness: RaiffeisenHarness, both: RaiffeisenBank) -> None:
+        invoice = await both.create_invoice(self.request(harness))
+        assert sent(harness)["sbpMerchantId"] == self.OWN
+        harness.books.pay(qr_of(invoice))
         await both.refund(RefundRequest(operation="ref_1", reference=invoice.reference, amount_kopecks=1))
-        assert {each.headers["authorization"] for each in bench.books.requests} == {f"Bearer {self.OWN_KEY}"}
+        assert {each.headers["authorization"] for each in harness.books.requests} == {f"Bearer {self.OWN_KEY}"}
 
-    async def test_everybody_else_s_is_the_installation_s(self, bench: RaiffeisenBench, both: RaiffeisenBank) -> None:
-        await both.create_invoice(self.request(bench, "shop_3"))
-        assert sent(bench)["sbpMerchantId"] == MERCHANT
+    async def test_everybody_else_s_is_the_installation_s(
+        self, harness: RaiffeisenHarness, both: RaiffeisenBank
+    ) -> None:
+        await both.create_invoice(self.request(harness, "shop_3"))
+        assert sent(harness)["sbpMerchantId"] == MERCHANT
 
-    async def test_who_has_none_goes_to_the_next_bank(self, bench: RaiffeisenBench) -> None:
-        bank = self.made(bench, Merchants(None, {"shop_2": Pair(self.OWN, self.OWN_KEY)}))
+    async def test_who_has_none_goes_to_the_next_bank(self, harness: RaiffeisenHarness) -> None:
+        bank = self.made(harness, Merchants(None, {"shop_2": Pair(self.OWN, self.OWN_KEY)}))
         with pytest.raises(Refused) as refused:
-            await bank.create_invoice(self.request(bench, "shop_3"))
+            await bank.create_invoice(self.request(harness, "shop_3"))
         assert refused.value.reason == "merchant"
 
     async def test_one_s_own_key_that_is_not_taken_stops_that_merchant_alone(
-        self, bench: RaiffeisenBench, both: RaiffeisenBank
+        self, harness: RaiffeisenHarness, both: RaiffeisenBank
     ) -> None:
         """NotConfigured takes the gateway down for all."""
-        bench.books.merchants[self.OWN] = "a new one"
+        harness.books.merchants[self.OWN] = "a new one"
         with pytest.raises(Unavailable):
-            await both.create_invoice(self.request(bench))
+            await both.create_invoice(self.request(harness))
 
-    async def test_one_that_is_gone_is_told_as_such(self, bench: RaiffeisenBench, both: RaiffeisenBank) -> None:
-        invoice = await both.create_invoice(self.request(bench))
-        left = self.made(bench, Merchants(Pair(MERCHANT, SECRET), {}))
+    async def test_one_that_is_gone_is_told_as_such(self, harness: RaiffeisenHarness, both: RaiffeisenBank) -> None:
+        invoice = await both.create_invoice(self.request(harness))
+        left = self.made(harness, Merchants(Pair(MERCHANT, SECRET), {}))
         with pytest.raises(NotConfigured, match="shop_2"):
             await left.invoice_state(invoice.reference)
 
@@ -469,7 +475,7 @@ class TestSettings:
         with pytest.raises(NotConfigured, match=named):
             self.made(**values)
 
-    async def test_files_name_merchants_and_banks(self, bench: RaiffeisenBench, tmp_path: Path) -> None:
+    async def test_files_name_merchants_and_banks(self, harness: RaiffeisenHarness, tmp_path: Path) -> None:
         merchants, banks = tmp_path / "merchants.toml", tmp_path / "banks.toml"
         merchants.write_text(f'[shop_2]\nmerchant_id = "{MERCHANT}"\nsecret_key = "{SECRET}"\n')
         banks.write_text('bank100000000111 = "VTB"\n')
@@ -478,9 +484,9 @@ class TestSettings:
             banks_file=banks,
             payout_account=ACCOUNT,
             payout_secret_key=PAYOUT_SECRET,
-            url=f"{bench.books.url}/api",
+            url=f"{harness.books.url}/api",
         )
-        invoice = await bank.create_invoice(msgspec.structs.replace(bench.request(OPERATION), shop="shop_2"))
+        invoice = await bank.create_invoice(msgspec.structs.replace(harness.request(OPERATION), shop="shop_2"))
         assert invoice.reference.startswith("qr/shop_2/AD")
         await bank.remit(
             RemittanceRequest(

@@ -60,7 +60,7 @@ async def test_a_payment_is_told_paid_and_refunded(shop: Shop) -> None:
     payment = await shop.ask("POST", "/payments", amount_rub="490.00")
     [qr] = shop.bank.qrs.values()
     shop.bank.pay(qr["qrId"])
-    body, headers = shop.bank.notice(payment["id"])
+    body, headers = shop.bank.notification(payment["id"])
     assert await shop.tell((body.replace(b"490", b"491"), headers)) == 403
     assert await shop.tell((body, headers)) == 200
     assert shop.told(payment["id"]) == ["paid"]
@@ -74,7 +74,7 @@ async def test_a_payment_is_told_paid_and_refunded(shop: Shop) -> None:
 async def test_one_that_nobody_pays_expires_with_its_qr(shop: Shop) -> None:
     """For the calls that docs/providers/raiffeisen.md tells."""
     first = await shop.ask("POST", "/payments", amount_rub="490.00")
-    assert await shop.tell(shop.bank.notice(first["id"])) == 200
+    assert await shop.tell(shop.bank.notification(first["id"])) == 200
     await shop.app.work(86_400)
     shop.bank.requests.clear()
     payment = await shop.ask("POST", "/payments", amount_rub="490.00", ttl_minutes=15)
@@ -84,7 +84,7 @@ async def test_one_that_nobody_pays_expires_with_its_qr(shop: Shop) -> None:
     assert len(shop.bank.requests) == 20
 
 
-async def test_a_notice_that_is_lost_is_made_up_for_at_the_deadline(shop: Shop) -> None:
+async def test_a_notification_that_is_lost_is_made_up_for_at_the_deadline(shop: Shop) -> None:
     payment = await shop.ask("POST", "/payments", amount_rub="490.00")
     [qr] = shop.bank.qrs.values()
     shop.bank.pay(qr["qrId"])
@@ -105,7 +105,7 @@ async def test_a_mandate_is_charged_a_month_later(shop: Shop) -> None:
     assert (await press(shop.app, made["id"])).status_code == 200
     [number] = shop.bank.subscriptions
     shop.bank.subscribe(number)
-    assert await shop.tell(shop.bank.notice(f"1-{number}")) == 200
+    assert await shop.tell(shop.bank.notification(f"1-{number}")) == 200
     path = f"/subscriptions/{made['id']}"
     assert (await shop.ask("GET", path))["status"] == "active"
     await shop.app.work(MONTH)

@@ -9,19 +9,19 @@ from cambist.adapters.clock import SystemClock
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance.bank import bank as of_banks
-from cambist.frontends.conformance.bank_bench import BankBench
+from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.ports import ReceiptNeed
 from tests.providers.bank_suites import suites
-from tests.providers.raiffeisen.bench import REGISTER, RaiffeisenBench, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
+from tests.providers.raiffeisen.harness import REGISTER, RaiffeisenHarness, new_tools
 
 
 @pytest.fixture
-async def bank_bench() -> AsyncIterator[BankBench]:
+async def bank_harness() -> AsyncIterator[BankHarness]:
     async with Raiffeisen() as books:
-        bench = RaiffeisenBench(new_tools(SystemClock()), books)
-        yield bench
-        for bank in bench.banks:
+        harness = RaiffeisenHarness(new_tools(SystemClock()), books)
+        yield harness
+        for bank in harness.banks:
             await bank.close()
 
 
@@ -45,12 +45,12 @@ class TestWithACashRegister:
     """Without a receipt the bank takes no money."""
 
     @pytest.fixture
-    async def bank_bench(self) -> AsyncIterator[BankBench]:
+    async def bank_harness(self) -> AsyncIterator[BankHarness]:
         async with Raiffeisen() as books:
             required = msgspec.structs.replace(REGISTER, need=ReceiptNeed.REQUIRED)
-            bench = RaiffeisenBench(new_tools(SystemClock()), books, required)
-            yield bench
-            for bank in bench.banks:
+            harness = RaiffeisenHarness(new_tools(SystemClock()), books, required)
+            yield harness
+            for bank in harness.banks:
                 await bank.close()
 
     class TestReceipts(of_banks.TestReceipts): ...

@@ -64,6 +64,6 @@ async def test_it_subscribes_and_charges(books: Raiffeisen, client: Any) -> None
     assert (await client.sbp.subscribe.get_pull_info("sub-1", "o-2")).status == "SUCCESS"
 
 
-async def test_it_sets_the_address_of_notices(books: Raiffeisen, client: Any) -> None:
-    await client.sbp.webhook.set("https://pay.merchant.example/notices")
-    assert books.callback == "https://pay.merchant.example/notices"
+async def test_it_sets_the_address_of_notifications(books: Raiffeisen, client: Any) -> None:
+    await client.sbp.webhook.set("https://pay.merchant.example/notifications")
+    assert books.callback == "https://pay.merchant.example/notifications"

@@ -35,9 +35,9 @@ from cambist.ports.jobs import Job
 from cambist.testing import ProviderFault, ProviderRequest
 from tests.invariants import everything
 from tests.providers.raiffeisen.app import RECEIPTS, TERMS
-from tests.providers.raiffeisen.bench import REGISTER, adapter, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import SECRET
+from tests.providers.raiffeisen.harness import REGISTER, adapter, new_tools
 from tests.providers.raiffeisen.test_app import Shop, open_shop
 from tests.tables import table
 
@@ -188,7 +188,7 @@ async def paid(shop: Shop) -> str:
     payment: str = (await shop.ask("POST", "/payments", amount_rub="490.00", client_email="p@example.com"))["id"]
     [qr] = [each for each in shop.bank.qrs.values() if each["order"] == payment]
     shop.bank.pay(qr["qrId"])
-    assert await shop.tell(shop.bank.notice(payment)) == 200
+    assert await shop.tell(shop.bank.notification(payment)) == 200
     assert (await shop.ask("GET", f"/payments/{payment}"))["status"] == "paid"
     return payment
 

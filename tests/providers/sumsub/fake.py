@@ -11,13 +11,13 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
 
-from cambist.ports.notices import InboundNotice
+from cambist.ports.notifications import InboundNotification
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 from tests.providers.sumsub.world import UNDER_WAY, Applicant, Level, Trouble, World
 
 TOKEN = "sbx:token.of-tests"
 SECRET = "Hej2ch71kG2kTd1iIUDZFNsO5C1lh5Gq"
-NOTICE_SECRET = "notice-secret-of-tests"
+NOTIFICATION_SECRET = "notification-secret-of-tests"
 SHA256 = "HMAC_SHA256_HEX"
 LEVEL = "basic-kyc-level"
 LEVELS = (
@@ -180,21 +180,23 @@ class FakeSumsub(FakeProvider):
     def post(
         self, external: str, kind: str = "applicantReviewed", algorithm: str = SHA256
     ) -> tuple[Mapping[str, str], bytes]:
-        """Headers and body of a notice, as Sumsub posts it."""
+        """Headers and body of a notification, as Sumsub posts it."""
         body = self.world.payload(external, kind)
         digest = {"HMAC_SHA1_HEX": "sha1", "HMAC_SHA256_HEX": "sha256", "HMAC_SHA512_HEX": "sha512"}[algorithm]
-        said = hmac.new(NOTICE_SECRET.encode(), body, getattr(hashlib, digest)).hexdigest()
+        said = hmac.new(NOTIFICATION_SECRET.encode(), body, getattr(hashlib, digest)).hexdigest()
         return {
             "Content-Type": "application/json",
             "X-Payload-Digest": said,
             "X-Payload-Digest-Alg": algorithm,
         }, body
 
-    def notice(self, external: str, kind: str = "applicantReviewed", algorithm: str = SHA256) -> InboundNotice:
+    def notification(
+        self, external: str, kind: str = "applicantReviewed", algorithm: str = SHA256
+    ) -> InboundNotification:
         """The same, as it reaches an adapter."""
         headers, body = self.post(external, kind, algorithm)
         lower = {name.lower(): value for name, value in headers.items()}
-        return InboundNotice(headers=lower, body=body, query={}, address="203.0.113.7")
+        return InboundNotification(headers=lower, body=body, query={}, address="203.0.113.7")
 
 
 def _json(request: ProviderRequest) -> dict[str, Any]:

@@ -13,14 +13,14 @@ from cambist.adapters.kyc.sumsub.rules import SumsubRules
 from cambist.adapters.kyc.sumsub.verifier import SumsubVerifier
 from cambist.adapters.provider_http import ProviderHttp
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.frontends.conformance.benches import KycBench
+from cambist.frontends.conformance.harnesses import KycHarness
 from cambist.ports.faults import Refused
 from cambist.ports.files import StoredFile
 from cambist.ports.kyc import CheckRequest, Document, Purpose
-from cambist.ports.notices import InboundNotice
+from cambist.ports.notifications import InboundNotification
 from cambist.testing import ProviderFault, ProviderRequest
 from tests.kyc_kit import JPEG, PNG
-from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, SECRET, TOKEN, FakeSumsub
+from tests.providers.sumsub.fake import LEVEL, NOTIFICATION_SECRET, SECRET, TOKEN, FakeSumsub
 
 OPERATION = "kyc_0c7b2c44-93f4-4c58-9d3e-0f5a0b0f0001_1"
 ADDRESS = Document(purpose=Purpose.ADDRESS, key="address", content_type="application/pdf")
@@ -51,10 +51,10 @@ class Files:
         self.content.pop(key, None)
 
 
-class SumsubBench(KycBench):
+class SumsubHarness(KycHarness):
     """The adapter at a fake sandbox, in one time."""
 
-    secrets = (TOKEN, SECRET, NOTICE_SECRET)
+    secrets = (TOKEN, SECRET, NOTIFICATION_SECRET)
 
     def __init__(self, fake: FakeSumsub, clock: VirtualClock, **rules: Any) -> None:
         self.fake, self.clock, self.virtual = fake, clock, clock
@@ -69,7 +69,7 @@ class SumsubBench(KycBench):
         return SumsubVerifier(
             SumsubApi(self.http, other.get("token", TOKEN), other.get("secret", SECRET), self.clock),
             self._rules,
-            NOTICE_SECRET,
+            NOTIFICATION_SECRET,
             other.get("storage", self.storage),
             self.clock,
             self.files,
@@ -91,8 +91,8 @@ class SumsubBench(KycBench):
     async def fail(self, operation: str) -> None:
         self.fake.decide(operation, "RED", "FINAL", ("IDENTITY",))
 
-    async def notice(self, operation: str) -> InboundNotice:
-        return self.fake.notice(operation)
+    async def notification(self, operation: str) -> InboundNotification:
+        return self.fake.notification(operation)
 
     async def lose_next_answer(self, *, done: bool) -> None:
         if done:
@@ -117,12 +117,12 @@ def ending(path: str) -> Any:
 
 
 @asynccontextmanager
-async def open_bench(token: str = TOKEN, **rules: Any) -> AsyncIterator[SumsubBench]:
+async def open_harness(token: str = TOKEN, **rules: Any) -> AsyncIterator[SumsubHarness]:
     clock = VirtualClock()
     async with FakeSumsub(clock.now, token=token) as fake:
-        bench = SumsubBench(fake, clock, **rules)
-        yield bench
-        await bench.verifier.close()
+        harness = SumsubHarness(fake, clock, **rules)
+        yield harness
+        await harness.verifier.close()
 
 
 def without(request: CheckRequest, purpose: Purpose) -> CheckRequest:

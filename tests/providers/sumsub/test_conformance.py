@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cambist.frontends.conformance import kyc as of_verifiers
-from cambist.frontends.conformance.benches import KycBench
-from tests.providers.sumsub.kit import open_bench
+from cambist.frontends.conformance.harnesses import KycHarness
+from tests.providers.sumsub.kit import open_harness
 
 
 class TestSumsub:
     @pytest.fixture
-    async def kyc_bench(self) -> AsyncIterator[KycBench]:
-        async with open_bench() as bench:
-            yield bench
+    async def kyc_harness(self) -> AsyncIterator[KycHarness]:
+        async with open_harness() as harness:
+            yield harness
 
     class TestChecks(of_verifiers.TestChecks): ...
 
@@ -21,6 +21,6 @@ class TestSumsub:
 
     class TestFailures(of_verifiers.TestFailures): ...
 
-    class TestNotices(of_verifiers.TestNotices): ...
+    class TestNotifications(of_verifiers.TestNotifications): ...
 
     class TestOfItself(of_verifiers.TestWhatItSays): ...

@@ -8,7 +8,7 @@ import pytest
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.kyc import Check, CheckRequest, CheckStatus
 from cambist.testing import ProviderFault, ProviderRequest
-from tests.providers.sumsub.kit import OPERATION, SumsubBench, open_bench
+from tests.providers.sumsub.kit import OPERATION, SumsubHarness, open_harness
 
 FAULTS = [fault for fault in ProviderFault if fault not in (ProviderFault.ENDLESS, ProviderFault.HUGE)]
 PATIENCE = 200
@@ -18,11 +18,11 @@ NOTHING_SAID = (Unavailable, NotConfigured)
 """Faults that may end a poll. A poll never ends in an unknown outcome or a refusal."""
 
 
-async def carried(bench: SumsubBench, request: CheckRequest) -> Check:
+async def carried(harness: SumsubHarness, request: CheckRequest) -> Check:
     """Asked for by its operation, and sent where the verifier never saw it, until it is there."""
-    verifier = bench.made()
+    verifier = harness.made()
     for _ in range(PATIENCE):
-        await bench.virtual.advance(1.0)
+        await harness.virtual.advance(1.0)
         try:
             found = await verifier.find_check(request.operation)
             return found or await verifier.register(request)
@@ -31,24 +31,24 @@ async def carried(bench: SumsubBench, request: CheckRequest) -> Check:
     raise AssertionError("it never came through")
 
 
-async def looked(bench: SumsubBench, reference: str) -> Check:
+async def looked(harness: SumsubHarness, reference: str) -> Check:
     for _ in range(PATIENCE):
-        await bench.virtual.advance(1.0)
+        await harness.virtual.advance(1.0)
         try:
-            return await bench.made().check_state(reference)
+            return await harness.made().check_state(reference)
         except NOTHING_SAID:
             continue
     raise AssertionError("it was never told")
 
 
-def spoil(bench: SumsubBench, chance: Random) -> None:
+def spoil(harness: SumsubHarness, chance: Random) -> None:
     """Every third call meets one of the faults, until somebody says otherwise."""
 
     def meets(fault: ProviderFault) -> None:
         def matching(_: ProviderRequest) -> bool:
             return chance.random() < 0.3 / len(FAULTS)
 
-        bench.fake.next(fault, matching=matching, always=True)
+        harness.fake.next(fault, matching=matching, always=True)
 
     for fault in FAULTS:
         meets(fault)
@@ -56,21 +56,21 @@ def spoil(bench: SumsubBench, chance: Random) -> None:
 
 @pytest.mark.parametrize("redirect", [True, False], ids=["form", "documents"])
 async def test_each_ends_as_one_applicant_with_one_review_and_the_right_word(redirect: bool) -> None:
-    async with open_bench() as bench:
+    async with open_harness() as harness:
         chance = Random(f"sumsub {redirect}")
-        spoil(bench, chance)
+        spoil(harness, chance)
         for number in range(6):
             operation = f"{OPERATION[:-1]}{number}"
-            request = bench.request(redirect=redirect, operation=operation)
-            begun = await carried(bench, request)
+            request = harness.request(redirect=redirect, operation=operation)
+            begun = await carried(harness, request)
             assert begun.status is (CheckStatus.FORM if redirect else CheckStatus.PROCESSING)
             if redirect:
-                bench.fake.fill_in(operation)
+                harness.fake.fill_in(operation)
             answer = chance.choice(["GREEN", "RED"])
-            bench.fake.decide(operation, answer, None if answer == "GREEN" else "FINAL")
-            ended = await looked(bench, begun.reference)
+            harness.fake.decide(operation, answer, None if answer == "GREEN" else "FINAL")
+            ended = await looked(harness, begun.reference)
             assert ended.status is (CheckStatus.VERIFIED if answer == "GREEN" else CheckStatus.FAILED)
-            applicant = bench.fake.world.named(operation)
+            applicant = harness.fake.world.named(operation)
             assert applicant.reviews == 1
             assert sorted(image.kind for image in applicant.images) == ["PASSPORT", "SELFIE"]
-        assert len(bench.fake.world.applicants) == 6
+        assert len(harness.fake.world.applicants) == 6

@@ -10,7 +10,7 @@ from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.simulators import judge_simulators
 from cambist.ports.faults import NotConfigured
-from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, SECRET
+from tests.providers.sumsub.fake import LEVEL, NOTIFICATION_SECRET, SECRET
 from tests.providers.sumsub.kit import OPERATION
 
 
@@ -18,7 +18,7 @@ def settings(folder: Path, token: str, **more: Any) -> Settings:
     providers = {
         "sumsub_token": token,
         "sumsub_secret": SECRET,
-        "sumsub_notice_secret": NOTICE_SECRET,
+        "sumsub_notification_secret": NOTIFICATION_SECRET,
         "sumsub_level": LEVEL,
         "sumsub_url": "http://127.0.0.1:1",
     }

@@ -1,4 +1,5 @@
-"""Signatures of notifications: known vectors, and the algorithms that we allow (docs/providers/sumsub.md "Notices")."""
+"""Signatures of notifications: known vectors, and the algorithms that we allow (docs/providers/sumsub.md
+"Notifications")."""
 
 from datetime import UTC, datetime
 
@@ -6,8 +7,8 @@ import msgspec
 import pytest
 
 from cambist.adapters.kyc.sumsub.signing import is_genuine, signed
-from cambist.ports.notices import InboundNotice
-from tests.providers.sumsub.fake import NOTICE_SECRET, FakeSumsub
+from cambist.ports.notifications import InboundNotification
+from tests.providers.sumsub.fake import NOTIFICATION_SECRET, FakeSumsub
 
 NOW = datetime(2026, 11, 23, 6, tzinfo=UTC)
 EXTERNAL = "kyc_0c7b2c44-93f4-4c58-9d3e-0f5a0b0f0001_1"
@@ -37,31 +38,31 @@ def fake() -> FakeSumsub:
 
 
 @pytest.mark.parametrize("algorithm", ["HMAC_SHA256_HEX", "HMAC_SHA512_HEX"])
-def test_a_notice_is_genuine_by_an_algorithm_that_we_allow(fake: FakeSumsub, algorithm: str) -> None:
-    assert is_genuine(NOTICE_SECRET, fake.notice(EXTERNAL, algorithm=algorithm))
+def test_a_notification_is_genuine_by_an_algorithm_that_we_allow(fake: FakeSumsub, algorithm: str) -> None:
+    assert is_genuine(NOTIFICATION_SECRET, fake.notification(EXTERNAL, algorithm=algorithm))
 
 
-def other(notice: InboundNotice, **headers: str) -> InboundNotice:
+def other(notification: InboundNotification, **headers: str) -> InboundNotification:
     changed = {name.replace("_", "-"): value for name, value in headers.items()}
-    return msgspec.structs.replace(notice, headers={**notice.headers, **changed})
+    return msgspec.structs.replace(notification, headers={**notification.headers, **changed})
 
 
 def test_sha_1_is_never_taken_because_the_header_says_so(fake: FakeSumsub) -> None:
     """It is right by its own measure, and yet no digest of ours."""
-    assert not is_genuine(NOTICE_SECRET, fake.notice(EXTERNAL, algorithm="HMAC_SHA1_HEX"))
+    assert not is_genuine(NOTIFICATION_SECRET, fake.notification(EXTERNAL, algorithm="HMAC_SHA1_HEX"))
 
 
 @pytest.mark.parametrize("named", ["", "HMAC_SHA512_HEX", "HMAC_MD5_HEX", "none", "hmac_sha256_hex", "🙂"])
 def test_another_algorithm_than_the_digest_s_is_none(fake: FakeSumsub, named: str) -> None:
-    assert not is_genuine(NOTICE_SECRET, other(fake.notice(EXTERNAL), x_payload_digest_alg=named))
+    assert not is_genuine(NOTIFICATION_SECRET, other(fake.notification(EXTERNAL), x_payload_digest_alg=named))
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 64, "é" * 64, "0" * 10_000])
 def test_another_digest_is_none(fake: FakeSumsub, digest: str) -> None:
-    assert not is_genuine(NOTICE_SECRET, other(fake.notice(EXTERNAL), x_payload_digest=digest))
+    assert not is_genuine(NOTIFICATION_SECRET, other(fake.notification(EXTERNAL), x_payload_digest=digest))
 
 
 def test_another_secret_or_body_is_none(fake: FakeSumsub) -> None:
-    notice = fake.notice(EXTERNAL)
-    assert not is_genuine("another", notice)
-    assert not is_genuine(NOTICE_SECRET, msgspec.structs.replace(notice, body=notice.body + b" "))
+    notification = fake.notification(EXTERNAL)
+    assert not is_genuine("another", notification)
+    assert not is_genuine(NOTIFICATION_SECRET, msgspec.structs.replace(notification, body=notification.body + b" "))

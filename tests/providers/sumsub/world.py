@@ -194,7 +194,7 @@ class World:
         applicant.status, applicant.result, applicant.red_steps = "completed", dict(result), tuple(red_steps)
 
     def payload(self, external: str, kind: str) -> bytes:
-        """A notice's body: it has no personal data."""
+        """A notification's body: it has no personal data."""
         applicant = self.named(external)
         told: dict[str, Any] = {
             "applicantId": applicant.id,

@@ -61,7 +61,7 @@ class TBankFake(FakeProvider):
     def denial(self, status: int) -> ProviderAnswer:
         return ProviderAnswer.of_json({"Success": False, "ErrorCode": "204", "Message": _MESSAGES["204"]}, status)
 
-    def notice(self, payment: Payment, **other: Any) -> bytes:
+    def notification(self, payment: Payment, **other: Any) -> bytes:
         """Return the notification about a payment's status."""
         told = {
             "TerminalKey": payment.terminal,
@@ -76,7 +76,7 @@ class TBankFake(FakeProvider):
         }
         return json.dumps({**told, "Token": sign(told, self.passwords[payment.terminal])}).encode()
 
-    def binding_notice(self, key: int) -> bytes:
+    def binding_notification(self, key: int) -> bytes:
         """Return the notification about an account that was bound, or whose binding was refused. It has no OrderId."""
         account = self.books.accounts[key]
         told = {

@@ -46,10 +46,10 @@ class TBankHistory(MoneyHistory):
 
     def due(self) -> list[bytes]:
         moved, self.fake.books.moved = self.fake.books.moved, []
-        return [self.fake.notice(payment) for payment in moved]
+        return [self.fake.notification(payment) for payment in moved]
 
-    async def post_notice(self, notice: bytes) -> None:
-        answer = await self.cabinet.post(notice)
+    async def post_notification(self, notification: bytes) -> None:
+        answer = await self.cabinet.post(notification)
         assert (answer.status_code, answer.text) == (200, "OK")
 
     def came(self) -> Counter[str]:

@@ -1,5 +1,5 @@
-"""T-Bank's adapter beyond the contract of banks: orders that exist twice, charges, notices, terminals of merchants
-(docs/providers/tbank.md)."""
+"""T-Bank's adapter beyond the contract of banks: orders that exist twice, charges, notifications, terminals of
+merchants (docs/providers/tbank.md)."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.tbank.adapter import TBank
-from cambist.adapters.bank.tbank.notices import NETWORKS
+from cambist.adapters.bank.tbank.notifications import NETWORKS
 from cambist.adapters.bank.tbank.references import order_id
 from cambist.adapters.bank.tbank.terminals import Terminal, read_terminals
 from cambist.adapters.clock import VirtualClock
@@ -31,23 +31,23 @@ from cambist.ports.mandates import (
     MandateStatus,
 )
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
-from tests.providers.tbank.bench import TBankBench, open_bench, told
 from tests.providers.tbank.fake import PASSWORD, TERMINAL, TBankFake, sign
+from tests.providers.tbank.harness import TBankHarness, open_harness, told
 
 PAY, OTHER, CHARGE = operation_id("pay", 1), operation_id("pay", 2), operation_id("pay", 7)
 BINDING = binding_id()
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[TBankBench]:
-    async with open_bench() as opened:
+async def harness() -> AsyncIterator[TBankHarness]:
+    async with open_harness() as opened:
         yield opened
 
 
-def calls(bench: TBankBench) -> Counter[str]:
+def calls(harness: TBankHarness) -> Counter[str]:
     """How often each method was called since the last time."""
-    counted = Counter(request.path.rpartition("/")[2] for request in bench.fake.requests)
-    bench.fake.requests.clear()
+    counted = Counter(request.path.rpartition("/")[2] for request in harness.fake.requests)
+    harness.fake.requests.clear()
     return counted
 
 
@@ -58,15 +58,15 @@ def by(method: str) -> Any:
     return matches
 
 
-def binding(bench: TBankBench, first: int | None = None) -> BindingRequest:
-    due = bench.clock.now() + timedelta(hours=1)
+def binding(harness: TBankHarness, first: int | None = None) -> BindingRequest:
+    due = harness.clock.now() + timedelta(hours=1)
     return BindingRequest(operation=BINDING, first_charge_kopecks=first, purpose="Coffee club", expires_at=due)
 
 
-async def bound(bench: TBankBench, first: int | None = None) -> MandateState:
-    made = await bench.tbank.bind(binding(bench, first))
-    await bench.confirm(BINDING)
-    return await bench.tbank.mandate_state(made.reference)
+async def bound(harness: TBankHarness, first: int | None = None) -> MandateState:
+    made = await harness.tbank.bind(binding(harness, first))
+    await harness.confirm(BINDING)
+    return await harness.tbank.mandate_state(made.reference)
 
 
 def debit(mandate: MandateState, operation: str = CHARGE) -> ChargeRequest:
@@ -82,232 +82,236 @@ def debit(mandate: MandateState, operation: str = CHARGE) -> ChargeRequest:
 class TestCalls:
     """The numbers of calls in docs/providers/tbank.md "Calls"."""
 
-    async def test_of_a_payment_and_its_refund(self, bench: TBankBench) -> None:
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        assert calls(bench) == {"Init": 1, "GetQr": 1}
-        await bench.pay(PAY, invoice, 100_00)
-        await bench.tbank.invoice_state(invoice.reference)
-        assert calls(bench) == {"GetState": 1, "CheckOrder": 1}
-        await bench.tbank.invoice_state(invoice.reference)
-        assert calls(bench) == {"GetState": 1}
-        await bench.tbank.refund(RefundRequest(operation="ref", reference=invoice.reference, amount_kopecks=100_00))
-        assert calls(bench) == {"GetState": 1, "GetQrState": 1, "Cancel": 1}
+    async def test_of_a_payment_and_its_refund(self, harness: TBankHarness) -> None:
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        assert calls(harness) == {"Init": 1, "GetQr": 1}
+        await harness.pay(PAY, invoice, 100_00)
+        await harness.tbank.invoice_state(invoice.reference)
+        assert calls(harness) == {"GetState": 1, "CheckOrder": 1}
+        await harness.tbank.invoice_state(invoice.reference)
+        assert calls(harness) == {"GetState": 1}
+        await harness.tbank.refund(RefundRequest(operation="ref", reference=invoice.reference, amount_kopecks=100_00))
+        assert calls(harness) == {"GetState": 1, "GetQrState": 1, "Cancel": 1}
 
-    async def test_of_a_charge(self, bench: TBankBench) -> None:
-        mandate = await bound(bench)
-        calls(bench)
-        await bench.tbank.charge(debit(mandate))
-        assert calls(bench) == {"CheckOrder": 1, "Init": 1, "ChargeQr": 1, "GetState": 2}
+    async def test_of_a_charge(self, harness: TBankHarness) -> None:
+        mandate = await bound(harness)
+        calls(harness)
+        await harness.tbank.charge(debit(mandate))
+        assert calls(harness) == {"CheckOrder": 1, "Init": 1, "ChargeQr": 1, "GetState": 2}
 
 
 class TestOrders:
-    async def test_where_an_order_may_be_there_twice_one_payment_is_shown(self, bench: TBankBench) -> None:
+    async def test_where_an_order_may_be_there_twice_one_payment_is_shown(self, harness: TBankHarness) -> None:
         """On some terminals a second Init of an OrderId makes a second payment: the recorded one counts."""
-        bench.books.takes_orders_twice = True
-        both = (bench.tbank, bench.another())
-        made = await asyncio.gather(*(bank.create_invoice(bench.request(PAY)) for bank in both * 3))
+        harness.books.takes_orders_twice = True
+        both = (harness.tbank, harness.another())
+        made = await asyncio.gather(*(bank.create_invoice(harness.request(PAY)) for bank in both * 3))
         assert len({(each.reference, each.link) for each in made}) == 1
-        shown = [each for each in bench.books.payments.values() if each.qr is not None]
+        shown = [each for each in harness.books.payments.values() if each.qr is not None]
         assert len(shown) == 1, "nobody can pay the other one"
 
-    async def test_of_two_that_are_there_the_paid_one_is_found(self, bench: TBankBench) -> None:
+    async def test_of_two_that_are_there_the_paid_one_is_found(self, harness: TBankHarness) -> None:
         """After the notes were lost, too."""
-        bench.books.takes_orders_twice = True
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        await bench.pay(PAY, invoice, 100_00)
-        paid = bench.payment(PAY)
+        harness.books.takes_orders_twice = True
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        await harness.pay(PAY, invoice, 100_00)
+        paid = harness.payment(PAY)
         for _ in range(2):
-            bench.books.open(TERMINAL, paid.order_id, 100_00, paid.due, recurrent=False, text="")
-        await bench.forget()
-        found = await bench.tbank.search_invoice(bench.request(PAY), bench.clock.now())
+            harness.books.open(TERMINAL, paid.order_id, 100_00, paid.due, recurrent=False, text="")
+        await harness.forget()
+        found = await harness.tbank.search_invoice(harness.request(PAY), harness.clock.now())
         assert found is not None
         assert found.reference == invoice.reference
 
-    async def test_one_whose_qr_was_lost_gets_it_when_it_is_found(self, bench: TBankBench) -> None:
-        bench.fake.next(ProviderFault.LOST_AFTER, matching=by("GetQr"))
+    async def test_one_whose_qr_was_lost_gets_it_when_it_is_found(self, harness: TBankHarness) -> None:
+        harness.fake.next(ProviderFault.LOST_AFTER, matching=by("GetQr"))
         with pytest.raises(OutcomeUnknown):
-            await bench.tbank.create_invoice(bench.request(PAY))
-        found = await bench.another().search_invoice(bench.request(PAY), bench.clock.now())
+            await harness.tbank.create_invoice(harness.request(PAY))
+        found = await harness.another().search_invoice(harness.request(PAY), harness.clock.now())
         assert found is not None
-        assert found.link == bench.payment(PAY).qr
+        assert found.link == harness.payment(PAY).qr
 
-    async def test_one_that_is_over_is_told_as_expired(self, bench: TBankBench) -> None:
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        await bench.pass_time(timedelta(minutes=16))
-        assert (await bench.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
+    async def test_one_that_is_over_is_told_as_expired(self, harness: TBankHarness) -> None:
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        await harness.pass_time(timedelta(minutes=16))
+        assert (await harness.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
 
-    async def test_why_it_failed_is_told(self, bench: TBankBench) -> None:
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        bench.books.reject(bench.payment(PAY), "5060")
-        await bench.pass_time(timedelta(minutes=15))
-        state = await bench.tbank.invoice_state(invoice.reference)
+    async def test_why_it_failed_is_told(self, harness: TBankHarness) -> None:
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        harness.books.reject(harness.payment(PAY), "5060")
+        await harness.pass_time(timedelta(minutes=15))
+        state = await harness.tbank.invoice_state(invoice.reference)
         assert (state.status, state.failure) == (InvoiceStatus.FAILED, "insufficient_funds")
 
-    async def test_rejected_payment_stays_open_while_its_qr_lives(self, bench: TBankBench) -> None:
+    async def test_rejected_payment_stays_open_while_its_qr_lives(self, harness: TBankHarness) -> None:
         """T-Bank does not say whether a payer may try again; a first try that failed may be followed by money."""
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        bench.books.reject(bench.payment(PAY), "5060")
-        calls(bench)
-        state = await bench.tbank.invoice_state(invoice.reference)
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        harness.books.reject(harness.payment(PAY), "5060")
+        calls(harness)
+        state = await harness.tbank.invoice_state(invoice.reference)
         assert (state.status, state.failure) == (InvoiceStatus.OPEN, None)
-        assert calls(bench) == {"GetState": 1}
-        await bench.pass_time(timedelta(minutes=14))
-        await bench.pay(PAY, invoice, 100_00)
-        state = await bench.tbank.invoice_state(invoice.reference)
+        assert calls(harness) == {"GetState": 1}
+        await harness.pass_time(timedelta(minutes=14))
+        await harness.pay(PAY, invoice, 100_00)
+        state = await harness.tbank.invoice_state(invoice.reference)
         assert (state.status, len(state.transfers)) == (InvoiceStatus.PAID, 1)
 
-    async def test_rejected_payment_whose_deadline_is_forgotten_has_failed(self, bench: TBankBench) -> None:
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        bench.books.reject(bench.payment(PAY))
-        await bench.forget()
-        assert (await bench.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.FAILED
+    async def test_rejected_payment_whose_deadline_is_forgotten_has_failed(self, harness: TBankHarness) -> None:
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        harness.books.reject(harness.payment(PAY))
+        await harness.forget()
+        assert (await harness.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.FAILED
 
-    async def test_money_says_its_number_in_the_payment_system(self, bench: TBankBench) -> None:
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        await bench.pay(PAY, invoice, 100_00)
-        [transfer] = (await bench.tbank.invoice_state(invoice.reference)).transfers
-        assert transfer.sbp_operation_id == bench.payment(PAY).sbp_id
+    async def test_money_says_its_number_in_the_payment_system(self, harness: TBankHarness) -> None:
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        await harness.pay(PAY, invoice, 100_00)
+        [transfer] = (await harness.tbank.invoice_state(invoice.reference)).transfers
+        assert transfer.sbp_operation_id == harness.payment(PAY).sbp_id
 
     @pytest.mark.parametrize(("code", "fault"), [("3001", NotConfigured), ("3016", Refused), ("999", OutcomeUnknown)])
     async def test_an_error_of_the_qr_is_the_invoice_s(
-        self, bench: TBankBench, code: str, fault: type[Exception]
+        self, harness: TBankHarness, code: str, fault: type[Exception]
     ) -> None:
         said = ProviderAnswer.of_json({"Success": False, "ErrorCode": code, "Message": "Нет."})
-        bench.fake.next(said, matching=by("GetQr"))
+        harness.fake.next(said, matching=by("GetQr"))
         with pytest.raises(fault):
-            await bench.tbank.create_invoice(bench.request(PAY))
+            await harness.tbank.create_invoice(harness.request(PAY))
 
 
 class TestCharges:
-    async def test_what_was_opened_and_not_charged_is_none_and_is_charged_once(self, bench: TBankBench) -> None:
+    async def test_what_was_opened_and_not_charged_is_none_and_is_charged_once(self, harness: TBankHarness) -> None:
         """The process died between Init and ChargeQr."""
-        mandate = await bound(bench)
-        held = bench.fake.hold_next(matching=by("ChargeQr"), done=False)
-        sending = asyncio.ensure_future(bench.tbank.charge(debit(mandate)))
+        mandate = await bound(harness)
+        held = harness.fake.hold_next(matching=by("ChargeQr"), done=False)
+        sending = asyncio.ensure_future(harness.tbank.charge(debit(mandate)))
         await held.arrived()
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        assert await bench.another().search_charge(debit(mandate), bench.clock.now()) is None
-        assert (await bench.another().charge(debit(mandate))).status is ChargeStatus.PROCESSING
+        assert await harness.another().search_charge(debit(mandate), harness.clock.now()) is None
+        assert (await harness.another().charge(debit(mandate))).status is ChargeStatus.PROCESSING
         await held.release()  # the first one arrives late: T-Bank charges a payment once
-        await bench.finish_charges()
-        assert bench.books.debited == [(bench.payment(CHARGE).id, 250_00)]
+        await harness.finish_charges()
+        assert harness.books.debited == [(harness.payment(CHARGE).id, 250_00)]
 
-    async def test_a_lost_init_is_asked_for(self, bench: TBankBench) -> None:
-        mandate = await bound(bench)
-        bench.fake.next(ProviderFault.LOST_AFTER, matching=by("Init"))
+    async def test_a_lost_init_is_asked_for(self, harness: TBankHarness) -> None:
+        mandate = await bound(harness)
+        harness.fake.next(ProviderFault.LOST_AFTER, matching=by("Init"))
         with pytest.raises(OutcomeUnknown):
-            await bench.tbank.charge(debit(mandate))
-        await bench.another().charge(debit(mandate))
-        await bench.finish_charges()
-        assert len(bench.books.debited) == 1
+            await harness.tbank.charge(debit(mandate))
+        await harness.another().charge(debit(mandate))
+        await harness.finish_charges()
+        assert len(harness.books.debited) == 1
 
-    async def test_of_two_payments_of_one_order_one_is_charged(self, bench: TBankBench) -> None:
-        bench.books.takes_orders_twice = True
-        mandate = await bound(bench)
-        both = (bench.tbank, bench.another())
+    async def test_of_two_payments_of_one_order_one_is_charged(self, harness: TBankHarness) -> None:
+        harness.books.takes_orders_twice = True
+        mandate = await bound(harness)
+        both = (harness.tbank, harness.another())
         await asyncio.gather(*(bank.charge(debit(mandate)) for bank in both * 2))
-        await bench.finish_charges()
-        assert len(bench.books.debited) == 1
+        await harness.finish_charges()
+        assert len(harness.books.debited) == 1
 
     @pytest.mark.parametrize(("code", "wait"), [("3042", 3600.0), ("3041", 86400.0)])
     async def test_a_limit_of_the_payment_system_was_certainly_not_executed(
-        self, bench: TBankBench, code: str, wait: float
+        self, harness: TBankHarness, code: str, wait: float
     ) -> None:
-        mandate = await bound(bench)
-        bench.fake.next(ProviderAnswer.of_json({"Success": False, "ErrorCode": code}), matching=by("ChargeQr"))
+        mandate = await bound(harness)
+        harness.fake.next(ProviderAnswer.of_json({"Success": False, "ErrorCode": code}), matching=by("ChargeQr"))
         with pytest.raises(Unavailable) as limit:
-            await bench.tbank.charge(debit(mandate))
+            await harness.tbank.charge(debit(mandate))
         assert limit.value.retry_after == wait
-        assert await bench.tbank.search_charge(debit(mandate), bench.clock.now()) is None
-        await bench.tbank.charge(debit(mandate))
-        await bench.finish_charges()
-        assert len(bench.books.debited) == 1
+        assert await harness.tbank.search_charge(debit(mandate), harness.clock.now()) is None
+        await harness.tbank.charge(debit(mandate))
+        await harness.finish_charges()
+        assert len(harness.books.debited) == 1
 
-    async def test_a_mandate_is_told_as_it_stands_there(self, bench: TBankBench) -> None:
-        mandate = await bound(bench)
-        await bench.lose_mandate(BINDING)
-        failed = await bench.tbank.charge(debit(mandate))
+    async def test_a_mandate_is_told_as_it_stands_there(self, harness: TBankHarness) -> None:
+        mandate = await bound(harness)
+        await harness.lose_mandate(BINDING)
+        failed = await harness.tbank.charge(debit(mandate))
         assert (failed.status, failed.failure) == (ChargeStatus.FAILED, MANDATE_REVOKED)
-        assert (await bench.tbank.mandate_state(mandate.reference)).status is MandateStatus.LOST
+        assert (await harness.tbank.mandate_state(mandate.reference)).status is MandateStatus.LOST
 
-    async def test_without_notes_the_token_is_compared_with_t_bank_s(self, bench: TBankBench) -> None:
-        mandate = await bound(bench)
-        await bench.forget()
+    async def test_without_notes_the_token_is_compared_with_t_bank_s(self, harness: TBankHarness) -> None:
+        mandate = await bound(harness)
+        await harness.forget()
         with pytest.raises(Refused):
-            await bench.tbank.charge(msgspec.structs.replace(debit(mandate), token="another"))
-        assert (await bench.tbank.charge(debit(mandate))).status is ChargeStatus.PROCESSING
+            await harness.tbank.charge(msgspec.structs.replace(debit(mandate), token="another"))
+        assert (await harness.tbank.charge(debit(mandate))).status is ChargeStatus.PROCESSING
 
-    async def test_no_token_is_noted(self, bench: TBankBench) -> None:
-        mandate = await bound(bench)
-        await bench.tbank.charge(debit(mandate))
-        async with bench.storage.unit() as unit:
+    async def test_no_token_is_noted(self, harness: TBankHarness) -> None:
+        mandate = await bound(harness)
+        await harness.tbank.charge(debit(mandate))
+        async with harness.storage.unit() as unit:
             kept = b"".join(note.body for note in await unit[ProviderNote].find())
         assert mandate.token
         assert mandate.token.encode() not in kept
 
-    async def test_binding_whose_first_charge_was_rejected_waits_while_its_qr_lives(self, bench: TBankBench) -> None:
-        made = await bench.tbank.bind(binding(bench, 100_00))
-        bench.books.reject(bench.payment(BINDING), "5060")
-        assert (await bench.tbank.mandate_state(made.reference)).status is MandateStatus.OPEN
-        await bench.pass_time(timedelta(days=1))
-        state = await bench.tbank.mandate_state(made.reference)
+    async def test_binding_whose_first_charge_was_rejected_waits_while_its_qr_lives(
+        self, harness: TBankHarness
+    ) -> None:
+        made = await harness.tbank.bind(binding(harness, 100_00))
+        harness.books.reject(harness.payment(BINDING), "5060")
+        assert (await harness.tbank.mandate_state(made.reference)).status is MandateStatus.OPEN
+        await harness.pass_time(timedelta(days=1))
+        state = await harness.tbank.mandate_state(made.reference)
         assert (state.status, state.failure) == (MandateStatus.REFUSED, "insufficient_funds")
 
-    async def test_a_terminal_without_bindings_binds_nobody(self, bench: TBankBench) -> None:
+    async def test_a_terminal_without_bindings_binds_nobody(self, harness: TBankHarness) -> None:
         """GetQr of a recurrent payment has no RequestKey where the option is off."""
-        bench.books.binds = False
+        harness.books.binds = False
         with pytest.raises(Refused):
-            await bench.tbank.bind(binding(bench, 100_00))
+            await harness.tbank.bind(binding(harness, 100_00))
 
 
-class TestNotices:
-    async def test_t_bank_reads_ok_and_nothing_else(self, bench: TBankBench) -> None:
-        await bench.tbank.create_invoice(bench.request(PAY))
-        heard = await bench.tbank.hear(await bench.notice(PAY))
+class TestNotifications:
+    async def test_t_bank_reads_ok_and_nothing_else(self, harness: TBankHarness) -> None:
+        await harness.tbank.create_invoice(harness.request(PAY))
+        heard = await harness.tbank.hear(await harness.notification(PAY))
         assert (heard.status, heard.body) == (200, b"OK")
-        assert [each.operation for each in heard.notices] == [PAY]
+        assert [each.operation for each in heard.notifications] == [PAY]
 
-    async def test_one_of_a_refund_names_it_too(self, bench: TBankBench) -> None:
-        bench.books.refunds_later = True
-        invoice = await bench.tbank.create_invoice(bench.request(PAY))
-        await bench.pay(PAY, invoice, 100_00)
-        await bench.tbank.refund(RefundRequest(operation="ref", reference=invoice.reference, amount_kopecks=100_00))
-        await bench.finish_refunds()
-        heard = await bench.tbank.hear(await bench.notice(PAY))
-        assert [each.operation for each in heard.notices] == [PAY, "ref"]
+    async def test_one_of_a_refund_names_it_too(self, harness: TBankHarness) -> None:
+        harness.books.refunds_later = True
+        invoice = await harness.tbank.create_invoice(harness.request(PAY))
+        await harness.pay(PAY, invoice, 100_00)
+        await harness.tbank.refund(RefundRequest(operation="ref", reference=invoice.reference, amount_kopecks=100_00))
+        await harness.finish_refunds()
+        heard = await harness.tbank.hear(await harness.notification(PAY))
+        assert [each.operation for each in heard.notifications] == [PAY, "ref"]
 
-    async def test_a_binding_s_has_no_order_and_names_it_all_the_same(self, bench: TBankBench) -> None:
+    async def test_a_binding_s_has_no_order_and_names_it_all_the_same(self, harness: TBankHarness) -> None:
         """It carries its RequestKey, which is a number in answers and a text here."""
-        await bench.tbank.bind(binding(bench))
-        await bench.confirm(BINDING)
-        heard = await bench.tbank.hear(told(bench.fake.binding_notice(await bench.key(BINDING))))
-        assert ([each.operation for each in heard.notices], heard.body) == ([BINDING], b"OK")
+        await harness.tbank.bind(binding(harness))
+        await harness.confirm(BINDING)
+        heard = await harness.tbank.hear(told(harness.fake.binding_notification(await harness.key(BINDING))))
+        assert ([each.operation for each in heard.notifications], heard.body) == ([BINDING], b"OK")
 
     @pytest.mark.parametrize("other", [{"OrderId": "of another program"}, {"Status": "RECEIPT"}])
-    async def test_what_is_not_ours_is_taken_and_names_nothing(self, bench: TBankBench, other: dict[str, str]) -> None:
-        await bench.tbank.create_invoice(bench.request(PAY))
-        heard = await bench.tbank.hear(told(bench.fake.notice(bench.payment(PAY), **other)))
-        assert (heard.notices, heard.body) == ((), b"OK")
+    async def test_what_is_not_ours_is_taken_and_names_nothing(
+        self, harness: TBankHarness, other: dict[str, str]
+    ) -> None:
+        await harness.tbank.create_invoice(harness.request(PAY))
+        heard = await harness.tbank.hear(told(harness.fake.notification(harness.payment(PAY), **other)))
+        assert (heard.notifications, heard.body) == ((), b"OK")
 
     @pytest.mark.parametrize(
         "change",
         [{"Amount": 1}, {"Success": False}, {"Status": "REFUNDED"}, {"TerminalKey": "1691DEMO"}, {"Token": None}],
     )
-    async def test_a_changed_one_is_forged(self, bench: TBankBench, change: dict[str, Any]) -> None:
-        await bench.tbank.create_invoice(bench.request(PAY))
-        body = {**json.loads(bench.fake.notice(bench.payment(PAY))), **change}
+    async def test_a_changed_one_is_forged(self, harness: TBankHarness, change: dict[str, Any]) -> None:
+        await harness.tbank.create_invoice(harness.request(PAY))
+        body = {**json.loads(harness.fake.notification(harness.payment(PAY))), **change}
         with pytest.raises(Forged):
-            await bench.tbank.hear(told(json.dumps(body).encode()))
+            await harness.tbank.hear(told(json.dumps(body).encode()))
 
-    async def test_numbers_count_as_they_are_spelt(self, bench: TBankBench) -> None:
+    async def test_numbers_count_as_they_are_spelt(self, harness: TBankHarness) -> None:
         """100.00 and 100 are two texts, and two Tokens."""
-        await bench.tbank.create_invoice(bench.request(PAY))
+        await harness.tbank.create_invoice(harness.request(PAY))
         fields = {"TerminalKey": TERMINAL, "OrderId": order_id(PAY), "Status": "CONFIRMED", "Amount": "100.00"}
         signed = json.dumps({**fields, "Token": sign(fields, PASSWORD)}).replace('"100.00"', "100.00")
-        assert (await bench.tbank.hear(told(signed.encode()))).notices
+        assert (await harness.tbank.hear(told(signed.encode()))).notifications
         with pytest.raises(Forged):
-            await bench.tbank.hear(told(signed.replace("100.00", "100").encode()))
+            await harness.tbank.hear(told(signed.replace("100.00", "100").encode()))
 
     def test_the_networks_are_the_published_ones(self) -> None:
         published = ["91.194.226.0/23", "212.49.24.0/24"]
@@ -335,25 +339,25 @@ class TestTerminals:
         path.write_text(MERCHANTS)
         clock = VirtualClock()
         async with TBankFake(clock, {"1691": "first", TERMINAL: PASSWORD}) as fake:
-            bench = TBankBench(clock, fake)
-            bank = TBank(bench.tools, terminal=None, by_owner=read_terminals(path), base_url=fake.url)
-            asked = msgspec.structs.replace(bench.request(PAY), account="acc_1")
+            harness = TBankHarness(clock, fake)
+            bank = TBank(harness.tools, terminal=None, by_owner=read_terminals(path), base_url=fake.url)
+            asked = msgspec.structs.replace(harness.request(PAY), account="acc_1")
             first = await bank.create_invoice(asked)
             second = await bank.create_invoice(
-                msgspec.structs.replace(bench.request(OTHER), account="acc_1", shop="shop_2")
+                msgspec.structs.replace(harness.request(OTHER), account="acc_1", shop="shop_2")
             )
             assert [each.reference.partition("/")[0] for each in (first, second)] == ["1691", TERMINAL]
             assert (await bank.invoice_state(first.reference)).status is InvoiceStatus.OPEN
-            heard = await bank.hear(told(fake.notice(bench.payment(PAY))))
-            assert [each.operation for each in heard.notices] == [PAY]
-            await bench.forget()
+            heard = await bank.hear(told(fake.notification(harness.payment(PAY))))
+            assert [each.operation for each in heard.notifications] == [PAY]
+            await harness.forget()
             found = await bank.search_invoice(asked, clock.now())
             assert found is not None
             assert found.reference == first.reference
             with pytest.raises(Refused):
-                await bank.create_invoice(msgspec.structs.replace(bench.request(CHARGE), account="acc_9"))
+                await bank.create_invoice(msgspec.structs.replace(harness.request(CHARGE), account="acc_9"))
             await bank.check()
-            for each in (bank, *bench.banks):
+            for each in (bank, *harness.banks):
                 await each.close()
 
     @pytest.mark.parametrize(
@@ -369,36 +373,36 @@ class TestTerminals:
         ],
     )
     async def test_a_file_that_is_wrong_stops_the_start_and_is_not_quoted(
-        self, bench: TBankBench, tmp_path: Path, text: str
+        self, harness: TBankHarness, tmp_path: Path, text: str
     ) -> None:
         path = tmp_path / "merchants.toml"
         path.write_text(text)
         with pytest.raises(NotConfigured) as wrong:
-            TBank(bench.tools, terminal=None, by_owner=read_terminals(path))
+            TBank(harness.tools, terminal=None, by_owner=read_terminals(path))
         assert "secret" not in str(wrong.value)
 
-    async def test_a_terminal_that_is_gone_takes_the_bank_from_nobody(self, bench: TBankBench) -> None:
+    async def test_a_terminal_that_is_gone_takes_the_bank_from_nobody(self, harness: TBankHarness) -> None:
         with pytest.raises(Unavailable):
-            await bench.tbank.invoice_state("1691/1/100")
+            await harness.tbank.invoice_state("1691/1/100")
 
-    async def test_nor_does_one_of_a_merchant_that_is_not_taken(self, bench: TBankBench) -> None:
+    async def test_nor_does_one_of_a_merchant_that_is_not_taken(self, harness: TBankHarness) -> None:
         wrong = Terminal(key=TERMINAL, password="x")
-        bank = TBank(bench.tools, terminal=None, by_owner={"acc_1": wrong}, base_url=bench.fake.url)
+        bank = TBank(harness.tools, terminal=None, by_owner={"acc_1": wrong}, base_url=harness.fake.url)
         with pytest.raises(Unavailable):
-            await bank.create_invoice(msgspec.structs.replace(bench.request(PAY), account="acc_1"))
+            await bank.create_invoice(msgspec.structs.replace(harness.request(PAY), account="acc_1"))
         with pytest.raises(NotSupported):
-            await bank.bind(binding(bench))
+            await bank.bind(binding(harness))
         await bank.close()
 
-    async def test_a_pair_that_t_bank_does_not_take_is_told_by_check(self, bench: TBankBench) -> None:
-        wrong = TBank(bench.tools, terminal=Terminal(key=TERMINAL, password="x"), base_url=bench.fake.url)
+    async def test_a_pair_that_t_bank_does_not_take_is_told_by_check(self, harness: TBankHarness) -> None:
+        wrong = TBank(harness.tools, terminal=Terminal(key=TERMINAL, password="x"), base_url=harness.fake.url)
         with pytest.raises(NotConfigured):
             await wrong.check()
         await wrong.close()
-        await bench.tbank.check()
-        assert bench.tbank.clock_skew is None or isinstance(bench.tbank.clock_skew, float)
+        await harness.tbank.check()
+        assert harness.tbank.clock_skew is None or isinstance(harness.tbank.clock_skew, float)
 
-    def test_its_address_is_https_or_of_this_machine(self, bench: TBankBench) -> None:
+    def test_its_address_is_https_or_of_this_machine(self, harness: TBankHarness) -> None:
         with pytest.raises(NotConfigured):
-            TBank(bench.tools, terminal=Terminal(key="x", password="y"), base_url="http://securepay.tinkoff.ru")
+            TBank(harness.tools, terminal=Terminal(key="x", password="y"), base_url="http://securepay.tinkoff.ru")
         assert "y" not in repr(Terminal(key="x", password="y"))

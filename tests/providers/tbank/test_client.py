@@ -46,7 +46,7 @@ async def test_a_payment_by_qr_is_paid_and_goes_back_in_parts(fake: TBankFake, c
     assert (await client.get_state(made.payment_id)).status is PaymentStatus.FORM_SHOWED
     fake.books.pay(fake.payment("21090"))
     assert (await client.get_state(made.payment_id)).status is PaymentStatus.CONFIRMED
-    told = fake.notice(fake.payment("21090"))
+    told = fake.notification(fake.payment("21090"))
     assert verify_notification(_read(told), PASSWORD)
     assert not verify_notification(_read(told), "another")
     assert parse_notification(_read(told)).status is PaymentStatus.CONFIRMED

@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cambist.conformance import BankBench
+from cambist.conformance import BankHarness
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance.bank import bank as of_banks
 from tests.providers.bank_suites import suites
-from tests.providers.tbank.bench import open_bench
+from tests.providers.tbank.harness import open_harness
 
 
 @pytest.fixture
-async def bank_bench() -> AsyncIterator[BankBench]:
-    async with open_bench() as bench:
-        yield bench
+async def bank_harness() -> AsyncIterator[BankHarness]:
+    async with open_harness() as harness:
+        yield harness
 
 
 globals().update(
@@ -34,9 +34,9 @@ class TestWithRegister:
     """A cash register is connected to the terminal: nothing goes without a receipt."""
 
     @pytest.fixture
-    async def bank_bench(self) -> AsyncIterator[BankBench]:
-        async with open_bench(receipts=True) as bench:
-            yield bench
+    async def bank_harness(self) -> AsyncIterator[BankHarness]:
+        async with open_harness(receipts=True) as harness:
+            yield harness
 
     class TestReceipts(of_banks.TestReceipts): ...
 

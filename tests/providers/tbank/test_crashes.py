@@ -15,8 +15,8 @@ from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
 from cambist.ports.faults import Unavailable
 from cambist.ports.mandates import BindingRequest, ChargeRequest, ChargeStatus
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
-from tests.providers.tbank.bench import TBankBench, open_bench, tools_of
 from tests.providers.tbank.fake import PASSWORD, TERMINAL
+from tests.providers.tbank.harness import TBankHarness, open_harness, tools_of
 
 PAY, BIND, CHARGE = operation_id("pay", 1), binding_id(), operation_id("pay", 7)
 BACK = {operation_id("ref", 1): 40_00, operation_id("ref", 2): 60_00}
@@ -24,12 +24,12 @@ POINTS = 46
 """Commits and calls of the story; a test holds it against what is seen."""
 
 
-def dying(bench: TBankBench, fuse: CrashPoint) -> TBank:
+def dying(harness: TBankHarness, fuse: CrashPoint) -> TBank:
     """The adapter of a process that dies at a commit or a call."""
-    tools = tools_of(CrashingStorage(bench.storage, fuse), bench.virtual)
+    tools = tools_of(CrashingStorage(harness.storage, fuse), harness.virtual)
     terminal = Terminal(key=TERMINAL, password=PASSWORD)
-    bank = TBank(tools, terminal=terminal, base_url=bench.fake.url, mandates=True)
-    bench.banks.append(bank)
+    bank = TBank(tools, terminal=terminal, base_url=harness.fake.url, mandates=True)
+    harness.banks.append(bank)
     say = bank._calls.say
 
     async def called(*given: Any, **named: Any) -> Any:
@@ -44,7 +44,7 @@ def dying(bench: TBankBench, fuse: CrashPoint) -> TBank:
 
 
 async def ended(
-    bench: TBankBench,
+    harness: TBankHarness,
     find: Callable[[], Awaitable[Any]],
     send: Callable[[], Awaitable[Any]],
     is_over: Callable[[Any], bool],
@@ -56,42 +56,42 @@ async def ended(
             state = await send() if state is None else state
             if is_over(state):
                 return state
-        await bench.finish_refunds()
-        await bench.finish_charges()
-        await bench.pass_time(timedelta(minutes=30))
+        await harness.finish_refunds()
+        await harness.finish_charges()
+        await harness.pass_time(timedelta(minutes=30))
     raise AssertionError("it has no end")
 
 
-async def story(bench: TBankBench, bank: TBank) -> None:
+async def story(harness: TBankHarness, bank: TBank) -> None:
     """Pay, refund in two parts, bind, charge. Each step finds earlier work instead of repeating it."""
-    now = bench.clock.now
+    now = harness.clock.now
     order, plan = (
-        bench.request(PAY),
+        harness.request(PAY),
         BindingRequest(
             operation=BIND, first_charge_kopecks=None, purpose="Coffee club", expires_at=now() + timedelta(hours=1)
         ),
     )
     invoice = await bank.search_invoice(order, now()) or await bank.create_invoice(order)
-    if bench.payment(PAY).status == "FORM_SHOWED":
-        await bench.pay(PAY, invoice, 100_00)
+    if harness.payment(PAY).status == "FORM_SHOWED":
+        await harness.pay(PAY, invoice, 100_00)
     assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
     for operation, kopecks in BACK.items():
         back = RefundRequest(operation=operation, reference=invoice.reference, amount_kopecks=kopecks)
         await ended(
-            bench,
+            harness,
             lambda back=back: bank.search_refund(back, now()),  # type: ignore[misc]
             lambda back=back: bank.refund(back),  # type: ignore[misc]
             lambda state: state.status is RefundStatus.DONE,
         )
     bound = await bank.search_binding(plan, now()) or await bank.bind(plan)
-    bench.books.confirm(int(bound.reference.rpartition("/")[2]))
+    harness.books.confirm(int(bound.reference.rpartition("/")[2]))
     token = (await bank.mandate_state(bound.reference)).token
     assert token
     debit = ChargeRequest(
         operation=CHARGE, reference=bound.reference, token=token, amount_kopecks=250_00, purpose="Coffee club"
     )
     await ended(
-        bench,
+        harness,
         lambda: bank.search_charge(debit, now()),
         lambda: bank.charge(debit),
         lambda state: state.status is ChargeStatus.PAID,
@@ -100,15 +100,15 @@ async def story(bench: TBankBench, bank: TBank) -> None:
 
 async def run_with_crash(at: int, *, is_later: bool) -> int:
     """Run the story with a crash at this point, and again by a new process; how many points were seen."""
-    async with open_bench() as bench:
-        bench.books.refunds_later = is_later
+    async with open_harness() as harness:
+        harness.books.refunds_later = is_later
         fuse = CrashPoint(at, after=True)
         with suppress(Killed):
-            await story(bench, dying(bench, fuse))
-        await story(bench, bench.another())
-        paid = bench.payment(PAY)
-        assert sorted(bench.books.sent_back) == [(paid.id, 40_00), (paid.id, 60_00)]
-        assert [kopecks for _, kopecks in bench.books.debited] == [250_00]
+            await story(harness, dying(harness, fuse))
+        await story(harness, harness.another())
+        paid = harness.payment(PAY)
+        assert sorted(harness.books.sent_back) == [(paid.id, 40_00), (paid.id, 60_00)]
+        assert [kopecks for _, kopecks in harness.books.debited] == [250_00]
         return fuse.commits
 
 

@@ -15,7 +15,7 @@ from jsonschema.exceptions import ValidationError
 from cambist.frontends.conformance.operation_ids import binding_id, operation_id
 from cambist.ports.bank import RefundRequest
 from cambist.ports.mandates import BindingRequest, ChargeRequest
-from tests.providers.tbank.bench import TBankBench, open_bench
+from tests.providers.tbank.harness import TBankHarness, open_harness
 
 FILE = os.environ.get("TBANK_OPENAPI")
 pytestmark = pytest.mark.skipif(FILE is None, reason="TBANK_OPENAPI names no file")
@@ -46,8 +46,8 @@ def official() -> Any:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[TBankBench]:
-    async with open_bench() as opened:
+async def harness() -> AsyncIterator[TBankHarness]:
+    async with open_harness() as opened:
         yield opened
 
 
@@ -65,10 +65,10 @@ def _content(told: Any) -> Any:
     return next(iter(told["content"].values()))["schema"]
 
 
-async def test_every_request_and_answer_is_of_the_official_schema(bench: TBankBench, official: Any) -> None:
-    await _live(bench)
+async def test_every_request_and_answer_is_of_the_official_schema(harness: TBankHarness, official: Any) -> None:
+    await _live(harness)
     methods = set()
-    for path, asked, answered in bench.fake.exchanged:
+    for path, asked, answered in harness.fake.exchanged:
         operation = official["paths"][path]["post"]
         _check(official, _content(operation["requestBody"]), asked, f"{path} request")
         if answered["Success"]:
@@ -77,25 +77,25 @@ async def test_every_request_and_answer_is_of_the_official_schema(bench: TBankBe
     assert len(methods) == 9, methods
 
 
-async def _live(bench: TBankBench) -> None:
+async def _live(harness: TBankHarness) -> None:
     """A payment, its refunds, a mandate of each kind, a charge."""
-    bench.books.charges_at_once = True  # the schema lacks FORM_SHOWED, which its text has
-    bank, pay, charge = bench.tbank, operation_id("pay", 1), operation_id("pay", 7)
-    invoice = await bank.create_invoice(bench.request(pay))
-    await bench.pay(pay, invoice, 100_00)
+    harness.books.charges_at_once = True  # the schema lacks FORM_SHOWED, which its text has
+    bank, pay, charge = harness.tbank, operation_id("pay", 1), operation_id("pay", 7)
+    invoice = await bank.create_invoice(harness.request(pay))
+    await harness.pay(pay, invoice, 100_00)
     await bank.invoice_state(invoice.reference)
     for number in (1, 2):
         back = RefundRequest(
             operation=operation_id("ref", number), reference=invoice.reference, amount_kopecks=30_00 * number
         )
         await bank.refund(back)
-    due = bench.clock.now() + timedelta(hours=1)
+    due = harness.clock.now() + timedelta(hours=1)
     for number, first in ((1, 100_00), (2, None)):
         plan = BindingRequest(
             operation=binding_id(number), first_charge_kopecks=first, purpose="Coffee club", expires_at=due
         )
         bound = await bank.bind(plan)
-        await bench.confirm(binding_id(number))
+        await harness.confirm(binding_id(number))
         mandate = await bank.mandate_state(bound.reference)
     await bank.charge(
         ChargeRequest(

@@ -1,5 +1,5 @@
-"""A merchant at T-Bank, by its settings, from the first payment to the settlement: a notice is posted, the merchant's
-receiver hears of it, two refunds of one payment go one after another, and a subscription is charged."""
+"""A merchant at T-Bank, by its settings, from the first payment to the settlement: a notification is posted, the
+merchant's receiver hears of it, two refunds of one payment go one after another, and a subscription is charged."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -39,7 +39,7 @@ class Story:
         moved, self.fake.books.moved = self.fake.books.moved, []
         for payment in moved:
             for _ in range(2):
-                answer = await self.cabinet.post(self.fake.notice(payment))
+                answer = await self.cabinet.post(self.fake.notification(payment))
                 assert (answer.status_code, answer.text) == (200, "OK")
         await self.app.work(0)
 
@@ -92,7 +92,7 @@ async def test_a_payment_is_paid_once_t_bank_posts_it(story: Story) -> None:
     assert (payment["status"], payment["actual_amount_rub"]) == ("paid", "490.00")
     assert there.qr
     assert [each["status"] for each in story.events("payment.status_changed")] == ["paid"]
-    forged = story.fake.notice(there).replace(b"CONFIRMED", b"REJECTED")
+    forged = story.fake.notification(there).replace(b"CONFIRMED", b"REJECTED")
     assert (await story.cabinet.post(forged)).status_code == 403
 
 
@@ -135,7 +135,7 @@ async def test_a_payer_binds_with_a_first_charge_and_is_charged(story: Story) ->
     story.fake.books.pay(there)
     story.fake.books.confirm(there.request_key)
     await story.tell()
-    answer = await story.cabinet.post(story.fake.binding_notice(there.request_key))
+    answer = await story.cabinet.post(story.fake.binding_notification(there.request_key))
     assert answer.text == "OK"
     await story.app.work(0)
     assert (await story.get(f"/subscriptions/{made['id']}"))["status"] == "active"

@@ -26,7 +26,7 @@ REQUEST = {
     "DATA": {"Phone": "+71234567890", "Email": "a@test.com"},
     "Receipt": {"Taxation": "osn"},
 }
-NOTICE = {
+NOTIFICATION = {
     "TerminalKey": "1321054611234DEMO",
     "OrderId": "201709",
     "Success": True,
@@ -41,7 +41,7 @@ NOTICE = {
 }
 PUBLISHED = [
     (REQUEST, "usaf8fw8fsw21g", "0024a00af7c350a3a67ca168ce06502aa72772456662e38696d48b56ee9c97d9"),
-    (NOTICE, "Dfsfh56dgKl", "b906d28e76c6428e37b25fcf86c0adc52c63d503013fdd632e300593d165766b"),
+    (NOTIFICATION, "Dfsfh56dgKl", "b906d28e76c6428e37b25fcf86c0adc52c63d503013fdd632e300593d165766b"),
 ]
 """From T-Bank's own pages: fields, password, Token."""
 

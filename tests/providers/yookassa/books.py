@@ -20,7 +20,7 @@ def spelt(moment: datetime) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
-class Shelf:
+class Repository:
     """All objects of one kind and shop, in the order in which they were made."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Books:
         self._count = 0
         self.things: dict[str, Thing] = {}
         self.owners: dict[str, str] = {}
-        self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._repositories: dict[tuple[str, str], Repository] = {}
         self._made: list[Thing] = []
         self._by_operation: dict[str, Thing] = {}
         self.declines: list[str] = []
@@ -64,8 +64,8 @@ class Books:
         self._pending: dict[str, None] = {}
         """Refunds in processing."""
 
-    def shelf(self, kind: str, owner: str) -> Shelf:
-        return self._shelves.setdefault((kind, owner), Shelf())
+    def repository(self, kind: str, owner: str) -> Repository:
+        return self._repositories.setdefault((kind, owner), Repository())
 
     def _new(self, kind: str, owner: str, prefix: str = "") -> Thing:
         self._count += 1
@@ -75,7 +75,7 @@ class Books:
         thing = {"id": f"{prefix}{number}", "created_at": spelt(made)}
         self.things[thing["id"]] = thing
         self.owners[thing["id"]] = owner
-        self.shelf(kind, owner).add(made, thing)
+        self.repository(kind, owner).add(made, thing)
         self._made.append(thing)
         return thing
 
@@ -248,7 +248,7 @@ class Books:
         }
         self._marked(made)
         self._pending[made["id"]] = None
-        self.shelf(f"refund of {payment['id']}", owner).add(datetime.fromisoformat(made["created_at"]), made)
+        self.repository(f"refund of {payment['id']}", owner).add(datetime.fromisoformat(made["created_at"]), made)
         if "description" in body:
             made["description"] = body["description"]
         return made

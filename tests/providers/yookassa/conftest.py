@@ -11,8 +11,8 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.files import FileStore
 from cambist.ports.tools import Tools
 
-from .bench import YooKassaBench
 from .fake import YooKassaFake
+from .harness import YooKassaHarness
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ async def fake(clock: VirtualClock) -> AsyncIterator[YooKassaFake]:
 
 
 @pytest.fixture
-async def bench(clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[YooKassaBench]:
+async def harness(clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[YooKassaHarness]:
     """Over storage in memory."""
-    made = YooKassaBench(tools_of(clock), clock, fake)
+    made = YooKassaHarness(tools_of(clock), clock, fake)
     yield made
     for bank in made.banks:
         await bank.close()

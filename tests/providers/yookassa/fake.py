@@ -49,12 +49,12 @@ class YooKassaFake(FakeProvider):
         self.needs_receipts = False
         self.has_sbp = True
         self.told: list[dict[str, Any]] = []
-        """The notices that it would post, in order."""
+        """The notifications that it would post, in order."""
         self.calls: dict[str, int] = {}
         """How many requests came, by method and path."""
         self.exchanged: deque[tuple[str, str, ProviderRequest, Thing]] = deque(maxlen=100)
         """The last requests that were carried out, by method and path, and their answers."""
-        self.books = Books(self.now, lambda event, thing: self.told.append(self.notice(event, thing)))
+        self.books = Books(self.now, lambda event, thing: self.told.append(self.notification(event, thing)))
         self._shops = {SHOP: KEY}
         self._gateways = {GATEWAY: PAYOUT_KEY}
         self.books.balance[GATEWAY] = 10_000_000_00
@@ -75,7 +75,7 @@ class YooKassaFake(FakeProvider):
     def denial(self, status: int) -> ProviderAnswer:
         return _error(Wrong(None, "no access", status=401, code="invalid_credentials"))
 
-    def notice(self, event: str, thing: Thing) -> dict[str, Any]:
+    def notification(self, event: str, thing: Thing) -> dict[str, Any]:
         """Return the notification about an object in its present state."""
         return {"type": "notification", "event": event, "object": json.loads(json.dumps(self.books.shown(thing)))}
 
@@ -182,7 +182,7 @@ class YooKassaFake(FakeProvider):
             whose = kind if "payment_id" not in asked else f"{kind} of {asked['payment_id']}"
             found = [
                 thing
-                for thing in self.books.shelf(whose, owner).between(begin, end)
+                for thing in self.books.repository(whose, owner).between(begin, end)
                 if all(thing.get(name) == asked[name] for name in filters if name in asked)
             ]
             first = _after(found, asked.get("cursor"))

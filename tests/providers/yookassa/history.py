@@ -49,8 +49,8 @@ class YooKassaHistory(MoneyHistory):
         self.fake.told.clear()
         return told
 
-    async def post_notice(self, notice: Any) -> None:
-        assert (await self.cabinet.post(notice)).status_code == 200
+    async def post_notification(self, notification: Any) -> None:
+        assert (await self.cabinet.post(notification)).status_code == 200
 
     def came(self) -> Counter[str]:
         came: Counter[str] = Counter()

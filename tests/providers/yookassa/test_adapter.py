@@ -19,7 +19,7 @@ from cambist.ports import (
     ChargeRequest,
     ChargeStatus,
     Forged,
-    InboundNotice,
+    InboundNotification,
     InvoiceKind,
     InvoiceStatus,
     MandateStatus,
@@ -34,9 +34,9 @@ from cambist.ports import (
 )
 from cambist.testing import ProviderAnswer, ProviderFault, is_write
 
-from .bench import YooKassaBench, bank_of
 from .conftest import tools_of
 from .fake import GATEWAY, KEY, SHOP, YooKassaFake, too_many
+from .harness import YooKassaHarness, bank_of
 
 PAY, REF = operation_id("pay"), operation_id("ref")
 REMIT = RemittanceRequest(operation=part_id(), phone="+79990000001", bank_id="bank100000000111", amount_kopecks=1000_00)
@@ -52,34 +52,34 @@ def counted(fake: YooKassaFake) -> Iterator[list[str]]:
 
 class TestPayments:
     async def test_a_payment_costs_one_call_to_make_and_one_for_each_look(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """docs/providers/yookassa.md "Calls": nothing is noted, nothing is asked twice."""
         with counted(fake) as calls:
-            invoice = await bench.banks[0].create_invoice(bench.request(PAY))
-            await bench.banks[0].invoice_state(invoice.reference)
+            invoice = await harness.banks[0].create_invoice(harness.request(PAY))
+            await harness.banks[0].invoice_state(invoice.reference)
         assert calls == ["POST /v3/payments", "GET /v3/payments/{id}"]
 
     async def test_a_qr_has_an_sbp_link_and_an_hour(
-        self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
+        self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
-        invoice = await bench.banks[0].create_invoice(bench.request(PAY))
+        invoice = await harness.banks[0].create_invoice(harness.request(PAY))
         assert invoice.kind is InvoiceKind.QR
         assert (invoice.payload or "").startswith("https://qr.nspk.ru/")
         assert invoice.expires_at == clock.now() + timedelta(hours=1)
         await clock.advance(3600)
-        assert (await bench.banks[0].invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
+        assert (await harness.banks[0].invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
         assert fake.told[-1]["event"] == "payment.canceled"
 
     async def test_a_page_of_theirs_comes_back_to_where_we_say(
-        self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
+        self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         bank = bank_of(tools_of(clock), fake, by_page=True)
-        request = msgspec.structs.replace(bench.request(PAY), return_url="https://pay.example/p/1")
+        request = msgspec.structs.replace(harness.request(PAY), return_url="https://pay.example/p/1")
         invoice = await bank.create_invoice(request)
         assert (invoice.kind, invoice.payload) == (InvoiceKind.PAGE, None)
         assert fake.books.things[invoice.reference]["confirmation"]["return_url"] == "https://pay.example/p/1"
-        await bank.create_invoice(bench.request(operation_id("pay", 2)))
+        await bank.create_invoice(harness.request(operation_id("pay", 2)))
         assert fake.books.of_operation(operation_id("pay", 2))["confirmation"]["return_url"] == "https://pay.example"
         await bank.close()
 
@@ -99,143 +99,147 @@ class TestPayments:
 
     @pytest.mark.parametrize("skew", [-240, 0, 3600], ids=str)
     async def test_it_is_found_whatever_their_clock_says(
-        self, bench: YooKassaBench, fake: YooKassaFake, skew: int
+        self, harness: YooKassaHarness, fake: YooKassaFake, skew: int
     ) -> None:
         fake.skew = timedelta(seconds=skew)
-        await bench.lose_next_answer(done=True)
+        await harness.lose_next_answer(done=True)
         with pytest.raises(OutcomeUnknown):
-            await bench.bank.create_invoice(bench.request(PAY))
-        assert await bench.bank.find_invoice(PAY) is not None
+            await harness.bank.create_invoice(harness.request(PAY))
+        assert await harness.bank.find_invoice(PAY) is not None
 
     async def test_of_a_long_day_the_likely_minutes_are_searched_first(
-        self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
+        self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         """An invoice from the moment of sending is found without reading later ones."""
         fake.page = 100
-        await bench.bank.create_invoice(bench.request(PAY))
+        await harness.bank.create_invoice(harness.request(PAY))
         await clock.advance(3600)
         for number in range(101, 103):
-            await bench.bank.create_invoice(bench.request(operation_id("pay", number)))
+            await harness.bank.create_invoice(harness.request(operation_id("pay", number)))
         with counted(fake) as calls:
-            assert await bench.bank.find_invoice(PAY) is not None
+            assert await harness.bank.find_invoice(PAY) is not None
         assert calls == ["GET /v3/payments"]
 
     async def test_what_was_made_long_after_it_was_first_sent_is_found_too(
-        self, bench: YooKassaBench, clock: VirtualClock
+        self, harness: YooKassaHarness, clock: VirtualClock
     ) -> None:
-        await bench.lose_next_answer(done=False)
+        await harness.lose_next_answer(done=False)
         with pytest.raises(OutcomeUnknown):
-            await bench.bank.create_invoice(bench.request(PAY))
+            await harness.bank.create_invoice(harness.request(PAY))
         await clock.advance(7200)
-        made = await bench.bank.create_invoice(bench.request(PAY))
-        found = await bench.bank.find_invoice(PAY)
+        made = await harness.bank.create_invoice(harness.request(PAY))
+        found = await harness.bank.find_invoice(PAY)
         assert found is not None
         assert found.reference == made.reference
 
-    async def test_after_a_day_a_repeat_is_another_payment(self, bench: YooKassaBench, clock: VirtualClock) -> None:
+    async def test_after_a_day_a_repeat_is_another_payment(self, harness: YooKassaHarness, clock: VirtualClock) -> None:
         """So the fake forgets as YooKassa does, and `repeat_window` is less."""
-        first = await bench.banks[0].create_invoice(bench.request(PAY))
+        first = await harness.banks[0].create_invoice(harness.request(PAY))
         await clock.advance(24 * 3600 - 1)
-        assert (await bench.banks[0].create_invoice(bench.request(PAY))).reference == first.reference
+        assert (await harness.banks[0].create_invoice(harness.request(PAY))).reference == first.reference
         await clock.advance(1)
-        assert (await bench.banks[0].create_invoice(bench.request(PAY))).reference != first.reference
-        window = bench.banks[0].capabilities.repeat_window
+        assert (await harness.banks[0].create_invoice(harness.request(PAY))).reference != first.reference
+        window = harness.banks[0].capabilities.repeat_window
         assert window is not None
         assert window < timedelta(hours=24)
 
-    async def test_operation_with_another_amount_is_searched_and_not_refused(self, bench: YooKassaBench) -> None:
+    async def test_operation_with_another_amount_is_searched_and_not_refused(self, harness: YooKassaHarness) -> None:
         """The first one is there: a refusal would let another bank be tried."""
-        await bench.banks[0].create_invoice(bench.request(PAY))
+        await harness.banks[0].create_invoice(harness.request(PAY))
         with pytest.raises(OutcomeUnknown):
-            await bench.banks[0].create_invoice(bench.request(PAY, 200_00))
+            await harness.banks[0].create_invoice(harness.request(PAY, 200_00))
 
-    async def test_too_many_requests_say_when_in_milliseconds(self, bench: YooKassaBench, fake: YooKassaFake) -> None:
+    async def test_too_many_requests_say_when_in_milliseconds(
+        self, harness: YooKassaHarness, fake: YooKassaFake
+    ) -> None:
         fake.next(too_many(2500), matching=is_write)
         with pytest.raises(Unavailable) as busy:
-            await bench.banks[0].create_invoice(bench.request(PAY))
+            await harness.banks[0].create_invoice(harness.request(PAY))
         assert busy.value.retry_after == 2.5
 
-    async def test_a_shop_without_sbp_is_an_operator_s_to_mend(self, bench: YooKassaBench, fake: YooKassaFake) -> None:
+    async def test_a_shop_without_sbp_is_an_operator_s_to_mend(
+        self, harness: YooKassaHarness, fake: YooKassaFake
+    ) -> None:
         fake.has_sbp = False
         with pytest.raises(NotConfigured, match="SBP"):
-            await bench.banks[0].create_invoice(bench.request(PAY))
+            await harness.banks[0].create_invoice(harness.request(PAY))
 
     @pytest.mark.parametrize("status", [400, 404])
     async def test_an_id_that_is_none_is_refused_by_either_status(
-        self, bench: YooKassaBench, fake: YooKassaFake, status: int
+        self, harness: YooKassaHarness, fake: YooKassaFake, status: int
     ) -> None:
         error = {"type": "error", "id": "1", "code": "invalid_request", "parameter": "payment_id"}
         fake.next(ProviderAnswer.of_json(error, status))
         with pytest.raises(Refused):
-            await bench.banks[0].invoice_state("no-such-reference")
+            await harness.banks[0].invoice_state("no-such-reference")
 
-    async def test_a_strange_object_in_a_list_is_no_absence(self, bench: YooKassaBench, fake: YooKassaFake) -> None:
+    async def test_a_strange_object_in_a_list_is_no_absence(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
         fake.next(ProviderAnswer.of_json({"type": "list", "items": [{"id": None}]}))
         with pytest.raises(Unavailable):
-            await bench.bank.find_invoice(PAY)
+            await harness.bank.find_invoice(PAY)
 
-    async def test_a_list_without_an_end_is_left(self, bench: YooKassaBench, fake: YooKassaFake) -> None:
+    async def test_a_list_without_an_end_is_left(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
         page = ProviderAnswer.of_json({"type": "list", "items": [], "next_cursor": "for-ever"})
         fake.next(page, always=True)
         with pytest.raises(Unavailable, match="too long"):
-            await bench.bank.find_invoice(PAY)
+            await harness.bank.find_invoice(PAY)
 
 
 class TestRefunds:
     async def test_one_without_metadata_is_known_by_its_description(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """Metadata of refunds are new there; an account that has none of them sends no refund twice."""
-        invoice = await bench.bank.create_invoice(bench.request(PAY))
+        invoice = await harness.bank.create_invoice(harness.request(PAY))
         fake.books.pay(invoice.reference)
-        await bench.bank.refund(RefundRequest(operation=REF, reference=invoice.reference, amount_kopecks=1_00))
+        await harness.bank.refund(RefundRequest(operation=REF, reference=invoice.reference, amount_kopecks=1_00))
         refund = fake.books.of_operation(REF)
         refund["metadata"] = {}
-        assert await bench.bank.find_refund(REF) is not None
-        notice = fake.notice("refund.succeeded", refund)
-        heard = await bench.banks[0].hear(_inbound(notice))
-        assert [each.operation for each in heard.notices] == [REF]
+        assert await harness.bank.find_refund(REF) is not None
+        notification = fake.notification("refund.succeeded", refund)
+        heard = await harness.banks[0].hear(_inbound(notification))
+        assert [each.operation for each in heard.notifications] == [REF]
 
-    async def test_another_payment_s_transfer_is_refused(self, bench: YooKassaBench, fake: YooKassaFake) -> None:
-        invoice = await bench.bank.create_invoice(bench.request(PAY))
+    async def test_another_payment_s_transfer_is_refused(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
+        invoice = await harness.bank.create_invoice(harness.request(PAY))
         fake.books.pay(invoice.reference)
         request = RefundRequest(
             operation=REF, reference=invoice.reference, amount_kopecks=1_00, transfer=operation_id("x")
         )
         with pytest.raises(Refused) as refused:
-            await bench.bank.refund(request)
+            await harness.bank.refund(request)
         assert refused.value.reason == "not_found"
 
     async def test_one_with_another_amount_is_asked_for_and_not_refused(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """A refusal would say that no money went."""
-        invoice = await bench.bank.create_invoice(bench.request(PAY))
+        invoice = await harness.bank.create_invoice(harness.request(PAY))
         fake.books.pay(invoice.reference)
         for kopecks, fault in ((1_00, None), (2_00, OutcomeUnknown)):
             request = RefundRequest(operation=REF, reference=invoice.reference, amount_kopecks=kopecks)
             if fault is None:
-                await bench.bank.refund(request)
+                await harness.bank.refund(request)
             else:
                 with pytest.raises(fault):
-                    await bench.bank.refund(request)
+                    await harness.bank.refund(request)
 
 
 class TestMandates:
-    def request(self, bench: YooKassaBench, first: int | None) -> BindingRequest:
+    def request(self, harness: YooKassaHarness, first: int | None) -> BindingRequest:
         return BindingRequest(
             operation=binding_id(),
             first_charge_kopecks=first,
             purpose="Coffee club",
-            expires_at=bench.clock.now() + bench.LIFETIME,
+            expires_at=harness.clock.now() + harness.LIFETIME,
             return_url="https://pay.example/s/1",
         )
 
     async def test_without_a_first_charge_the_method_alone_is_saved(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        """The link is on our side; the notice names the method, and its note our operation."""
-        binding = await bench.bank.bind(self.request(bench, None))  # type: ignore[attr-defined]
+        """The link is on our side; the notification names the method, and its note our operation."""
+        binding = await harness.bank.bind(self.request(harness, None))  # type: ignore[attr-defined]
         assert (binding.link or "").startswith("https://qr.nspk.ru/")
         bound = fake.books.of_operation(binding_id())
         fake.books.confirm(bound["id"])
@@ -244,47 +248,47 @@ class TestMandates:
         unmarked: dict[str, str] = {}
         for metadata in (bound["metadata"], unmarked):
             told["object"]["metadata"] = metadata
-            heard = await bench.banks[0].hear(_inbound(told))
-            assert [each.operation for each in heard.notices] == [binding_id()]
+            heard = await harness.banks[0].hear(_inbound(told))
+            assert [each.operation for each in heard.notifications] == [binding_id()]
 
     async def test_who_paid_and_did_not_bind_is_refused_with_the_money(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        binding = await bench.bank.bind(self.request(bench, 100_00))  # type: ignore[attr-defined]
+        binding = await harness.bank.bind(self.request(harness, 100_00))  # type: ignore[attr-defined]
         fake.books.pay(binding.reference.removeprefix("first."), bind=False)
-        state = await bench.banks[0].mandate_state(binding.reference)
+        state = await harness.banks[0].mandate_state(binding.reference)
         assert state.status is MandateStatus.REFUSED
         assert [transfer.amount_kopecks for transfer in state.transfers] == [100_00]
 
     async def test_a_mandate_that_the_payer_revoked_fails_as_such(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """Whether or not their state of the method shows it: the charge tells."""
-        await bench.bank.bind(self.request(bench, 100_00))  # type: ignore[attr-defined]
-        await bench.confirm(binding_id())
-        state = await bench.banks[0].mandate_state(f"first.{fake.books.of_operation(binding_id())['id']}")
+        await harness.bank.bind(self.request(harness, 100_00))  # type: ignore[attr-defined]
+        await harness.confirm(binding_id())
+        state = await harness.banks[0].mandate_state(f"first.{fake.books.of_operation(binding_id())['id']}")
         fake.books.things[state.token.split(".")[1]]["_can_be_charged"] = False  # type: ignore[union-attr]
         charge = ChargeRequest(
             operation=PAY, reference=state.reference, token=state.token or "", amount_kopecks=1_00, purpose="x"
         )
-        failed = await bench.banks[0].charge(charge)
+        failed = await harness.banks[0].charge(charge)
         assert (failed.status, failed.failure) == (ChargeStatus.FAILED, "mandate_revoked")
 
     async def test_a_charge_that_waits_for_its_receipt_is_asked_for_again(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        await bench.bank.bind(self.request(bench, 100_00))  # type: ignore[attr-defined]
-        await bench.confirm(binding_id())
-        state = await bench.banks[0].mandate_state(f"first.{fake.books.of_operation(binding_id())['id']}")
+        await harness.bank.bind(self.request(harness, 100_00))  # type: ignore[attr-defined]
+        await harness.confirm(binding_id())
+        state = await harness.banks[0].mandate_state(f"first.{fake.books.of_operation(binding_id())['id']}")
         fake.books.charges_wait = True
         charge = ChargeRequest(
             operation=PAY, reference=state.reference, token=state.token or "", amount_kopecks=1_00, purpose="x"
         )
-        waiting = await bench.banks[0].charge(charge)
+        waiting = await harness.banks[0].charge(charge)
         assert (waiting.status, waiting.check_after) == (ChargeStatus.PROCESSING, 10)
 
     async def test_a_shop_that_may_save_no_methods_still_takes_payments(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """A refusal, which lets the next bank bind; the gateway is as good as before."""
         told = {
@@ -296,11 +300,11 @@ class TestMandates:
         for first in (100_00, None):
             fake.next(ProviderAnswer.of_json(told, 403), matching=is_write)
             with pytest.raises(Refused) as refused:
-                await bench.banks[0].bind(self.request(bench, first))
+                await harness.banks[0].bind(self.request(harness, first))
             assert refused.value.reason == "forbidden"
         fake.next(ProviderAnswer.of_json(told, 403), matching=is_write)
         with pytest.raises(NotConfigured):
-            await bench.banks[0].create_invoice(bench.request(PAY))
+            await harness.banks[0].create_invoice(harness.request(PAY))
 
     async def test_without_the_setting_nobody_binds(self, fake: YooKassaFake, clock: VirtualClock) -> None:
         bank = bank_of(tools_of(clock), fake, mandates=False)
@@ -312,40 +316,40 @@ class TestMandates:
 
 class TestPayouts:
     async def test_an_empty_balance_is_tried_again_under_another_key(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """Nobody's refusal: once there is money, the same operation goes, and goes once."""
         balance, fake.books.balance[GATEWAY] = fake.books.balance[GATEWAY], 0
         for _ in range(2):
             with pytest.raises(Unavailable) as poor:
-                await bench.banks[0].remit(REMIT)
+                await harness.banks[0].remit(REMIT)
             assert poor.value.retry_after == 600
-            assert await bench.bank.find_remittance(REMIT.operation) is None  # type: ignore[attr-defined]
+            assert await harness.bank.find_remittance(REMIT.operation) is None  # type: ignore[attr-defined]
         fake.books.balance[GATEWAY] = balance
-        await bench.bank.remit(REMIT)  # type: ignore[attr-defined]
-        await bench.bank.remit(REMIT)  # type: ignore[attr-defined]
-        assert await bench.remitted() == 1000_00
-        assert await bench.bank.find_remittance(REMIT.operation) is not None  # type: ignore[attr-defined]
+        await harness.bank.remit(REMIT)  # type: ignore[attr-defined]
+        await harness.bank.remit(REMIT)  # type: ignore[attr-defined]
+        assert await harness.remitted() == 1000_00
+        assert await harness.bank.find_remittance(REMIT.operation) is not None  # type: ignore[attr-defined]
 
     async def test_a_forgotten_count_of_tries_sends_nothing_twice(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         """A restored database asks under the first key again, which says that it is over."""
         balance, fake.books.balance[GATEWAY] = fake.books.balance[GATEWAY], 0
         with pytest.raises(Unavailable):
-            await bench.banks[0].remit(REMIT)
+            await harness.banks[0].remit(REMIT)
         fake.books.balance[GATEWAY] = balance
-        await bench.banks[0].remit(REMIT)
-        await bench.forget()
+        await harness.banks[0].remit(REMIT)
+        await harness.forget()
         with pytest.raises(Unavailable):
-            await bench.banks[0].remit(REMIT)
-        await bench.banks[0].remit(REMIT)
-        assert await bench.remitted() == 1000_00
+            await harness.banks[0].remit(REMIT)
+        await harness.banks[0].remit(REMIT)
+        assert await harness.remitted() == 1000_00
 
     @pytest.mark.parametrize(("phone", "bank"), [("+79990000001", "bank100000009999"), ("+7999", "bank100000000111")])
-    async def test_nobody_of_that_phone_or_bank(self, bench: YooKassaBench, phone: str, bank: str) -> None:
+    async def test_nobody_of_that_phone_or_bank(self, harness: YooKassaHarness, phone: str, bank: str) -> None:
         with pytest.raises(Refused) as refused:
-            await bench.banks[0].remit(msgspec.structs.replace(REMIT, phone=phone, bank_id=bank))
+            await harness.banks[0].remit(msgspec.structs.replace(REMIT, phone=phone, bank_id=bank))
         assert refused.value.reason == "recipient"
 
     async def test_the_shop_s_key_pays_nobody_out(self, fake: YooKassaFake, clock: VirtualClock) -> None:
@@ -361,19 +365,19 @@ class TestPayouts:
             await bank.remit(REMIT)
         await bank.close()
 
-    async def test_the_members_of_sbp_are_listed(self, bench: YooKassaBench) -> None:
-        banks = await bench.banks[0].banks()
+    async def test_the_members_of_sbp_are_listed(self, harness: YooKassaHarness) -> None:
+        banks = await harness.banks[0].banks()
         assert ("bank100000000004", "Т-Банк", "044525225") in [(each.id, each.name, each.bic) for each in banks]
 
 
 class TestShops:
     async def test_a_merchant_s_own_shop_gets_its_payments_and_its_refunds(
-        self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
+        self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         fake.add_shop("200600", "live_another")
         shops = Shops(Shop(id=SHOP, key=KEY), {"acc_2": Shop(id="200600", key="live_another", owner="acc_2")})
         bank = YooKassaBank(tools_of(clock), shops, base_url=fake.api)
-        request = msgspec.structs.replace(bench.request(PAY), account="acc_2")
+        request = msgspec.structs.replace(harness.request(PAY), account="acc_2")
         invoice = await bank.create_invoice(request)
         owner, _, theirs = invoice.reference.partition("/")
         assert (owner, fake.books.owners[theirs]) == ("acc_2", "200600")
@@ -386,25 +390,25 @@ class TestShops:
         await bank.close()
 
     async def test_a_merchant_s_wrong_key_is_no_word_about_all(
-        self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
+        self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         shops = Shops(Shop(id=SHOP, key=KEY), {"acc_2": Shop(id="200600", key="live_wrong", owner="acc_2")})
         bank = YooKassaBank(tools_of(clock), shops, base_url=fake.api)
         with pytest.raises(Unavailable):
-            await bank.create_invoice(msgspec.structs.replace(bench.request(PAY), account="acc_2"))
-        await bank.create_invoice(bench.request(PAY))
+            await bank.create_invoice(msgspec.structs.replace(harness.request(PAY), account="acc_2"))
+        await bank.create_invoice(harness.request(PAY))
         await bank.close()
 
     @pytest.mark.parametrize(("told", "match"), [({"test": True}, "demo"), ({"status": "disabled"}, "not enabled")])
     async def test_a_shop_that_can_take_no_sbp_is_told_at_the_check(
-        self, bench: YooKassaBench, fake: YooKassaFake, told: dict[str, Any], match: str
+        self, harness: YooKassaHarness, fake: YooKassaFake, told: dict[str, Any], match: str
     ) -> None:
         fake.next(ProviderAnswer.of_json({"account_id": SHOP, "status": "enabled", "test": False, **told}))
         with pytest.raises(NotConfigured, match=match):
-            await bench.banks[0].check()
+            await harness.banks[0].check()
 
 
-class TestNotices:
+class TestNotifications:
     @pytest.mark.parametrize(
         "body",
         [
@@ -415,30 +419,30 @@ class TestNotices:
         ids=["another kind", "another program's", "a likely word"],
     )
     async def test_what_is_not_ours_is_taken_and_names_nothing(
-        self, bench: YooKassaBench, body: dict[str, Any]
+        self, harness: YooKassaHarness, body: dict[str, Any]
     ) -> None:
         """Any other answer would make YooKassa repeat the notification for a day."""
-        heard = await bench.banks[0].hear(_inbound(body))
-        assert (heard.notices, heard.status) == ((), 200)
+        heard = await harness.banks[0].hear(_inbound(body))
+        assert (heard.notifications, heard.status) == ((), 200)
 
-    async def test_what_is_no_notification_is_forged(self, bench: YooKassaBench) -> None:
+    async def test_what_is_no_notification_is_forged(self, harness: YooKassaHarness) -> None:
         bodies: list[Any] = [{"event": "payment.succeeded", "object": {"id": "1"}}, {"type": "notification"}, [], "x"]
         for body in bodies:
             with pytest.raises(Forged):
-                await bench.banks[0].hear(_inbound(body))
+                await harness.banks[0].hear(_inbound(body))
 
 
-async def test_what_is_lost_before_or_after_is_told_apart(bench: YooKassaBench, fake: YooKassaFake) -> None:
+async def test_what_is_lost_before_or_after_is_told_apart(harness: YooKassaHarness, fake: YooKassaFake) -> None:
     """A refused connection certainly did nothing. After a complete request the outcome is unknown."""
     fake.next(ProviderFault.LOST_BEFORE, matching=is_write)
     with pytest.raises(OutcomeUnknown):
-        await bench.banks[0].remit(REMIT)
+        await harness.banks[0].remit(REMIT)
     fake.be_away()
     with pytest.raises(Unavailable):
-        await bench.banks[0].remit(REMIT)
+        await harness.banks[0].remit(REMIT)
     await fake.come_back()
-    assert (await bench.banks[0].remit(REMIT)).status is RemittanceStatus.PROCESSING
+    assert (await harness.banks[0].remit(REMIT)).status is RemittanceStatus.PROCESSING
 
 
-def _inbound(body: Any) -> InboundNotice:
-    return InboundNotice(headers={}, body=json.dumps(body).encode(), query={}, address="185.71.76.1")
+def _inbound(body: Any) -> InboundNotification:
+    return InboundNotification(headers={}, body=json.dumps(body).encode(), query={}, address="185.71.76.1")

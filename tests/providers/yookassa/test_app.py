@@ -40,8 +40,8 @@ class Shop:
         """Deliver all due notifications, and do the work that they cause."""
         told = list(self.fake.told)
         self.fake.told.clear()
-        for notice in told:
-            assert (await self.cabinet.post(notice)).status_code == 200
+        for notification in told:
+            assert (await self.cabinet.post(notification)).status_code == 200
         await self.app.work(3)
 
     async def paid(self, amount: str = "490.00") -> dict[str, Any]:
@@ -58,7 +58,8 @@ async def shop() -> AsyncIterator[Shop]:
 
 
 async def test_a_payment_that_is_paid_costs_three_calls(shop: Shop) -> None:
-    """docs/providers/yookassa.md "Calls": made, read after its notice, and once more for money that came twice."""
+    """docs/providers/yookassa.md "Calls": made, read after its notification, and once more for money that came
+    twice."""
     payment = await shop.paid()
     assert payment["status"] == "paid"
     await shop.app.work(86_400)
@@ -146,11 +147,11 @@ async def test_a_payer_binds_and_is_charged_and_ends_it_in_the_bank(shop: Shop, 
     assert len(came) == (2 if first == "first" else 1)
 
 
-async def test_a_notice_that_comes_before_the_answer_or_twice_is_harmless(shop: Shop) -> None:
+async def test_a_notification_that_comes_before_the_answer_or_twice_is_harmless(shop: Shop) -> None:
     """It races the call that made it; and it is posted for a day."""
     made = await shop.post("/payments", amount_rub="490.00")
     thing = shop.fake.books.of_operation(made["id"])
-    early = shop.fake.notice("payment.succeeded", thing)
+    early = shop.fake.notification("payment.succeeded", thing)
     assert (await shop.cabinet.post(early)).status_code == 200
     await shop.app.work(3)
     assert (await shop.get(f"/payments/{made['id']}"))["status"] == "pending"
@@ -165,8 +166,8 @@ async def test_a_notice_that_comes_before_the_answer_or_twice_is_harmless(shop: 
 async def test_from_elsewhere_nothing_is_believed(shop: Shop) -> None:
     """YooKassa signs nothing: its networks and the address's secret are what there is."""
     made = await shop.post("/payments", amount_rub="490.00")
-    notice = shop.fake.notice("payment.succeeded", shop.fake.books.of_operation(made["id"]))
-    stranger = await shop.app.http.post(shop.cabinet.path, json=notice)
+    notification = shop.fake.notification("payment.succeeded", shop.fake.books.of_operation(made["id"]))
+    stranger = await shop.app.http.post(shop.cabinet.path, json=notification)
     assert stranger.status_code == 403
-    wrong = await shop.app.http.post(f"{shop.cabinet.path[:-1]}x", json=notice)
+    wrong = await shop.app.http.post(f"{shop.cabinet.path[:-1]}x", json=notification)
     assert wrong.status_code == 404

@@ -8,18 +8,18 @@ from cambist.adapters.clock import VirtualClock
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance.bank import bank as of_banks
-from cambist.frontends.conformance.bank_bench import BankBench
+from cambist.frontends.conformance.bank_harness import BankHarness
 from cambist.ports import ReceiptNeed
 from tests.providers.bank_suites import suites
 
-from .bench import YooKassaBench
 from .conftest import tools_of
 from .fake import YooKassaFake
+from .harness import YooKassaHarness
 
 
 @pytest.fixture
-def bank_bench(bench: YooKassaBench) -> BankBench:
-    return bench
+def bank_harness(harness: YooKassaHarness) -> BankHarness:
+    return harness
 
 
 globals().update(
@@ -42,9 +42,9 @@ class TestWithACashRegister:
     """Without a receipt the shop takes no money."""
 
     @pytest.fixture
-    async def bank_bench(self, clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[BankBench]:
+    async def bank_harness(self, clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[BankHarness]:
         fake.needs_receipts = True
-        made = YooKassaBench(tools_of(clock), clock, fake, receipts=ReceiptNeed.REQUIRED)
+        made = YooKassaHarness(tools_of(clock), clock, fake, receipts=ReceiptNeed.REQUIRED)
         yield made
         for bank in made.banks:
             await bank.close()

@@ -81,8 +81,8 @@ async def story(app: TestApp, fake: YooKassaFake, cabinet: Cabinet, ports: Ports
 async def tell(fake: YooKassaFake, cabinet: Cabinet) -> None:
     told = list(fake.told)
     fake.told.clear()
-    for notice in told:
-        assert (await cabinet.post(notice)).status_code == 200
+    for notification in told:
+        assert (await cabinet.post(notification)).status_code == 200
 
 
 async def run_with_crash(at: int, *, after: bool) -> int:

@@ -15,7 +15,7 @@ from cambist.ports.bank import RefundRequest
 from cambist.ports.mandates import BindingRequest, ChargeRequest
 from cambist.ports.remittances import RemittanceRequest
 
-from .bench import YooKassaBench
+from .harness import YooKassaHarness
 
 FILE = os.environ.get("YOOKASSA_OPENAPI")
 pytestmark = pytest.mark.skipif(FILE is None, reason="YOOKASSA_OPENAPI names no file")
@@ -52,11 +52,11 @@ def _wrong(official: Any, schema: Any, value: Any, where: str) -> list[str]:
     return [f"{where}: {each.json_path}: {each.message[:300]}" for each in found]
 
 
-async def test_every_request_and_answer_is_of_the_official_schema(bench: YooKassaBench, official: Any) -> None:
-    await _live(bench)
+async def test_every_request_and_answer_is_of_the_official_schema(harness: YooKassaHarness, official: Any) -> None:
+    await _live(harness)
     paths = {path.partition("{")[0]: told for path, told in official["paths"].items() if path.count("/") <= 2}
     seen, wrong = set(), []
-    for method, path, request, said in bench.fake.exchanged:
+    for method, path, request, said in harness.fake.exchanged:
         if (method, path) in _TOLD_ELSEWHERE:
             continue
         operation = paths[path.partition("{")[0]][method.lower()]
@@ -79,31 +79,31 @@ def _resolved(official: Any, parameter: Any) -> Any:
     return official["components"]["parameters"][name] if name else parameter
 
 
-async def _live(bench: YooKassaBench) -> None:
+async def _live(harness: YooKassaHarness) -> None:
     """Run a payment, its refunds, a mandate, a charge, a payout, and the searches for them."""
-    bank = bench.banks[0]
+    bank = harness.banks[0]
     pay, charge = operation_id("pay", 1), operation_id("pay", 7)
-    invoice = await bank.create_invoice(bench.request(pay))
-    await bench.pay(pay, invoice, 100_00)
+    invoice = await bank.create_invoice(harness.request(pay))
+    await harness.pay(pay, invoice, 100_00)
     await bank.invoice_state(invoice.reference)
-    await bench.forget()
-    assert await bench.bank.find_invoice(pay) is not None
+    await harness.forget()
+    assert await harness.bank.find_invoice(pay) is not None
     for number in (1, 2):
         back = RefundRequest(
             operation=operation_id("ref", number), reference=invoice.reference, amount_kopecks=30_00 * number
         )
-        await bench.bank.refund(back)
-        await bench.finish_refunds()
-        assert await bench.bank.find_refund(back.operation) is not None
+        await harness.bank.refund(back)
+        await harness.finish_refunds()
+        assert await harness.bank.find_refund(back.operation) is not None
     plan = BindingRequest(
         operation=binding_id(),
         first_charge_kopecks=100_00,
         purpose="Coffee club",
-        expires_at=bench.clock.now() + bench.LIFETIME,
+        expires_at=harness.clock.now() + harness.LIFETIME,
         return_url="https://pay.example/s/1",
     )
     bound = await bank.bind(plan)
-    await bench.confirm(binding_id())
+    await harness.confirm(binding_id())
     mandate = await bank.mandate_state(bound.reference)
     await bank.charge(
         ChargeRequest(
@@ -115,7 +115,7 @@ async def _live(bench: YooKassaBench) -> None:
         )
     )
     await bank.remit(
-        RemittanceRequest(operation=part_id(), phone="+79990000001", bank_id=bench.bank_id, amount_kopecks=1000_00)
+        RemittanceRequest(operation=part_id(), phone="+79990000001", bank_id=harness.bank_id, amount_kopecks=1000_00)
     )
     await bank.banks()
     await bank.check()

@@ -30,9 +30,9 @@ from cambist.testing import ProviderAnswer, ProviderFault
 from tests.invariants import everything
 
 from .app import open_yookassa_app
-from .bench import YooKassaBench, bank_of
 from .conftest import tools_of
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
+from .harness import YooKassaHarness, bank_of
 from .test_app import Shop as Merchant
 
 PAY, REF, PART = operation_id("pay"), operation_id("ref"), part_id()
@@ -40,11 +40,11 @@ S = ReconciliationStatus
 
 
 class TestLists:
-    async def test_a_fee_is_told_as_with_the_money(self, bench: YooKassaBench, fake: YooKassaFake) -> None:
-        invoice = await bench.bank.create_invoice(bench.request(PAY))
+    async def test_a_fee_is_told_as_with_the_money(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
+        invoice = await harness.bank.create_invoice(harness.request(PAY))
         fake.books.pay(invoice.reference)
-        [transfer] = (await bench.bank.invoice_state(invoice.reference)).transfers
-        [entry] = await listed(bench)
+        [transfer] = (await harness.bank.invoice_state(invoice.reference)).transfers
+        [entry] = await listed(harness)
         assert (entry.fee_kopecks, entry.reference, entry.id) == (
             transfer.fee_kopecks,
             invoice.reference,
@@ -53,43 +53,43 @@ class TestLists:
         assert entry.fee_kopecks is not None
 
     async def test_a_payout_that_was_cancelled_for_want_of_our_money_never_was(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         request = RemittanceRequest(
             operation=PART, phone="+79990000001", bank_id="bank100000000111", amount_kopecks=1000_00
         )
         balance, fake.books.balance[GATEWAY] = fake.books.balance[GATEWAY], 0
         with pytest.raises(Unavailable):
-            await bench.banks[0].remit(request)
+            await harness.banks[0].remit(request)
         fake.books.balance[GATEWAY] = balance
-        await bench.banks[0].remit(request)
+        await harness.banks[0].remit(request)
         assert len(fake.books.of_kind("payout")) == 2
-        [entry] = await listed(bench)
+        [entry] = await listed(harness)
         assert (entry.kind, entry.operation, entry.state) == (ReportedKind.PAYOUT, PART, ReportedState.OPEN)
 
     async def test_what_others_made_is_listed_without_an_operation(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         made = fake.books.payment(SHOP, {"confirmation": {"type": "qr"}, "metadata": {"order": "7"}}, 5_00)
         fake.books.pay(made["id"])
-        [entry] = await listed(bench)
+        [entry] = await listed(harness)
         assert (entry.id, entry.operation, entry.reference, entry.amount_kopecks) == (made["id"], None, None, 5_00)
 
     async def test_a_payment_of_another_currency_is_none_of_ours_and_hides_no_other(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         made = fake.books.payment(SHOP, {"confirmation": {"type": "qr"}}, 5_00)
         made["amount"] = {"value": "5.00", "currency": "USD"}
-        await bench.bank.create_invoice(bench.request(PAY))
-        assert [each.operation for each in await listed(bench)] == [PAY]
+        await harness.bank.create_invoice(harness.request(PAY))
+        assert [each.operation for each in await listed(harness)] == [PAY]
 
     async def test_one_of_ours_that_cannot_be_read_fails_the_list(
-        self, bench: YooKassaBench, fake: YooKassaFake
+        self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        invoice = await bench.bank.create_invoice(bench.request(PAY))
+        invoice = await harness.bank.create_invoice(harness.request(PAY))
         fake.books.things[invoice.reference]["amount"] = {"value": "5.00", "currency": "USD"}
         with pytest.raises(Unavailable):
-            await listed(bench)
+            await listed(harness)
 
     @pytest.mark.parametrize(
         "body",
@@ -102,14 +102,16 @@ class TestLists:
         ],
         ids=["no items", "no id", "no currency", "no moment", "no object"],
     )
-    async def test_a_strange_list_is_no_empty_one(self, bench: YooKassaBench, fake: YooKassaFake, body: Any) -> None:
+    async def test_a_strange_list_is_no_empty_one(
+        self, harness: YooKassaHarness, fake: YooKassaFake, body: Any
+    ) -> None:
         fake.next(ProviderAnswer.of_json(body))
-        bank, now = bench.banks[0], bench.clock.now()
+        bank, now = harness.banks[0], harness.clock.now()
         with pytest.raises(Unavailable):
             await bank.entries("", now - timedelta(hours=1), now, None)
 
     async def test_each_owner_has_a_list_and_fails_alone(
-        self, bench: YooKassaBench, fake: YooKassaFake, clock: VirtualClock
+        self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         fake.add_shop("200600", "live_another")
         shops = Shops(
@@ -121,18 +123,18 @@ class TestLists:
         )
         bank = YooKassaBank(tools_of(clock), shops, base_url=fake.api, gateway=Shop(id=GATEWAY, key=PAYOUT_KEY))
         assert bank.owners() == ("", "acc_2", "acc_3")
-        invoice = await bank.create_invoice(msgspec.structs.replace(bench.request(PAY), account="acc_2"))
+        invoice = await bank.create_invoice(msgspec.structs.replace(harness.request(PAY), account="acc_2"))
         fake.books.pay(invoice.reference.rpartition("/")[2])
         await bank.refund(RefundRequest(operation=REF, reference=invoice.reference, amount_kopecks=1_00))
         assert bank.owner_of(invoice.reference) == "acc_2"
-        bench.bank = bank
-        assert await listed(bench, whose="") == []
-        found = await listed(bench, whose="acc_2")
+        harness.bank = bank
+        assert await listed(harness, whose="") == []
+        found = await listed(harness, whose="acc_2")
         assert [(each.operation, each.reference) for each in found] == [(PAY, invoice.reference), (REF, None)]
         with pytest.raises((Unavailable, NotConfigured)):
-            await listed(bench, whose="acc_3")
+            await listed(harness, whose="acc_3")
         with pytest.raises(NotConfigured):
-            await listed(bench, whose="acc_4")
+            await listed(harness, whose="acc_4")
         await bank.close()
 
     async def test_installation_without_own_shop_or_gateway_has_no_list(
@@ -199,9 +201,9 @@ async def test_a_day_with_payments_refunds_and_what_nobody_paid_agrees(day: Day)
 async def test_what_was_made_in_the_cabinet_and_what_it_lost_are_found(day: Day) -> None:
     lost, kept = await day.shop.paid(), await day.shop.paid()
     books = day.shop.fake.books
-    shelf = books.shelf("payment", SHOP)
-    place = shelf._things.index(books.of_operation(lost["id"]))
-    del shelf._things[place], shelf._made[place]
+    repository = books.repository("payment", SHOP)
+    place = repository._things.index(books.of_operation(lost["id"]))
+    del repository._things[place], repository._made[place]
     own = books.payment(SHOP, {"confirmation": {"type": "qr"}}, 5_00)
     books.pay(own["id"])
     in_cabinet = books.refund(SHOP, {"payment_id": books.of_operation(kept["id"])["id"]}, 10_00)

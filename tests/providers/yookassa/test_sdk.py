@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.yookassa.notices import NETWORKS
+from cambist.adapters.bank.yookassa.notifications import NETWORKS
 from cambist.adapters.clock import VirtualClock
 
 from .fake import GATEWAY, KEY, PAYOUT_KEY, SHOP, YooKassaFake
@@ -157,7 +157,7 @@ async def test_who_asks_is_known_by_shop_and_key(sdk: Sdk) -> None:
         await sdk(yookassa.Payment.list, {})
 
 
-async def test_it_reads_the_notices_that_the_fake_posts(sdk: Sdk, fake: YooKassaFake) -> None:
+async def test_it_reads_the_notifications_that_the_fake_posts(sdk: Sdk, fake: YooKassaFake) -> None:
     made = await sdk(yookassa.Payment.create, {**PAYMENT, "save_payment_method": True}, "key-1")
     fake.books.pay(made.id)
     read = [notification.WebhookNotificationFactory().create(told) for told in fake.told]

@@ -52,8 +52,8 @@ FORMER: dict[str, Slip] = {
     ),
     "a payment stays pending if its money came too late before any poll": domain(
         "payments/reports",
-        "                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, strays=",
-        "                strays=",
+        "                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, unapplied=",
+        "                unapplied=",
     ),
     "an event is of when its call began": usecase(
         "test_clock",

@@ -14,7 +14,7 @@ PAYMENTS: dict[str, Slip] = {
     ),
     "a second transfer is nobody's": domain(
         "payments/reports",
-        'return Decision(strays=_strays(arrivals, payment.transfer_id, "second_transfer"))',
+        'return Decision(unapplied=_unapplied(arrivals, payment.transfer_id, "second_transfer"))',
         "return Decision()",
     ),
     "a kopeck less is enough": domain(
@@ -167,12 +167,13 @@ SETTLEMENT: dict[str, Slip] = {
     ),
     "a completed payout stays in the reserve": usecase(
         "settlement/withdrawal_progress",
-        "        book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, Purse.RESERVED, Purse.PAID_OUT)",
+        "        book_payout(ports, unit, last, EntryKind.PAYOUT_SENT, BalanceType.RESERVED, BalanceType.PAID_OUT)",
         "        last.id.strip()",
     ),
     "a payout reserves nothing": usecase(
         "settlement/withdrawals",
-        "        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)\n"
+        "        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, BalanceType.AVAILABLE, "
+        "BalanceType.RESERVED)\n"
         "        await announce",
         "        await announce",
     ),

@@ -88,8 +88,8 @@ def _reversed(plan: "Plan") -> bool:
     return plan.reverses_refunds > 0
 
 
-def _few_notices(plan: "Plan") -> bool:
-    return plan.weather.notice_lost >= 0.1
+def _few_notifications(plan: "Plan") -> bool:
+    return plan.weather.notification_lost >= 0.1
 
 
 def _leapt_over(plan: "Plan") -> bool:
@@ -106,15 +106,15 @@ _HOLDS: dict[str, Holds] = {
     "one transfer proves several payments": _one_for_two,
     "a transaction in a block proves nothing": _soon_proven,
     "a second transfer is nobody's": _by_payer("twice"),
-    "a payment is paid when we hear of it": _all(_few_notices, _by_payer("late")),
-    "late money is not polled for": _all(_few_notices, _by_payer("late")),
+    "a payment is paid when we hear of it": _all(_few_notifications, _by_payer("late")),
+    "late money is not polled for": _all(_few_notifications, _by_payer("late")),
     "the key of an unknown outcome is free again": _by_weather("provider_unanswered", "provider_late"),
     "a refund is not held against the balance": _refunds_paid_out,
     "a payment at midnight belongs to the day before": _by_payer("at midnight"),
     "money that came back from a payer is nobody's": _reversed,
     "money that comes back after settlement waits for no settlement": _reversed,
-    "a completed refund is not polled for a reversal": _all(_reversed, _few_notices),
-    "a refund cannot come back before we saw it go": _all(_reversed, _few_notices),
+    "a completed refund is not polled for a reversal": _all(_reversed, _few_notifications),
+    "a refund cannot come back before we saw it go": _all(_reversed, _few_notifications),
     "a refund that failed stays taken out of its payment": lambda plan: plan.fails_refunds > 0,
     "a refund that is under way can be cancelled": lambda plan: any(
         each.cancels_after is not None for order in plan.orders for each in order.returns
@@ -124,7 +124,7 @@ _HOLDS: dict[str, Holds] = {
     "another signature replaces the first": _signed_twice,
     "two units may take the same money at once": lambda plan: plan.overdraft != "0",
     "a worker ends a job that it lost": _all(
-        _by_payer("twice"), lambda plan: max(plan.weather.kick_lost, plan.weather.kick_late) >= 0.1**plan.workers
+        _by_payer("twice"), lambda plan: max(plan.weather.wake_up_lost, plan.weather.wake_up_late) >= 0.1**plan.workers
     ),
     "a worker that leaves a receiver misses a request made meanwhile": lambda plan: plan.machine or _seen_to_wait(plan),
     "the timer forgets what is due later": _seen_to_wait,

@@ -47,8 +47,8 @@ KEYS: dict[str, Slip] = {
 }
 
 JOBS: dict[str, Slip] = {
-    "a notice is answered and not kept": usecase(
-        "notice_intake", "    await _keep(ports, adapter, operations)\n    return", "    return"
+    "a notification is answered and not kept": usecase(
+        "notification_intake", "    await _keep(ports, adapter, operations)\n    return", "    return"
     ),
     "a save overwrites what others saved": at(
         "adapters/storage/memory/rows.py",
@@ -105,7 +105,7 @@ WEBHOOKS: dict[str, Slip] = {
         "webhooks/signing", '"X-Webhook-Id": event_id,', '"X-Webhook-Id": f"{event_id}-{timestamp}",'
     ),
     "a webhook that failed is not tried again": domain(
-        "webhooks/delivery", "    if made <= len(FAST_LADDER):\n", "    if made < 1:\n"
+        "webhooks/delivery", "    if made <= len(FAST_BACKOFF):\n", "    if made < 1:\n"
     ),
     "a worker that leaves a receiver misses a request made meanwhile": usecase(
         "webhooks/results",

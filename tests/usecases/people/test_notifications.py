@@ -41,7 +41,7 @@ from cambist.core.usecases.person_events import note_for_people
 from cambist.core.usecases.sealed import telegram_chat_place
 from cambist.core.usecases.standing import DAILY_SUMS, start_standing
 from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import OutcomeUnknown, Refused, Unavailable
 from cambist.ports.jobs import Job
@@ -128,7 +128,7 @@ async def test_installation_without_channels_writes_nothing() -> None:
 async def test_amount_that_differs_reaches_the_member(people: People) -> None:
     await people.member(Role.SUPPORT)
     payment = await people.app.created()
-    await people.app.told(payment["id"], Pretence(status=InvoiceStatus.PAID, amount_kopecks=90_00))
+    await people.app.told(payment["id"], Simulation(status=InvoiceStatus.PAID, amount_kopecks=90_00))
     await run_due(people.ports)
     [letter] = people.letters
     assert letter.subject == "Merchant: [test] 90.00 RUB is under review"
@@ -139,7 +139,7 @@ async def test_amount_that_differs_reaches_the_member(people: People) -> None:
 async def test_money_in_suspense_reaches_the_member(people: People) -> None:
     await people.member(Role.SUPPORT)
     payment_id = await people.merchant.paid()
-    await people.app.told(payment_id, Pretence(status=InvoiceStatus.PAID, again=True))
+    await people.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, again=True))
     await run_due(people.ports)
     [letter] = people.letters
     assert "fits no open payment" in letter.text

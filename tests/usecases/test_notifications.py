@@ -1,0 +1,44 @@
+"""Dispatch of a bank's notifications: one table, by the form of the operation's id (docs/contributing/operation.md)."""
+
+import pytest
+
+from cambist.core.domain import ids
+from cambist.core.domain.exchanges.exchanges import invoice_operation
+from cambist.core.domain.exchanges.payouts import part_operation
+from cambist.core.domain.exchanges.returns import rub_return_operation
+from cambist.core.usecases.notifications import HEARERS
+from cambist.core.usecases.payments.recurring import binding_operation
+from tests.tables import table
+
+A, B = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
+EXCHANGE = ids.prefixed(ids.EXCHANGE, A)
+
+OPERATIONS = [
+    ids.prefixed(ids.REFUND, A),
+    ids.operation("sus_", A, ids.tail("sus_simulator-test:transfer", 2)),
+    rub_return_operation(f"{EXCHANGE}:transfer", 10),
+    EXCHANGE,
+    invoice_operation(EXCHANGE),
+    part_operation(EXCHANGE, 3),
+    binding_operation(ids.prefixed(ids.PAYMENT, B)),
+    ids.prefixed(ids.PAYMENT, A),
+    ids.operation("kyc_", A, 1),
+]
+"""An operation id of each form: a refund, suspense, RUB of an exchange, the exchange, its invoice and a part of its
+payout, a binding, a payment or a charge, a check."""
+
+
+@table("operation", OPERATIONS)
+def test_each_form_of_id_is_one_hearers(operation: str) -> None:
+    assert [hearer.owns(operation) for hearer in HEARERS].count(True) == 1
+
+
+def test_each_hearer_has_its_form() -> None:
+    """Apart from rows of which another object hears: charges and parts of a payout."""
+    heard = {next(number for number, each in enumerate(HEARERS) if each.owns(text)) for text in OPERATIONS}
+    assert len(HEARERS) - len(heard) == 2
+
+
+@pytest.mark.parametrize("operation", ["", "pay_", "ref_x", "kyc_x", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
+def test_what_has_no_form_of_ours_is_nobodys(operation: str) -> None:
+    assert not any(hearer.owns(operation) for hearer in HEARERS)
