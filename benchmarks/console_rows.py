@@ -25,7 +25,7 @@ from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.domain.webhooks.delivery import attempt_id
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.sealed import event_body_place
+from cambist.core.usecases.encrypted import event_body_aad
 from cambist.ports.vault import Vault
 from tests.console.seeds import everything_there_is
 from tests.invariants import everything
@@ -61,7 +61,7 @@ class _Rows:
         kind = EventType.REFUND_FAILED if rare else EventType.PAYMENT_STATUS_CHANGED
         ended = number % _RARE != 11
         event_id = self._id("evt_", moment)
-        body = self.vault.seal(b'{"event":"payment.status_changed","data":{}}', event_body_place(event_id))
+        body = self.vault.encrypt(b'{"event":"payment.status_changed","data":{}}', event_body_aad(event_id))
         event = Event(
             id=event_id, account_id=payment.account_id, mode=payment.mode, type=kind,
             object_id=payment.id, sequence=1, body=body, created_at=moment,
@@ -80,7 +80,7 @@ class _Rows:
         if number % 20 == 0:
             yield self._refund(payment, moment, number, rare=rare)
             yield AuditEntry(
-                id=self._id("aud_", moment), at=moment, operator="ivan", act="refund.approve", object_id=payment.id,
+                id=self._id("aud_", moment), at=moment, operator="ivan", action="refund.approve", object_id=payment.id,
                 account_id=payment.account_id, reason="as agreed", before="status=pending", after="status=processing",
             )  # fmt: skip
 

@@ -142,7 +142,7 @@ async def sit(desk: Desk, ports: Ports, count: int) -> None:
         await desk.step(f"dialog: {name}", key)
         await desk.press("escape")
     await desk.press("4")
-    for name, key in (("an act", "s"), ("filters", "f")):
+    for name, key in (("an action", "s"), ("filters", "f")):
         await desk.step(f"dialog: {name}", key)
         await desk.press("escape")
     await desk.press("0")
@@ -162,7 +162,7 @@ def asked(account: str, count: int) -> Iterator[tuple[Kind, str, dict[str, str]]
     """Yield the filters of lists: each filter alone, and usual pairs."""
     typed = {
         "account": account, "from": "2025-12-15", "to": "2025-12-16", "order": f"order-{count // 2}",
-        "amount": "123.45", "name": "erchant 1", "operator": "ivan", "act": "refund.approve", "object": account,
+        "amount": "123.45", "name": "erchant 1", "operator": "ivan", "action": "refund.approve", "object": account,
     }  # fmt: skip
     for kind in KINDS:
         if not kind.key:

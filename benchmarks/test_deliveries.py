@@ -27,7 +27,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.webhooks.delivery import sent_anew
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.sealed import event_body_place
+from cambist.core.usecases.encrypted import event_body_aad
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.frontends.compose import open_app
 from cambist.frontends.gc_pause import keep_for_good
@@ -139,7 +139,7 @@ async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> 
                     type=EventType.PAYMENT_STATUS_CHANGED,
                     object_id=f"pay_{number}",
                     sequence=1,
-                    body=ports.vault.seal(body(number), event_body_place(event_id)),
+                    body=ports.vault.encrypt(body(number), event_body_aad(event_id)),
                     created_at=now,
                 )
                 delivery = Delivery(

@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.counters.memory import MemoryCounters
 from cambist.adapters.counters.redis import RedisCounters
-from cambist.core.domain.accounts.quota import (
+from cambist.core.domain.accounts.rate_limit import (
     MONEY,
     Bucket,
     Header,

@@ -27,12 +27,12 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.domain.webhooks.events import Attempt
+from cambist.core.usecases.account_time import living_with
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import do, run_due
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.clock import ClockStanding, advance
 from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
-from cambist.core.usecases.test_clock import living_with
 from cambist.frontends.compose import migrate, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports

@@ -28,7 +28,7 @@ import msgspec
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from cambist.core.domain.accounts.quota import API  # noqa: E402
+from cambist.core.domain.accounts.rate_limit import API  # noqa: E402
 from cambist.core.domain.errors import CATALOGUE, Entry, Retry  # noqa: E402
 from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, Direction  # noqa: E402
 from cambist.core.domain.kyc.clients import KYC_MOVES  # noqa: E402  (the program need not be installed)

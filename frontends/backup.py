@@ -19,10 +19,10 @@ from ..core.domain.days import iso
 from ..core.domain.errors import Refusal
 from ..core.domain.installation import Because
 from ..core.usecases.chains import present_head
-from ..core.usecases.holding import hold
 from ..core.usecases.installation.backups import note_backup
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
-from ..core.usecases.operators.reseal import SealReport, inspect_seals
+from ..core.usecases.operators.reencrypt import SealReport, inspect_seals
+from ..core.usecases.quarantine import hold
 from ..ports.database_urls import sqlite_url
 from ..ports.faults import Refused, Unavailable, Unreadable
 from .compose import open_app, system_clock

@@ -16,8 +16,8 @@ from ..adapters.passwords.argon2 import Argon2Passwords
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
 from ..adapters.spreadsheets.xlsx import XlsxSpreadsheets
+from ..adapters.storage.account_time import TestClockStorage
 from ..adapters.storage.encrypted_notes import EncryptedNotes
-from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account
 from ..core.usecases.assertions import AssertingStorage
@@ -34,13 +34,13 @@ from ..ports.storage import Storage
 from ..ports.tools import FileTools, StorageTools, WakeUp
 from ..ports.vault import Vault, VaultError, VaultMisfit
 from .guard.guard import Guard, guarded_ports
-from .holding import held_ports
 from .maintenance import open_beside
 from .notifications import notification_networks
 from .option_readers import masked_url
 from .own_adapters import Adapters
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Providers
+from .quarantine import held_ports
 from .settings import Settings
 from .simulated_banks import FurtherBank
 from .stopping import closed_soon
@@ -159,7 +159,7 @@ async def open_app(
             messenger=providers.messenger(),
             test_data_days=settings.test_data_days,
             four_eyes=FourEyes(
-                acts=frozenset(settings.four_eyes),
+                actions=frozenset(settings.four_eyes),
                 refund_above=settings.four_eyes_refund_above.kopecks,
                 days=settings.four_eyes_days,
             ),
@@ -266,10 +266,10 @@ async def _vault(settings: Settings, kept: Storage) -> Vault:
     if settings.vault is None and settings.storage_url == "memory://":
         return MemoryVault()
     with needing("sql", "sealing what is kept"):
+        from ..adapters.vault.aes import AesVault
         from ..adapters.vault.key_file import load_or_create
-        from ..adapters.vault.sealed import SealedVault
     if settings.vault is not None:
-        return SealedVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)
+        return AesVault(settings.vault.keys, settings.vault.current, settings.vault.pepper)
     path = settings.data_dir / _KEY_FILE
     # Check again at the end: another process may just have made the key file and then an account.
     if not path.exists() and await _has_accounts(kept) and not path.exists():

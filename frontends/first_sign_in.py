@@ -8,11 +8,11 @@ from ipaddress import ip_address
 from typing import TextIO
 
 from ..core.domain.accounts.accounts import Account
-from ..core.domain.operators.audit import Act
+from ..core.domain.operators.audit import OperatorAction
 from ..core.domain.people.people import User
 from ..core.domain.people.roles import Role
 from ..core.usecases.accounts.accounts import create_account
-from ..core.usecases.acts.audit import acting
+from ..core.usecases.actions.audit import acting
 from ..core.usecases.people.invitations import invite
 from ..ports.bundle import Ports
 from .compose import App
@@ -41,12 +41,12 @@ async def first_sign_in(ports: Ports) -> str | None:
     the database has an account or a person already, so this ran before or was not needed."""
     if not await _is_empty(ports):
         return None
-    ports = acting(ports, Act(operator=_OPERATOR, name="account.create"))
+    ports = acting(ports, OperatorAction(operator=_OPERATOR, name="account.create"))
     made = await create_account(ports, ACCOUNT)
     async with ports.storage.unit() as unit:
         if len(await unit[Account].find(order="id", limit=2)) > 1:
             return None  # another process did the same at this moment
-    ports = acting(ports, Act(operator=_OPERATOR, name="user.invite"))
+    ports = acting(ports, OperatorAction(operator=_OPERATOR, name="user.invite"))
     return (await invite(ports, made.account_id, OWNER, Role.OWNER, live=False, language="en")).link
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from ..ports.faults import NotSupported
-from ..ports.marks import Beside, Nowhere
+from ..ports.fingerprints import Beside, Nowhere
 from ..ports.registry import ProcessRegistry
 from .plugins import has_own_schema
 from .settings import Settings
@@ -33,13 +33,13 @@ def open_beside(settings: Settings) -> Beside:
     none."""
     url, path = settings.storage_url, settings.sqlite_path
     if path is not None:
-        from ..adapters.storage.sqlite.marks import FileMarks
+        from ..adapters.storage.sqlite.fingerprints import FileFingerprints
 
-        return FileMarks(path)
+        return FileFingerprints(path)
     if has_own_schema(url):
-        from ..adapters.storage.postgres.marks import PostgresMarks
+        from ..adapters.storage.postgres.fingerprints import PostgresFingerprints
 
-        return PostgresMarks(url)
+        return PostgresFingerprints(url)
     return Nowhere()
 
 

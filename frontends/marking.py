@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ..core.usecases.installation.marking import EVERY, LOOK, mark_anew, recognise
+from ..core.usecases.installation.marking import EVERY, POLL, mark_anew, recognise
 from ..core.usecases.vault_checks import vault_misfits
 from .compose import App, vault_misfit
 from .maintenance import open_beside
@@ -18,7 +18,7 @@ log = logging.getLogger("cambist.hold")
 
 @asynccontextmanager
 async def marks_kept(app: App) -> AsyncIterator[None]:
-    """Mark the database now, and every minute to the end of the block. A failover of the server is noticed within LOOK,
+    """Mark the database now, and every minute to the end of the block. A failover of the server is noticed within POLL,
     and the installation is held: the last writes of the former primary may be missing."""
     if not has_own_schema(app.settings.storage_url):
         yield
@@ -41,7 +41,7 @@ async def marks_kept(app: App) -> AsyncIterator[None]:
             except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
                 # Harmless: the existing mark still matches the row.
                 log.warning("the database could not be marked: %s", fault)
-            await ports.clock.sleep(LOOK)
+            await ports.clock.sleep(POLL)
 
     marking = asyncio.create_task(mark())
     try:

@@ -29,7 +29,7 @@ def notification_networks(settings: Settings, ports: Ports) -> Mapping[str, Netw
             continue
         if adapter.name in found:
             raise PluginError(
-                f"two adapters that hear notifications are named {adapter.name!r}: each needs its own address"
+                f"two adapters that receive notifications are named {adapter.name!r}: each needs its own address"
             )
         own = settings.notification_networks.get(notification_key(adapter.name))
         found[adapter.name] = _declared(adapter) if own is None else own
@@ -46,14 +46,14 @@ def _declared(adapter: Notifications) -> Networks:
         ) from None
 
 
-async def begin_hearing(settings: Settings, ports: Ports) -> None:
+async def begin_receiving(settings: Settings, ports: Ports) -> None:
     """Give each adapter that receives notifications its address when a process begins to serve or work. Log a warning
     for a network restriction of an unknown adapter."""
     await make_addresses(ports)
     known = {notification_key(name) for name in ports.notification_networks}
     for name in sorted(settings.notification_networks.keys() - known):
         log.warning(
-            "CAMBIST_%s_NOTIFICATION_NETWORKS restricts nothing: no adapter of this name hears notifications",
+            "CAMBIST_%s_NOTIFICATION_NETWORKS restricts nothing: no adapter of this name receives notifications",
             name.upper(),
         )
 
@@ -62,7 +62,7 @@ async def judge_notifications(ports: Ports) -> Finding:
     """Check the notification addresses to enter at providers, and whether providers can reach them."""
     shown = await list_addresses(ports)
     if not shown:
-        return ok("no adapter hears notifications of its provider")
+        return ok("no adapter receives notifications of its provider")
     missing = [each.adapter for each in shown if each.address is None]
     if missing:
         return warning(f"notifications have no address yet: {', '.join(missing)}", "start the service: it makes them")
@@ -84,4 +84,4 @@ async def judge_notifications(ports: Ports) -> Finding:
 
 
 def _last(shown: ShownAddress) -> str:
-    return "never heard" if shown.heard_at is None else f"last heard {iso(shown.heard_at)}"
+    return "never heard" if shown.received_at is None else f"last heard {iso(shown.received_at)}"

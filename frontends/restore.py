@@ -12,9 +12,9 @@ import msgspec
 from ..core.domain.chains import heads_in
 from ..core.domain.days import iso_or_none
 from ..core.domain.installation import Because, Installation
-from ..core.usecases.holding import hold
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
-from ..core.usecases.operators.reseal import SealReport, inspect_seals
+from ..core.usecases.operators.reencrypt import SealReport, inspect_seals
+from ..core.usecases.quarantine import hold
 from ..ports.database_urls import sqlite_url
 from ..ports.faults import NotSupported, Refused
 from ..ports.registry import Role
@@ -105,7 +105,7 @@ async def _restore_postgres(settings: Settings, source: Path, progress: Progress
         found = await _held(settings, manifest, progress)
         _require_keys(found.seals, manifest)
         uploads = await asyncio.to_thread(copy_uploads, copy.parent / UPLOADS, settings.data_dir / UPLOADS)
-    return _told(found, manifest, database=settings.database_place, former=None, uploads=uploads)
+    return _told(found, manifest, database=settings.database_location, former=None, uploads=uploads)
 
 
 async def _require_replaceable(settings: Settings, manifest: Backup | None, *, replace: bool) -> None:

@@ -159,7 +159,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return sqlite_path(self.storage_url)
 
     @property
-    def database_place(self) -> str:
+    def database_location(self) -> str:
         """The database's location for people: a file, or servers and name without user, password and parameters."""
         parts = urlsplit(self.storage_url)
         return str(self.sqlite_path or f"{parts.netloc.rpartition('@')[2]}{parts.path}")

@@ -58,7 +58,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "find_remittance": _R,
         "banks": _R,
         "entries": _R,
-        "hear": _R,
+        "receive": _R,
         "search_invoice": _R,
         "search_refund": _R,
         "search_binding": _R,
@@ -69,7 +69,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     "chain": {"lookup": _R, "check": _R, "shortages": _R},
     "files": {"stat": _R, "remove": _R, "check": _R},
     "deposits": {"address": _R, "deposits": _R, "owns": _R, "check": _R, "shortages": _R},
-    "kyc": {"register": _W, "find_check": _R, "search_check": _R, "check_state": _R, "hear": _R, "check": _R},
+    "kyc": {"register": _W, "find_check": _R, "search_check": _R, "check_state": _R, "receive": _R, "check": _R},
     "payouts": {
         "sign": _R,
         "broadcast": _W,

@@ -82,9 +82,9 @@ from .mandates import MandateStatus as MandateStatus
 from .members import BankListing as BankListing
 from .members import MemberBank as MemberBank
 from .notes import ProviderNote as ProviderNote
-from .notifications import Heard as Heard
 from .notifications import InboundNotification as InboundNotification
 from .notifications import Notifications as Notifications
+from .notifications import Received as Received
 from .notifier import Answer as Answer
 from .notifier import DeliveryResult as DeliveryResult
 from .notifier import Notifier as Notifier

@@ -50,7 +50,7 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     sends_notifications: bool = False
     """The provider sends notifications about invoices and mandates (`Notification`). Otherwise the core polls each open
     operation, every few seconds at first (docs/adapters.md "How often a provider is asked")."""
-    looks_per_minute: int = 600
+    polls_per_minute: int = 600
     """Limit of scheduled polls per minute, all processes together. Reads caused by a request or a notification, and all
     writes, come on top: leave room for them below the provider's own limit."""
     remittance_max_kopecks: int | None = None

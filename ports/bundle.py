@@ -46,7 +46,7 @@ class Urls(msgspec.Struct, frozen=True, kw_only=True):
 class FourEyes(msgspec.Struct, frozen=True, kw_only=True):
     """Operator actions that need a second operator."""
 
-    acts: frozenset[str] = frozenset()
+    actions: frozenset[str] = frozenset()
     """Names from core/domain/operators/guarded.py: `Guarded`; empty: none."""
     refund_above: int = 0
     """In kopecks: larger refunds need a second operator."""

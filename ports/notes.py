@@ -8,7 +8,7 @@ ENCRYPTED = b"\0"
 """Prefix of an encrypted body, before the vault's value. No JSON begins with it."""
 
 
-def note_place(note_id: str) -> str:
+def note_aad(note_id: str) -> str:
     """Return the associated data of an encrypted body."""
     return f"provider_notes.body:{note_id}"
 

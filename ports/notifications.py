@@ -33,7 +33,7 @@ class InboundNotification(msgspec.Struct, frozen=True, kw_only=True):
         return [("bytes", len(self.body)), ("address", self.address)]
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class Received(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a genuine request, and the response that the provider expects once we have stored it.
 
     A request about nothing of ours (another event, another shop) has no notifications.
@@ -61,7 +61,7 @@ class Notifications(Protocol):
         Operators can configure others."""
         ...
 
-    async def hear(self, notification: InboundNotification) -> Heard:
+    async def receive(self, notification: InboundNotification) -> Received:
         """Verify that the request is the provider's, and return the operations it names. Takes at most 8 seconds, and
         has no lasting effect: the same request may arrive again, out of order, early, and from anybody who has the URL.
 

@@ -22,12 +22,12 @@ class Vault(Protocol):
         VaultError."""
         ...
 
-    def seal(self, plain: bytes, place: str) -> bytes:
-        """Encrypt and authenticate. `place` (table, column, row) is the associated data: a value moved elsewhere
+    def encrypt(self, plain: bytes, aad: str) -> bytes:
+        """Encrypt and authenticate. `aad` (table, column, row) is the associated data: a value moved elsewhere
         fails."""
         ...
 
-    def unseal(self, sealed: bytes, place: str) -> bytes:
+    def decrypt(self, sealed: bytes, aad: str) -> bytes:
         """Return the plain bytes. Raises VaultError when the value was altered, moved, or encrypted with a lost key."""
         ...
 
@@ -35,13 +35,13 @@ class Vault(Protocol):
         """Return a keyed digest of a high-entropy secret, to store instead of it and to compare in constant time."""
         ...
 
-    def tag(self, said: bytes, place: str) -> bytes:
-        """Return a keyed digest of `said` with the associated data `place`, by the current key: 33 bytes, the key's id
-        first. It cannot be made without a key of the vault, and does not match another place or other bytes."""
+    def tag(self, said: bytes, aad: str) -> bytes:
+        """Return a keyed digest of `said` with the associated data `aad`, by the current key: 33 bytes, the key's id
+        first. It cannot be made without a key of the vault, and does not match another aad or other bytes."""
         ...
 
-    def fits(self, tag: bytes, said: bytes, place: str) -> bool:
-        """Return whether any key of the vault made `tag` for exactly these bytes with the associated data `place`; in
+    def fits(self, tag: bytes, said: bytes, aad: str) -> bool:
+        """Return whether any key of the vault made `tag` for exactly these bytes with the associated data `aad`; in
         constant time. Raises VaultError for a tag that is too short, or by a key that the vault does not have."""
         ...
 

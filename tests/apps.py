@@ -16,9 +16,9 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.encrypted import open_event_body
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.core.usecases.sealed import open_event_body
 from cambist.frontends.compose import Adapters, FurtherBank, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.bank_simulator import Simulation

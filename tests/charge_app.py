@@ -21,7 +21,7 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notifications import on_notification
-from cambist.core.usecases.operations.engine import bring, hear
+from cambist.core.usecases.operations.engine import bring, receive
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.charge_progress import CHARGES
@@ -50,7 +50,7 @@ async def ask_again(ports: Ports, payment: Payment) -> Payment:
 
 async def look(ports: Ports, payment: Payment) -> Payment:
     """As after a notification."""
-    subject = (await hear(CHARGES, ports, payment.id)).subject
+    subject = (await receive(CHARGES, ports, payment.id)).subject
     return payment if subject is None else subject.payment
 
 

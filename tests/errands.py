@@ -129,7 +129,7 @@ class Errands(Followed[Errand, str, Carrier]):
             return Want.PREPARE
         if status in OVER:
             return Want.NOTHING
-        return Want.LOOK if status == "done" else Want.SEND
+        return Want.POLL if status == "done" else Want.SEND
 
     async def prepare(self, _ports: Ports, unit: Unit, subject: Errand, /) -> Errand:
         if self.waits:
@@ -174,7 +174,7 @@ class Errands(Followed[Errand, str, Carrier]):
         moves = (page.status == "sending" and word in ("done", *OVER)) or (page.status, word) == ("done", "lost")
         return _saved(unit, subject, word, word) if moves else subject
 
-    def next_look(self, ports: Ports, subject: Errand, looked: Looked[Errand, str], /) -> datetime | None:
+    def next_status_poll(self, ports: Ports, subject: Errand, looked: Looked[Errand, str], /) -> datetime | None:
         return None if subject.page.status in ("done", *OVER) else ports.clock.now() + PAUSE * looked.asked
 
 

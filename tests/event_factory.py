@@ -6,7 +6,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.days import iso
 from cambist.core.domain.payloads import PaymentPayload
 from cambist.core.domain.webhooks.events import Event, EventType
-from cambist.core.usecases.sealed import seal_event_body
+from cambist.core.usecases.encrypted import encrypt_event_body
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.ports.bundle import Ports
 
@@ -49,7 +49,7 @@ async def happen(
                 type=EventType.PAYMENT_STATUS_CHANGED,
                 object_id=object_id,
                 sequence=1,
-                body=seal_event_body(ports.vault, event_id, payload),
+                body=encrypt_event_body(ports.vault, event_id, payload),
                 created_at=now,
             )
             announce(ports, unit, event, account)

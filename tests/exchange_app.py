@@ -98,15 +98,15 @@ class ExchangeApp:
         answer: dict[str, Any] = response.json()
         return answer
 
-    async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
+    async def action(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
         """POST a path below /api/v1, without a key."""
         return await self.app.http.post(f"/api/v1{path}", json=body, headers=self.app.headers(mode))
 
     async def simulate(self, exchange_id: str, outcome: str, **more: Any) -> httpx.Response:
-        return await self.act(f"/sandbox/exchanges/{exchange_id}/simulate", {"outcome": outcome, **more})
+        return await self.action(f"/sandbox/exchanges/{exchange_id}/simulate", {"outcome": outcome, **more})
 
     async def cancel(self, exchange_id: str, mode: str = "test") -> httpx.Response:
-        return await self.act(f"/exchanges/{exchange_id}/cancel", mode=mode)
+        return await self.action(f"/exchanges/{exchange_id}/cancel", mode=mode)
 
     async def shown(self, exchange_id: str) -> dict[str, Any]:
         """GET /exchanges/{id}."""

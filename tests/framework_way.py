@@ -10,7 +10,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Guard, HTTPScope
 
-from cambist.core.usecases.accounts.admission import NOTIFICATIONS_PER_MINUTE, PAGES_PER_MINUTE
+from cambist.core.usecases.accounts.rate_limits import NOTIFICATIONS_PER_MINUTE, PAGES_PER_MINUTE
 from cambist.core.usecases.accounts.written_bytes import ByteCounter
 from cambist.frontends.http.edge.access import enter
 from cambist.frontends.http.edge.edge import Edge

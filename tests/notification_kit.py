@@ -13,12 +13,12 @@ import msgspec
 import cambist
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.notifications import NotificationAddress
-from cambist.core.usecases.accounts.admission import NOTIFICATIONS_PER_MINUTE
+from cambist.core.usecases.accounts.rate_limits import NOTIFICATIONS_PER_MINUTE
 from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.core.usecases.notification_intake import HEAR
 from cambist.frontends.compose import open_app
 from cambist.frontends.http.app import create_app
-from cambist.frontends.notifications import begin_hearing
+from cambist.frontends.notifications import begin_receiving
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.frontends.telemetry.telemetry import Telemetry
 from cambist.ports.bundle import Ports
@@ -133,7 +133,7 @@ async def watched(
         adapters = cambist.Adapters(banks={cambist.Mode.LIVE: [bank]})
         settings = cambist.Settings(database_url="memory://")
         async with open_app(settings, clock=clock, adapters=adapters, telemetry=telemetry) as app:
-            await begin_hearing(settings, app.ports)
+            await begin_receiving(settings, app.ports)
             [shown] = await list_addresses(app.ports)
             asgi = create_app(
                 app.ports, watch=RequestWatch(clock, telemetry), notifications_per_minute=notifications_per_minute

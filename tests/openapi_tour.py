@@ -21,10 +21,10 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
+from cambist.core.usecases.encrypted import open_event_body
 from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.recurring_jobs import RECURRING_JOBS, start_recurring_jobs
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.core.usecases.sealed import open_event_body
-from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
@@ -42,7 +42,7 @@ CLIENT = "+70000000001"
 DAY = 24 * 3600
 EXAMPLES = Path(__file__).parents[1] / "frontends" / "http" / "openapi" / "examples.json"
 
-_SEALED = re.compile(rb"(session|sig)=[\w%-]+")
+_ENCRYPTED_FIELDS = re.compile(rb"(session|sig)=[\w%-]+")
 """Values signed or encrypted with the keys of this app."""
 _KEYS = UUID("6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11")
 _EMPTY: tuple[Any, Any] = ({}, [])
@@ -123,7 +123,7 @@ async def recorded() -> bytes:
 
 def _lines(part: Examples) -> bytes:
     lines = [msgspec.json.encode(name) + b": " + msgspec.json.encode(each) for name, each in part.items()]
-    return b",\n".join(_SEALED.sub(rb"\1=...", line) for line in lines)
+    return b",\n".join(_ENCRYPTED_FIELDS.sub(rb"\1=...", line) for line in lines)
 
 
 async def _bodies(app: TestApp) -> Examples:
@@ -144,11 +144,11 @@ def _said(body: dict[str, Any]) -> int:
 
 async def _health(tour: Tour) -> None:
     ports = tour.app.ports
-    await start_standing(ports)
+    await start_recurring_jobs(ports)
     for path in ("/health", "/api/v1/health"):
         tour.keep(await tour.app.http.get(path))
     async with ports.storage.unit() as unit:  # leave recurring jobs out of the tour
-        for job_id in STANDING:
+        for job_id in RECURRING_JOBS:
             if (job := await unit[Job].get(job_id)) is not None:
                 unit[Job].remove(job)
         await unit.commit()

@@ -30,9 +30,9 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
 from cambist.core.usecases.reconciliation.nightly import COMPARE
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.frontends.compose import Adapters
@@ -128,7 +128,7 @@ async def open_real_app() -> AsyncIterator[RealApp]:
     bank = RealBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
     async with open_refund_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
         bank._clock = live.app.clock
-        await start_standing(live.ports)
+        await start_recurring_jobs(live.ports)
         yield RealApp(live, bank, script)
 
 

@@ -59,9 +59,9 @@ async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund |
     return _refund((await engine.conclude(REFUNDS, ports, refund_id, state)).subject)
 
 
-async def hear(ports: Ports, refund_id: str) -> Refund | None:
+async def receive(ports: Ports, refund_id: str) -> Refund | None:
     """The bank is asked after a notification."""
-    return _refund((await engine.hear(REFUNDS, ports, refund_id)).subject)
+    return _refund((await engine.receive(REFUNDS, ports, refund_id)).subject)
 
 
 async def conclude_return(ports: Ports, operation: str, state: RefundState) -> None:
@@ -136,12 +136,12 @@ class RefundApp:
         assert await self.status(refund_id) == "completed"
         return payment_id, refund_id
 
-    async def act(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
+    async def action(self, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
         """POST a path below /api/v1, without a key."""
         return await self.app.http.post(f"/api/v1{path}", json=body, headers=self.app.headers(mode))
 
     async def simulate(self, refund_id: str, outcome: str) -> httpx.Response:
-        return await self.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
+        return await self.action(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
 
     async def tell(self, refund_id: str, status: RefundStatus, failure: str | None = None) -> None:
         """The bank does so and says so."""

@@ -18,7 +18,7 @@ from cambist.adapters.ids import SeededIds
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import Script
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.adapters.storage.sqlite.marks import FileMarks
+from cambist.adapters.storage.sqlite.fingerprints import FileFingerprints
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.ledger import BalanceType
@@ -98,7 +98,7 @@ class World:
         async with open_app(settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters) as opened:
             if copy is not None and self._kind == "sqlite" and not held:
                 # These tests check the protections that work without the hold, and after it.
-                beside = FileMarks(self._file)
+                beside = FileFingerprints(self._file)
                 await mark_anew(
                     opened.ports.storage, opened.ports.vault, beside, self.clock, opened.ports.ids, resuming=True
                 )

@@ -71,7 +71,7 @@ def _alert(alarm: Alarm, line: AlarmLine, ends: datetime) -> dict[str, Any]:
         "labels": {
             "alertname": f"Cambist{line.kind.capitalize()}",
             "severity": "critical" if line.urgent else "warning",
-            "trouble": line.id,
+            "problem": line.id,
             "installation": alarm.place,
         },
         "annotations": {"summary": plain(line.text)},

@@ -42,7 +42,7 @@ def body_of(alarm: Alarm, most: int) -> str:
 
 
 def _test() -> str:
-    return "This is a test: whoever reads it is told of trouble here, and of its end."
+    return "This is a test: whoever reads it is told of problem here, and of its end."
 
 
 def _to_merchant(alarm: Alarm) -> str:

@@ -61,8 +61,8 @@ def page_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
 def _binding_as_of(entry: InvoiceEntry, part: BindingPart, now: datetime) -> InvoiceEntry:
     if part.status is not _S.OPEN:
         return entry
-    acts = part.link_at is not None and now >= part.link_at + REACTION and not entry.transfers
-    if acts and entry.amount_kopecks in _ACTING:
+    actions = part.link_at is not None and now >= part.link_at + REACTION and not entry.transfers
+    if actions and entry.amount_kopecks in _ACTING:
         return _with(entry, part, status=_S.REFUSED, failure=_ACTING[entry.amount_kopecks])
     return _with(entry, part, status=_S.CLOSED) if now >= entry.expires_at else entry
 
@@ -87,8 +87,8 @@ def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
         return None
     if part.link_at > now:
         return (part.link_at - now).total_seconds()
-    acts = entry.amount_kopecks in _ACTING and not entry.transfers
-    return (part.link_at + REACTION - now).total_seconds() if acts else None
+    actions = entry.amount_kopecks in _ACTING and not entry.transfers
+    return (part.link_at + REACTION - now).total_seconds() if actions else None
 
 
 def mandate_simulated(

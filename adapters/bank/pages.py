@@ -76,7 +76,7 @@ class InvoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
         return self.binding is None and self.charge is None
 
     @property
-    def acts_alone(self) -> bool:
+    def actions_alone(self) -> bool:
         """Report whether the amount makes something happen without a call."""
         return self.amount_kopecks in (INSUFFICIENT_FUNDS, DECLINED, ANOTHER_AMOUNT)
 

@@ -186,7 +186,7 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
             reference=self._reference(entry.operation),
             payload=entry.payload,
             link=entry.payload,
-            check_after=REACTION.total_seconds() if entry.acts_alone else None,
+            check_after=REACTION.total_seconds() if entry.actions_alone else None,
         )
 
 

@@ -37,7 +37,7 @@ class PartWriter:
     def write(self, plain: bytes, *, last: bool = False) -> None:
         """Encrypt and write the next part, of at most PART bytes. The file is complete once its last part is
         written."""
-        sealed = self._vault.seal(plain, _place(self._key, self._id, self._number, last=last))
+        sealed = self._vault.encrypt(plain, _place(self._key, self._id, self._number, last=last))
         self._file.write(_LENGTHS.pack(len(plain), len(sealed)) + sealed)
         self._number += 1
 
@@ -50,7 +50,7 @@ def read_parts(file: BinaryIO, vault: Vault, key: str) -> Iterator[bytes]:
         sizes = lengths
         sealed = file.read(sizes[1])
         lengths = _lengths(file)
-        plain = vault.unseal(sealed, _place(key, file_id, number, last=lengths is None))
+        plain = vault.decrypt(sealed, _place(key, file_id, number, last=lengths is None))
         if (len(plain), len(sealed)) != sizes:
             raise VaultError("a part of an encrypted file has another size")
         number += 1

@@ -128,8 +128,8 @@ class SimulatedSender:
         now, end = self._clock.now(), _end(signed)
         try:
             entry = await self._change(signed.tx_hash, lambda before: _included(before, end, now), signed)
-        except Unavailable as trouble:
-            raise OutcomeUnknown("the chain did not answer") from trouble
+        except Unavailable as problem:
+            raise OutcomeUnknown("the chain did not answer") from problem
         await be_silent(self._clock, twist)
         if now >= end and entry.state in (TransferState.UNSEEN, TransferState.FAILED):
             raise Refused("the transfer has expired", reason="expired")

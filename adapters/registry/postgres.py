@@ -23,7 +23,7 @@ from ..postgres_sessions import ANSWERS_WITHIN, connect
 _CLASS = 0x63616D62
 """`camb` in ASCII: the first number of all these locks."""
 _NUMBERS = {Role.COUNTING: 1, Role.WORKING: 2}
-_LOOK = 5.0
+_POLL = 5.0
 """Seconds between two checks of the session."""
 _GIVEN_UP_AFTER = 6
 """Number of consecutive checks that find the lock taken before the process gives up. The server may still hold our own
@@ -49,7 +49,7 @@ log = logging.getLogger("cambist.registry")
 class PostgresRegistry:
     """Implement the port ProcessRegistry, on a connection of its own."""
 
-    def __init__(self, url: str, *, revision: str = "", look: float = _LOOK) -> None:
+    def __init__(self, url: str, *, revision: str = "", look: float = _POLL) -> None:
         """Connect at the first use. `revision` is the schema revision of this program; other processes can read it."""
         self._url = url
         self._made_for = f" for schema {revision}" if revision else ""

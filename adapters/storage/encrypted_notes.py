@@ -12,7 +12,7 @@ import msgspec
 
 from ...ports.faults import Unavailable
 from ...ports.forwarding import ForwardingRepository, ForwardingStorage
-from ...ports.notes import ENCRYPTED, ProviderNote, note_place
+from ...ports.notes import ENCRYPTED, ProviderNote, note_aad
 from ...ports.storage import R, Repository, Storage, Unit
 from ...ports.vault import Vault, VaultError
 
@@ -109,7 +109,7 @@ class _Notes(ForwardingRepository[ProviderNote], eq=False):
 
 
 def _encrypted(vault: Vault, note: ProviderNote) -> ProviderNote:
-    return msgspec.structs.replace(note, body=ENCRYPTED + vault.seal(note.body, note_place(note.id)))
+    return msgspec.structs.replace(note, body=ENCRYPTED + vault.encrypt(note.body, note_aad(note.id)))
 
 
 def _opened(vault: Vault, note: ProviderNote) -> ProviderNote:
@@ -120,7 +120,7 @@ def _opened(vault: Vault, note: ProviderNote) -> ProviderNote:
     if not note.body.startswith(ENCRYPTED):
         return note
     try:
-        body = vault.unseal(note.body.removeprefix(ENCRYPTED), note_place(note.id))
+        body = vault.decrypt(note.body.removeprefix(ENCRYPTED), note_aad(note.id))
     except VaultError as error:
         raise Unavailable(f"the note {note.id} does not decrypt: {error}") from None
     return msgspec.structs.replace(note, body=body)

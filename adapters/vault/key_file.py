@@ -14,7 +14,7 @@ import msgspec
 from ...ports.vault import VaultError
 from ...ports.written_files import written_text
 from ..durable import sync
-from .sealed import SealedVault
+from .aes import AesVault
 
 _KEY_SIZE = 32
 _OTHERS = 0o077
@@ -33,7 +33,7 @@ class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "<key file>"
 
 
-def load_or_create(path: Path) -> SealedVault:
+def load_or_create(path: Path) -> AesVault:
     """Load the vault whose keys are in the file at `path`; create the file with fresh keys if it does not exist.
 
     If two processes start at once, one writes the file and both read it. Raises VaultError when the file is unreadable,
@@ -50,7 +50,7 @@ def load_or_create(path: Path) -> SealedVault:
         pepper = bytes.fromhex(content.pepper)
     except ValueError:
         raise VaultError(f"the key file {path} is damaged") from None
-    return SealedVault(keys, content.current, pepper)
+    return AesVault(keys, content.current, pepper)
 
 
 def add_key(path: Path) -> int:

@@ -51,13 +51,13 @@ class MemoryVault:
             raise VaultError("a sealed value is too short")
         return sealed[0]
 
-    def seal(self, plain: bytes, place: str) -> bytes:
+    def encrypt(self, plain: bytes, place: str) -> bytes:
         """Return key id, nonce, ciphertext and MAC, concatenated."""
         nonce = os.urandom(_NONCE_SIZE)
         mixed = self._mixed(nonce, plain)
         return bytes((_KEY,)) + nonce + mixed + self._mac(nonce, mixed, place)
 
-    def unseal(self, sealed: bytes, place: str) -> bytes:
+    def decrypt(self, sealed: bytes, place: str) -> bytes:
         """Return the plain bytes. Raises VaultError, whose message does not contain the content."""
         number = self.key_of(sealed)
         if number != _KEY:

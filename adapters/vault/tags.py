@@ -6,9 +6,9 @@ TAG_BYTES = 33
 """One byte key id, and an HMAC-SHA256."""
 
 
-def placed(said: bytes, place: str) -> bytes:
-    """Encode place and content unambiguously: no other pair gives the same bytes."""
-    where = place.encode()
+def placed(said: bytes, aad: str) -> bytes:
+    """Encode aad and content unambiguously: no other pair gives the same bytes."""
+    where = aad.encode()
     return len(where).to_bytes(4, "big") + where + said
 
 

@@ -14,5 +14,5 @@ from cambist.frontends.conformance.harnesses import NotifierHarness as NotifierH
 from cambist.frontends.conformance.harnesses import PayoutsHarness as PayoutsHarness
 from cambist.frontends.conformance.harnesses import RatesHarness as RatesHarness
 from cambist.frontends.conformance.storage.kit import KIT_CATALOGUE as KIT_CATALOGUE
-from cambist.frontends.conformance.storage.kit import StoragePlace as StoragePlace
+from cambist.frontends.conformance.storage.kit import StorageLocation as StorageLocation
 from cambist.frontends.conformance.uploads import Uploads as Uploads

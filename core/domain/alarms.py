@@ -14,7 +14,7 @@ SAME_MESSAGE = timedelta(hours=1)
 """How long a message with an unknown outcome is sent again; after that a new message describes the present state."""
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A problem that operators must know. Its text contains no amounts and no personal data."""
 
     id: str
@@ -33,7 +33,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
     """Result of one round of all checks."""
 
-    troubles: tuple[Trouble, ...]
+    problems: tuple[Problem, ...]
     blind: tuple[str, ...] = ()
     """Sources whose check could not run."""
 
@@ -41,7 +41,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 class Known(msgspec.Struct, frozen=True, kw_only=True):
     """A problem whose beginning, but not end, was reported to a recipient."""
 
-    trouble: Trouble
+    problem: Problem
     told_at: datetime
     gone_since: datetime | None = None
 
@@ -51,8 +51,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     at: datetime
-    begun: tuple[Trouble, ...] = ()
-    over: tuple[Trouble, ...] = ()
+    begun: tuple[Problem, ...] = ()
+    over: tuple[Problem, ...] = ()
     silent: bool = False
     """Created within quiet hours, without anything urgent."""
 
@@ -90,12 +90,12 @@ def recipient_of(text: str) -> tuple[str, str | None]:
 def as_it_stands(known: Sequence[Known], looked: Looked, now: datetime) -> tuple[Known, ...]:
     """Return the known problems, each with the time since which it is gone. Problems of a check that could not run stay
     unchanged."""
-    present = {trouble.id for trouble in looked.troubles}
+    present = {problem.id for problem in looked.problems}
 
     def gone_since(each: Known) -> datetime | None:
-        if each.trouble.id in present:
+        if each.problem.id in present:
             return None
-        if each.trouble.source in looked.blind:
+        if each.problem.source in looked.blind:
             return each.gone_since
         return now if each.gone_since is None else min(each.gone_since, now)
 
@@ -116,11 +116,11 @@ def news(
     Urgent problems and their ends are reported immediately; in quiet hours nothing else is, except together with them.
     Everything else waits until `gathering` has passed since the previous message.
     """
-    urgent = {each.trouble.id: each.trouble.urgent for each in known}
-    begun = [each for each in looked.troubles if each.urgent > urgent.get(each.id, -1)]
+    urgent = {each.problem.id: each.problem.urgent for each in known}
+    begun = [each for each in looked.problems if each.urgent > urgent.get(each.id, -1)]
     room = MOST_KNOWN - len(known) + sum(each.id in urgent for each in begun)
     begun = sorted(begun, key=lambda each: not each.urgent)[: max(room, 0)]
-    over = [each.trouble for each in known if each.gone_since is not None and now - each.gone_since >= SETTLED]
+    over = [each.problem for each in known if each.gone_since is not None and now - each.gone_since >= SETTLED]
     wakes = any(each.urgent for each in begun)
     if not begun and not over:
         return None
@@ -133,6 +133,6 @@ def news(
 
 def after(known: Sequence[Known], message: Message, now: datetime) -> tuple[Known, ...]:
     """Return the known problems once the message has arrived."""
-    gone = {trouble.id for trouble in (*message.begun, *message.over)}
-    kept = [each for each in known if each.trouble.id not in gone]
-    return (*kept, *(Known(trouble=trouble, told_at=now) for trouble in message.begun))
+    gone = {problem.id for problem in (*message.begun, *message.over)}
+    kept = [each for each in known if each.problem.id not in gone]
+    return (*kept, *(Known(problem=problem, told_at=now) for problem in message.begun))

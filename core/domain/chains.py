@@ -49,11 +49,11 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
         """Return the link of a row with this number."""
         return sha256(before + self.says(row, number)).digest()
 
-    def row_place(self, number: int) -> str:
+    def row_aad(self, number: int) -> str:
         """Return the associated data of a row's tag."""
         return f"{self.name}.link:{number}"
 
-    def head_place(self, number: int) -> str:
+    def head_aad(self, number: int) -> str:
         """Return the associated data of the head's tag."""
         return f"{self.name}.head:{number}"
 

@@ -102,7 +102,9 @@ _ENTRIES = (
     Entry("TERMINAL_NOT_FOUND", 404, "No terminal of this id; met by operators only"),
     Entry("ACCOUNT_NOT_FOUND", 404, "No account of this id; met by operators only"),
     Entry("KEY_NOT_FOUND", 404, "No key of this id or name in force; met by operators only"),
-    Entry("ACT_NOT_FOUND", 404, "No act of this id waits for a second operator, or waited; met by operators only"),
+    Entry(
+        "ACTION_NOT_FOUND", 404, "No action of this id waits for a second operator, or waited; met by operators only"
+    ),
     Entry("CLIENT_NOT_FOUND", 404, "No end client of this id; dashboard and operators only"),
     Entry("USER_NOT_FOUND", 404, "No person of this id or address; dashboard and operators only"),
     Entry("INVITATION_NOT_FOUND", 404, "The invitation was accepted, revoked or has expired; dashboard only"),
@@ -121,7 +123,7 @@ _ENTRIES = (
     Entry("EXCHANGE_IN_PROGRESS", 409, "The client has an active exchange; the key is not locked", Retry.SAME_KEY),
     Entry("UPLOAD_LIMIT", 409, "Too many documents that no check has used yet", Retry.SAME_KEY),
     Entry("INVALID_STATE", 409, "The object is not in a state that allows this"),
-    Entry("SECOND_OPERATOR_NEEDED", 409, "The act waits until another operator confirms it; met by operators only"),
+    Entry("SECOND_OPERATOR_NEEDED", 409, "The action waits until another operator confirms it; met by operators only"),
     Entry("EXPORTS_BUSY", 409, "The account or the person has as many exports as it may have; dashboard only"),
     Entry("LAST_OWNER", 409, "The account would have no owner; dashboard only"),
     Entry("INVALID_STATUS", 409, "The payment is not in a status that allows this"),

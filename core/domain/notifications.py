@@ -13,7 +13,7 @@ OVERLAP = timedelta(hours=24)
 MOST = 100
 """Accepted operations of one notification; further ones are ignored."""
 NOTED_EVERY = timedelta(minutes=1)
-"""Shortest interval between two updates of `heard_at`."""
+"""Shortest interval between two updates of `received_at`."""
 PATH = "/api/v1/notices/"
 """Followed by the adapter's name and the secret."""
 
@@ -34,7 +34,7 @@ class NotificationAddress(msgspec.Struct, frozen=True, kw_only=True):
     former: bytes | None = None
     """The previous secret, valid until `former_until`."""
     former_until: datetime | None = None
-    heard_at: datetime | None = None
+    received_at: datetime | None = None
     """When the provider's last notification arrived, to within `NOTED_EVERY`."""
     created_at: datetime
     version: int = 0
@@ -44,8 +44,8 @@ class NotificationAddress(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.former_until is None or self.former_until <= now else self.former
 
     def is_to_be_noted(self, now: datetime) -> bool:
-        """Return whether a notification that arrives now should update `heard_at`."""
-        return self.heard_at is None or self.heard_at + NOTED_EVERY <= now
+        """Return whether a notification that arrives now should update `received_at`."""
+        return self.received_at is None or self.received_at + NOTED_EVERY <= now
 
 
 def rotated(address: NotificationAddress, secret: bytes, now: datetime) -> NotificationAddress:

@@ -41,14 +41,14 @@ def head_fault(vault: Vault, chain: Chain, head: ChainHead | None) -> str | None
     if head.tag is None:
         return UNTAGGED
     try:
-        return None if vault.fits(head.tag, head.seal, chain.head_place(head.number)) else ALTERED
+        return None if vault.fits(head.tag, head.seal, chain.head_aad(head.number)) else ALTERED
     except VaultError as error:
         return f"the head of the chain cannot be judged: {error}"
 
 
 def tagged(vault: Vault, chain: Chain, head: ChainHead) -> ChainHead:
     """Return the head with a tag by the current key."""
-    return msgspec.structs.replace(head, tag=vault.tag(head.seal, chain.head_place(head.number)))
+    return msgspec.structs.replace(head, tag=vault.tag(head.seal, chain.head_aad(head.number)))
 
 
 async def begin_chains(ports: Ports, unit: Unit) -> None:
@@ -100,7 +100,7 @@ async def extend_chain(ports: Ports, chain: Chain) -> int:
         for row in fresh:
             number += 1
             last = chain.link(row, number, last)
-            seal = last + ports.vault.tag(last, chain.row_place(number))
+            seal = last + ports.vault.tag(last, chain.row_aad(number))
             unit[chain.rows].change(row, number=number, seal=seal)
         if fresh:
             after = msgspec.structs.replace(head, number=number, seal=last, sealed_at=ports.clock.now())

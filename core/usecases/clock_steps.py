@@ -21,9 +21,9 @@ from ..domain.webhooks.breaker import Breaker
 from ..domain.webhooks.delivery import AT_ONCE
 from ..domain.webhooks.endpoints import EndpointKey
 from ..domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
+from .account_time import find_test_clock
 from .jobs import LEASE
-from .standing import STANDING
-from .test_clock import find_test_clock
+from .recurring_jobs import RECURRING_JOBS
 from .units import retrying
 from .webhooks.results import set_timer
 
@@ -150,8 +150,8 @@ def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: dateti
     due, created_at = min(job.due, now) if is_left else step.put_right(job.due, now), job.created_at
     if created_at - ahead > now + STEP:  # created while the clock was ahead, so the correction is exact
         due, created_at = min(due, max(job.due - step.by, now)), created_at - step.by
-    if job.id in STANDING:
-        due = min(due, max(STANDING[job.id](ports).due, now))
+    if job.id in RECURRING_JOBS:
+        due = min(due, max(RECURRING_JOBS[job.id](ports).due, now))
     lease = None if job.leased_until is None or job.leased_until > longest else job.leased_until
     moment = None if job.moment is None else due + ahead
     after = msgspec.structs.replace(job, due=due, created_at=created_at, moment=moment, leased_until=lease)

@@ -8,7 +8,7 @@ the operation is older than the process: a restore needs a start, so this covers
 from datetime import datetime
 
 from ...ports.bundle import Ports
-from .holding import forgotten_since
+from .quarantine import forgotten_since
 
 
 async def may_be_forgotten(ports: Ports, since: datetime) -> bool:

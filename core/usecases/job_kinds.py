@@ -26,8 +26,8 @@ from .exchanges.return_steps import RETURN_EXCHANGE
 from .exchanges.steps import WATCH_EXCHANGE
 from .exports.exports import WRITE
 from .exports.writing import write_export
+from .gateways.announcements import HOLD, TELL, tell_accounts, tell_if_held
 from .gateways.members import READ_MEMBERS, read_members
-from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
 from .ledger.ledger import EXTEND_CHAINS, extend_chains
 from .notification_intake import HEAR, follow_notification
@@ -46,6 +46,7 @@ from .people.notifying import begin_daily_sums, send_notifications, spread_event
 from .people.telegram import ASK_BOT, ask_bot
 from .person_events import SPREAD
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
+from .recurring_jobs import DAILY_SUMS
 from .refunds.giving_up import give_up
 from .refunds.receipts import BACK, write_back
 from .refunds.steps import GIVE_UP
@@ -53,7 +54,6 @@ from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle_job
 from .settlement.withdrawal_progress import EXECUTE, execute
-from .standing import DAILY_SUMS
 from .subscriptions.binding_progress import watch_binding
 from .subscriptions.binding_withdrawal import WITHDRAW, withdraw
 from .subscriptions.bindings import WATCH_BINDING

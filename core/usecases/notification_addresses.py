@@ -15,8 +15,8 @@ from ..domain.accounts.accounts import Mode
 from ..domain.errors import Refusal
 from ..domain.notifications import PATH, SECRET_BYTES, NotificationAddress, rotated
 from ..domain.payments.payments import Payment, PaymentStatus
+from .encrypted import notification_secret_aad, open_notification_secret
 from .gateways.polling import is_backed_up
-from .sealed import notification_secret_place, open_notification_secret
 from .units import retrying
 
 RECENT = 5.0
@@ -39,7 +39,7 @@ class ShownAddress(msgspec.Struct, frozen=True, kw_only=True):
     """None until the service was first started with this adapter."""
     networks: tuple[IPv4Network | IPv6Network, ...]
     """Networks that may send notifications. Empty: any network."""
-    heard_at: datetime | None = None
+    received_at: datetime | None = None
     former_until: datetime | None = None
     """End of the validity of the previous address."""
 
@@ -67,7 +67,7 @@ async def _made(ports: Ports, unit: Unit, adapter: str) -> NotificationAddress:
 
 
 def _new_secret(ports: Ports, adapter: str) -> bytes:
-    return ports.vault.seal(ports.ids.secret(SECRET_BYTES).encode(), notification_secret_place(adapter))
+    return ports.vault.encrypt(ports.ids.secret(SECRET_BYTES).encode(), notification_secret_aad(adapter))
 
 
 async def is_address(ports: Ports, adapter: str, secret: str) -> bool:
@@ -93,7 +93,7 @@ async def rotate_address(ports: Ports, adapter: str) -> ShownAddress:
     """Create a new address for an adapter. The previous one stays valid for a day. Raises: Refusal GATEWAY_NOT_FOUND;
     VaultError."""
     if adapter not in ports.notification_networks:
-        raise Refusal("GATEWAY_NOT_FOUND", "No adapter of this name hears notifications")
+        raise Refusal("GATEWAY_NOT_FOUND", "No adapter of this name receives notifications")
     secret = _new_secret(ports, adapter)
 
     async def work(unit: Unit) -> NotificationAddress:
@@ -105,18 +105,18 @@ async def rotate_address(ports: Ports, adapter: str) -> ShownAddress:
     return _shown(ports, adapter, await retrying(ports.storage, work, again_on=_MADE_ALREADY))
 
 
-async def last_heard(ports: Ports) -> dict[str, datetime]:
+async def last_received(ports: Ports) -> dict[str, datetime]:
     """Return the moment of each provider's last notification, for providers that ever sent one."""
     async with ports.storage.unit() as unit:
         found = await _found(unit, ports.notification_networks)
-    return {each.id: each.heard_at for each in found if each.heard_at is not None}
+    return {each.id: each.received_at for each in found if each.received_at is not None}
 
 
 async def silent_banks(ports: Ports) -> dict[str, datetime | None]:
     """Return the live banks with a paid payment but no notification for it or since, with the time of their last
     notification. Probably the address was never entered there, or is no longer the current one. Only the newest paid
     payments are checked."""
-    heard, now = await last_heard(ports), ports.clock.now()
+    heard, now = await last_received(ports), ports.clock.now()
     expected = [name for name in ports.notification_networks if is_backed_up(ports, name)]
     if not expected:
         return {}
@@ -154,6 +154,6 @@ def _shown(ports: Ports, adapter: str, record: NotificationAddress | None) -> Sh
         adapter=adapter,
         address=f"{ports.urls.base_url}{PATH}{quote(adapter, safe='')}/{secret}",
         networks=networks,
-        heard_at=record.heard_at,
+        received_at=record.received_at,
         former_until=record.former_until if record.former_at(ports.clock.now()) else None,
     )

@@ -12,7 +12,7 @@ from ...ports.bundle import Ports
 from ...ports.clock import TestClock
 from ...ports.faults import NO_ANSWER, NotSupported
 from ...ports.jobs import Job
-from ...ports.notifications import Heard, InboundNotification, Notifications
+from ...ports.notifications import InboundNotification, Notifications, Received
 from ...ports.storage import Unit
 from ..domain.accounts.accounts import Owned
 from ..domain.exchanges.exchanges import Exchange, operation_exchange
@@ -20,6 +20,7 @@ from ..domain.kyc.clients import read_operation
 from ..domain.notifications import NotificationAddress, believed
 from ..domain.payments.payments import Payment
 from ..domain.refunds.refunds import Refund
+from .account_time import find_test_clock
 from .exchanges.rub_return import RUB_RETURNS, returned_by
 from .notification_addresses import RECENT
 from .notifications import on_notification
@@ -27,7 +28,6 @@ from .payments.recurring import bound_by
 from .refunds.progress import REFUNDS
 from .refunds.suspense_progress import SUSPENSE_RETURNS, suspense_of
 from .schedule import FollowUp, pause_after, reschedule_at
-from .test_clock import find_test_clock
 from .units import retrying
 
 HEAR = FollowUp("notification.heard")
@@ -47,7 +47,7 @@ log = logging.getLogger("cambist.notifications")
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """A stored notification."""
 
-    answer: Heard
+    answer: Received
     named: int
     """Number of operations to poll."""
     ignored: int
@@ -58,20 +58,20 @@ async def take_notification(ports: Ports, adapter: str, notification: InboundNot
     """Parse a notification with its adapter and store its operations in one unit. After the answer, the provider need
     not repeat it. No state is polled here.
 
-    Raises: exceptions of `Notifications.hear`; NotSupported for an unknown adapter; Unavailable when it cannot be
+    Raises: exceptions of `Notifications.receive`; NotSupported for an unknown adapter; Unavailable when it cannot be
     stored.
     """
-    answer = await _hearer(ports, adapter).hear(notification)
+    answer = await _handler(ports, adapter).receive(notification)
     operations, ignored = believed(each.operation for each in answer.notifications)
     await _keep(ports, adapter, operations)
     return Taken(answer=answer, named=len(operations), ignored=ignored)
 
 
-def _hearer(ports: Ports, adapter: str) -> Notifications:
+def _handler(ports: Ports, adapter: str) -> Notifications:
     for each in (ports.banks.banks.get(adapter), ports.kyc, ports.former_kyc.get(adapter)):
         if isinstance(each, Notifications) and each.name == adapter:
             return each
-    raise NotSupported(f"no adapter {adapter} hears notifications")
+    raise NotSupported(f"no adapter {adapter} receives notifications")
 
 
 async def _keep(ports: Ports, adapter: str, operations: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ async def _keep(ports: Ports, adapter: str, operations: Sequence[str]) -> None:
             await HEAR.plan(unit, operation, now, now, anew=True)
         present = await unit[NotificationAddress].get(adapter) if is_to_be_noted else None
         if present is not None and present.is_to_be_noted(now):
-            unit[NotificationAddress].change(present, heard_at=now)
+            unit[NotificationAddress].change(present, received_at=now)
 
     await retrying(ports.storage, work, again_on=_RACES)
 

@@ -11,7 +11,7 @@ from ..domain.exchanges.exchanges import operation_exchange
 from ..domain.payments.payments import Payment
 from .exchanges.progress import on_exchange_notification
 from .operation_kinds import OPERATION_KINDS
-from .operations.engine import hear
+from .operations.engine import receive
 from .operations.operation import Operation
 from .payments.opening import find_at_bank
 from .payments.progress import look
@@ -20,36 +20,36 @@ from .subscriptions.binding_progress import on_binding_notification
 from .subscriptions.charge_progress import CHARGES
 
 
-class Hearer(NamedTuple):
+class Handler(NamedTuple):
     """Handler of notifications about one kind of operation."""
 
     owns: Callable[[str], bool]
     """Returns whether the id has the form of this kind. No two kinds share a form."""
-    hear: Callable[[Ports, str], Awaitable[Payment | None]]
+    receive: Callable[[Ports, str], Awaitable[Payment | None]]
 
 
 async def _hear(row: Operation[Any, Any, Any], ports: Ports, operation: str) -> None:
-    await hear(row, ports, operation)
+    await receive(row, ports, operation)
 
 
-async def _hear_payment(ports: Ports, operation: str) -> Payment | None:
+async def _handle_payment(ports: Ports, operation: str) -> Payment | None:
     """Handle a notification of a payment or a charge. The record shows which of them it is."""
     payment = await ports.storage.get(Payment, operation)
     if payment is None:
         return None
     if payment.is_charge:
-        heard = (await hear(CHARGES, ports, operation)).subject
+        heard = (await receive(CHARGES, ports, operation)).subject
         return payment if heard is None else heard.payment
     if payment.bank_reference is None:
         payment = await find_at_bank(ports, payment) or payment
     return await look(ports, payment)
 
 
-HEARERS = (
-    *(Hearer(row.owns, partial(_hear, row)) for row in OPERATION_KINDS),
-    Hearer(is_binding_operation, on_binding_notification),
-    Hearer(lambda operation: operation_exchange(operation) is not None, on_exchange_notification),
-    Hearer(lambda operation: ids.is_prefixed(ids.PAYMENT, operation), _hear_payment),
+HANDLERS = (
+    *(Handler(row.owns, partial(_hear, row)) for row in OPERATION_KINDS),
+    Handler(is_binding_operation, on_binding_notification),
+    Handler(lambda operation: operation_exchange(operation) is not None, on_exchange_notification),
+    Handler(lambda operation: ids.is_prefixed(ids.PAYMENT, operation), _handle_payment),
 )
 
 
@@ -58,5 +58,5 @@ async def on_notification(ports: Ports, notification: Notification) -> Payment |
 
     Return the payment it is about, or None for any other operation. Raises: exceptions of the bank port.
     """
-    hearer = next((each for each in HEARERS if each.owns(notification.operation)), None)
-    return None if hearer is None else await hearer.hear(ports, notification.operation)
+    handler = next((each for each in HANDLERS if each.owns(notification.operation)), None)
+    return None if handler is None else await handler.receive(ports, notification.operation)

@@ -39,7 +39,9 @@ def hinted(check_after: float) -> timedelta:
     return max(timedelta(seconds=min(check_after, ASK_AGAIN[-1].total_seconds())), _SHORTEST)
 
 
-def next_late_look(pauses: Sequence[timedelta], since: datetime, now: datetime, *, advanced: bool) -> datetime | None:
+def next_late_status_poll(
+    pauses: Sequence[timedelta], since: datetime, now: datetime, *, advanced: bool
+) -> datetime | None:
     """Return the next late poll after an object's end, in case a notification was lost. `pauses` count from `since`.
     None: no more polls. `advanced` (simulated.py): only the last pause is used."""
     return next((at for pause in (pauses[-1:] if advanced else pauses) if (at := since + pause) > now), None)

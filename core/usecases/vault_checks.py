@@ -14,8 +14,8 @@ from ...ports.storage import Storage, Unit
 from ...ports.vault import Vault
 from ..domain.accounts.accounts import Account
 from ..domain.installation import INSTALLATION, Because, Installation
-from .holding import RACES, read_installation
-from .sealed import tag_hold
+from .encrypted import tag_hold
+from .quarantine import RACES, read_installation
 from .units import retrying
 
 PEPPER = "pepper"

@@ -29,7 +29,6 @@ import cambist
 from cambist.ports import (
     BankCapabilities,
     Forged,
-    Heard,
     InboundNotification,
     Invoice,
     InvoiceRequest,
@@ -38,6 +37,7 @@ from cambist.ports import (
     NotConfigured,
     Notification,
     OutcomeUnknown,
+    Received,
     RefundRequest,
     RefundState,
     RefundStatus,
@@ -127,7 +127,7 @@ class ExampleBank:
         """The imaginary provider publishes no networks; its signature is the proof."""
         return ()
 
-    async def hear(self, notification: InboundNotification) -> Heard:
+    async def receive(self, notification: InboundNotification) -> Received:
         """Verify the signature over the raw bytes before decoding them."""
         expected = hmac.new(self._token.encode(), notification.body, hashlib.sha256).hexdigest()
         told = notification.headers.get("x-signature", "").encode("utf-8", "surrogatepass")
@@ -137,7 +137,7 @@ class ExampleBank:
             operation = msgspec.json.decode(notification.body, type=_Told).key
         except (msgspec.DecodeError, RecursionError):
             raise Forged("it is no notification") from None
-        return Heard(notifications=(Notification(operation=operation),), body=b"OK")
+        return Received(notifications=(Notification(operation=operation),), body=b"OK")
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         body = {

@@ -19,7 +19,7 @@ from deskadapters.rates import DeskRates
 from deskadapters.storage import DeskStorage
 
 import cambist
-from cambist.conformance import KIT_CATALOGUE, ChainHarness, KycHarness, RatesHarness, StoragePlace, Uploads
+from cambist.conformance import KIT_CATALOGUE, ChainHarness, KycHarness, RatesHarness, StorageLocation, Uploads
 from cambist.ports import InboundNotification, Network, TokenMove, TransactionState
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderFault, ProviderRequest
 
@@ -159,8 +159,8 @@ async def chain_harness(provider: FakeProvider) -> AsyncIterator[ChainHarness]:
 
 
 @pytest.fixture
-def place() -> StoragePlace:
+def place() -> StorageLocation:
     async def opened(clock: Any, wake_up: Any) -> DeskStorage:
         return DeskStorage(clock, wake_up, KIT_CATALOGUE)
 
-    return StoragePlace(opened, is_shared=False)
+    return StorageLocation(opened, is_shared=False)

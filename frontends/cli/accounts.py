@@ -11,7 +11,7 @@ from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, pl
 from ...core.domain.accounts.accounts import Account, Settings
 from ...core.domain.webhooks.events import DeliveryStatus
 from ...core.usecases.accounts import accounts as usecases
-from ...core.usecases.acts.audit import on
+from ...core.usecases.actions.audit import on
 from ...core.usecases.webhooks.endpoint import set_own_headers
 from ...core.usecases.webhooks.endpoints import list_all_endpoints, switch_endpoint
 from ...ports.bundle import Ports

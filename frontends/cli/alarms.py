@@ -6,7 +6,7 @@ import click
 
 from ...core.domain.days import iso_or_none
 from ...core.usecases.alarms import channels as usecases
-from ...core.usecases.alarms.channels import ShownChannel, ShownTrouble
+from ...core.usecases.alarms.channels import ShownChannel, ShownProblem
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, complain, give, table
@@ -18,14 +18,14 @@ def alarm() -> None:
     """Show active alarms and test the alarm channels."""
 
 
-def _trouble_document(shown: ShownTrouble) -> dict[str, Any]:
-    trouble = shown.trouble
+def _problem_document(shown: ShownProblem) -> dict[str, Any]:
+    problem = shown.problem
     return {
-        "id": trouble.id,
-        "urgent": trouble.urgent,
-        "since": iso_or_none(trouble.since),
+        "id": problem.id,
+        "urgent": problem.urgent,
+        "since": iso_or_none(problem.since),
         "told_by": list(shown.told_by),
-        "text": trouble.text,
+        "text": problem.text,
     }
 
 
@@ -44,12 +44,12 @@ def _channel_document(shown: ShownChannel) -> dict[str, Any]:
 def list_all() -> Answer:
     """List active alarms, the channels that delivered them, and the state of the channels."""
 
-    async def work(ports: Ports) -> tuple[list[ShownTrouble], list[ShownChannel]]:
-        return await usecases.list_troubles(ports), await usecases.list_channels(ports)
+    async def work(ports: Ports) -> tuple[list[ShownProblem], list[ShownChannel]]:
+        return await usecases.list_problems(ports), await usecases.list_channels(ports)
 
-    troubles, channels = run_in_app(work)
+    problems, channels = run_in_app(work)
     document = {
-        "troubles": [_trouble_document(each) for each in troubles],
+        "problems": [_problem_document(each) for each in problems],
         "channels": [_channel_document(each) for each in channels],
     }
     parts = [_listed(rows, none) for rows, none in zip(document.values(), ("nothing alarms", _NO_CHANNEL), strict=True)]

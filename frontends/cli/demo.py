@@ -157,7 +157,7 @@ async def _tour(service: Running, merchant: NewAccount, receiver: _Receiver) -> 
         _show({payment["payment_url"]: title[1]})
 
         _step("4", "The payer pays: in test mode the window has a panel for that.")
-        form = {"act": "pay"}
+        form = {"action": "pay"}
         url = f"{payment['payment_url']}/simulate"
         async with client.post(url, data=form, headers={"Origin": base}, allow_redirects=False) as answer:
             if answer.status != 303:

@@ -9,7 +9,7 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.delivery import AT_ONCE
 from ...core.domain.webhooks.events import DeliveryStatus, EventType
 from ...core.usecases.accounts.accounts import get_account
-from ...core.usecases.acts.audit import on
+from ...core.usecases.actions.audit import on
 from ...core.usecases.webhooks import events as usecases
 from ...core.usecases.webhooks.events import EventQuery, Told
 from ...core.usecases.webhooks.resends import resend_event, resend_range

@@ -7,8 +7,8 @@ import click
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso_or_none
 from ...core.domain.gateways.gateways import BY_HAND, GatewayStatus
+from ...core.usecases.gateways import announcements
 from ...core.usecases.gateways import gateways as usecases
-from ...core.usecases.gateways import news
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.gateways.members import members_of
 from ...ports.bundle import Ports
@@ -60,7 +60,7 @@ def list_banks(gateway_id: str) -> Answer:
     """
 
     async def work(ports: Ports) -> tuple[MemberBank, ...] | None:
-        news.mode_of(ports, gateway_id)
+        announcements.mode_of(ports, gateway_id)
         found = await members_of(ports, ports.banks.named(gateway_id))
         return None if found is None else found.banks
 

@@ -8,7 +8,7 @@ import click
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.installation import Because, Installation
-from ...core.usecases import holding
+from ...core.usecases import quarantine
 from ...core.usecases.installation.comparison import Comparison, Decisions, compare, decided
 from ...core.usecases.installation.resume import resume_compared
 from ...ports.bundle import Ports
@@ -83,8 +83,8 @@ def hold() -> Answer:
     """
 
     async def work(ports: Ports) -> Installation:
-        installation = await holding.hold(ports, Because.BY_HAND)
-        holding.require_readable(installation)
+        installation = await quarantine.hold(ports, Because.BY_HAND)
+        quarantine.require_readable(installation)
         return installation
 
     document = {**_document(run_in_app(work)), "held": True}
@@ -123,11 +123,11 @@ def resume(dry_run: bool, yes: bool, assign: tuple[str, ...], not_ours: tuple[st
     from ..maintenance import open_beside
 
     async def work(ports: Ports) -> dict[str, Any]:
-        installation = await holding.read_hold(ports)
+        installation = await quarantine.read_hold(ports)
         if installation is None:
             raise Refusal("INVALID_STATE", "The installation is not held")
         if not dry_run:
-            holding.require_readable(installation)
+            quarantine.require_readable(installation)
         found = await decided(ports, await compare(ports, installation.as_of), decisions)
         shown = {**_document(installation), **_compared(found)}
         click.echo(_report(shown), err=True)

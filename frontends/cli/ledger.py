@@ -108,7 +108,7 @@ def adopt(*, anyway: bool, yes: bool) -> Answer:
     if not yes:
         click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)
     done = run_in_app(lambda ports: take_over(ports, anyway=anyway, progress=_progress))
-    document = {"adopted": done.chains, "entries": done.entries, "acts": done.acts, "wallets": dict(done.wallets)}
+    document = {"adopted": done.chains, "entries": done.entries, "actions": done.actions, "wallets": dict(done.wallets)}
     if not done.chains:
         return Answer(document=document, text="every chain bears its tag already")
     lines = [fields({name: value for name, value in document.items() if name != "wallets"})]
@@ -135,9 +135,9 @@ def _document(report: LedgerReport) -> dict[str, Any]:
         "bad_balances": [
             {"id": balance.id, "kept": balance.kept, "counted": balance.counted} for balance in report.bad_balances
         ],
-        "acts": report.acts,
-        "acts_unsealed": report.acts_unsealed,
-        "first_bad_act": _bad(report.first_bad_act),
+        "actions": report.actions,
+        "actions_unsealed": report.actions_unsealed,
+        "first_bad_action": _bad(report.first_bad_action),
         "differing": report.differing,
         "bad_values": [{"id": bad.id, "field": bad.field, "reason": bad.reason} for bad in report.bad_values],
         "head": report.head,
@@ -157,9 +157,9 @@ def _text(report: LedgerReport) -> str:
                 "entries": report.entries,
                 "unsealed": report.unsealed,
                 "first bad entry": _told(report.first_bad_entry),
-                "acts": report.acts,
-                "acts unsealed": report.acts_unsealed,
-                "first bad act": _told(report.first_bad_act),
+                "actions": report.actions,
+                "actions unsealed": report.actions_unsealed,
+                "first bad action": _told(report.first_bad_action),
                 "head": report.head,
             }
         )

@@ -38,7 +38,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "ledger": "ledger",
         "reconcile": "reconciliation",
         "difference": "reconciliation",
-        "act": "acts",
+        "action": "actions",
         "operation": "operations",
         "operator": "operators",
     },

@@ -33,7 +33,7 @@ def address_document(shown: ShownAddress) -> dict[str, Any]:
         "adapter": shown.adapter,
         "address": shown.address,
         "networks": [str(network) for network in shown.networks],
-        "last_notification": iso_or_none(shown.heard_at),
+        "last_notification": iso_or_none(shown.received_at),
         "former_address_until": iso_or_none(shown.former_until),
     }
 

@@ -29,7 +29,7 @@ def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
         from ..restore import restore as put_back
 
         if not yes:
-            click.confirm(f"Put {path} in the place of {settings.database_place}?", abort=True, err=True)
+            click.confirm(f"Put {path} in the place of {settings.database_location}?", abort=True, err=True)
         done = asyncio.run(put_back(settings, path, lambda text: click.echo(text, err=True), replace=replace))
         document = msgspec.to_builtins(done)
         return Answer(document=document, text=fields({name.replace("_", " "): each for name, each in document.items()}))

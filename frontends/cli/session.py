@@ -14,10 +14,10 @@ import click
 
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal, doc_url
-from ...core.domain.operators.audit import Act
-from ...core.domain.operators.pending_acts import PendingAct
-from ...core.usecases.acts.audit import acting
-from ...core.usecases.acts.decisions import Waits
+from ...core.domain.operators.audit import OperatorAction
+from ...core.domain.operators.pending_actions import PendingAction
+from ...core.usecases.actions.audit import acting
+from ...core.usecases.actions.decisions import Waits
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
@@ -25,7 +25,7 @@ from ..settings import SettingsError
 from ..settings_sources import Loaded, load
 from ..signing_in import signed_in
 from .output import Answer, complain, give, reader_is_gone
-from .views import act_document, act_text
+from .views import action_document, action_text
 
 T = TypeVar("T")
 
@@ -56,18 +56,18 @@ def run_in_app(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -
 
     async def inside() -> T:
         async with open_app(settings, patient=True, fitting=fitting) as app:
-            return await work(acting(app.ports, _act(context, await signed_in(app.ports, settings))))
+            return await work(acting(app.ports, _action(context, await signed_in(app.ports, settings))))
 
     return asyncio.run(inside())
 
 
-def _act(context: click.Context, operator: str) -> Act:
+def _action(context: click.Context, operator: str) -> OperatorAction:
     """Return the operator action of a command: `cambist refund approve ref_…` is `refund.approve` on the object of its
     first id."""
     given = context.params
     names = sorted((name for name in given if name.endswith("_id")), key=lambda name: name == "account_id")
     reason = given.get("reason")
-    return Act(
+    return OperatorAction(
         operator=operator,
         name=".".join(context.command_path.split()[1:]),
         object_id=next((given[name] for name in names if given[name]), None),
@@ -125,7 +125,7 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     try:
         return run()
     except Waits as waiting:
-        give(_waits(waiting.act), as_json=as_json)
+        give(_waits(waiting.action), as_json=as_json)
         raise click.exceptions.Exit(WAITS) from None
     except Refusal as refusal:
         complain(
@@ -154,11 +154,11 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     raise click.exceptions.Exit(REFUSED)
 
 
-def _waits(act: PendingAct) -> Answer:
-    document = act_document(act, act.created_at)
-    asks = f"Nothing was done yet: it waits until {iso(act.expires_at)} for a second operator."
-    how = f"  cambist act confirm {act.id}\n  cambist act reject {act.id}"
-    return Answer(document=document, text=f"{asks}\n\n{act_text(document)}\n\n{how}")
+def _waits(action: PendingAction) -> Answer:
+    document = action_document(action, action.created_at)
+    asks = f"Nothing was done yet: it waits until {iso(action.expires_at)} for a second operator."
+    how = f"  cambist action confirm {action.id}\n  cambist action reject {action.id}"
+    return Answer(document=document, text=f"{asks}\n\n{action_text(document)}\n\n{how}")
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., None]:

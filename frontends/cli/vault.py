@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators.reseal import SealReport, inspect_seals
-from ...core.usecases.operators.reseal import reseal as seal_anew
+from ...core.usecases.operators.reencrypt import SealReport, inspect_seals
+from ...core.usecases.operators.reencrypt import reencrypt as reencrypt_all
 from ...core.usecases.vault_checks import adopt_vault
 from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured
@@ -54,16 +54,16 @@ def status(*, as_json: bool) -> None:
         raise click.exceptions.Exit(REFUSED)
 
 
-@vault.command("reseal")
+@vault.command("reencrypt")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def reseal(*, as_json: bool) -> None:
+def reencrypt(*, as_json: bool) -> None:
     """Encrypt values of older keys again with the current key, beside the working service.
 
     You may interrupt it with Ctrl-C; another run continues with the rest. Exit 0 when no older key is needed any more.
     Exit 1 when one is: a value cannot be decrypted, or a running process still encrypts with it. Restart that process,
     and run again.
     """
-    report = guarded(lambda: run_in_app(lambda ports: seal_anew(ports, progress=_progress)), as_json=as_json)
+    report = guarded(lambda: run_in_app(lambda ports: reencrypt_all(ports, progress=_progress)), as_json=as_json)
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
     if report.old_in_use or report.unopened_count:
         raise click.exceptions.Exit(REFUSED)
@@ -95,7 +95,7 @@ def adopt(*, yes: bool) -> Answer:
 def rotate() -> Answer:
     """Add a new key to the key file, to encrypt from the next start on. The service must be stopped.
 
-    Then start the service and run `cambist vault reseal`.
+    Then start the service and run `cambist vault reencrypt`.
     """
     settings = loaded_settings().settings
     path = _key_file(settings)
@@ -115,7 +115,9 @@ def rotate() -> Answer:
             await registry.close()
 
     number = asyncio.run(alone())
-    text = fields({"current key": number, "key file": path}) + "\n\nBack the file up, start, then: cambist vault reseal"
+    text = (
+        fields({"current key": number, "key file": path}) + "\n\nBack the file up, start, then: cambist vault reencrypt"
+    )
     return Answer(document={"current": number, "key_file": str(path)}, text=text)
 
 
@@ -130,7 +132,7 @@ def drop(number: int) -> Answer:
     report = run_in_app(lambda ports: inspect_seals(ports, progress=_progress))
     in_use = report.in_use.get(number, 0)
     if in_use and number != report.current:
-        raise VaultError(f"{in_use} values are sealed with key {number}: run `cambist vault reseal` first")
+        raise VaultError(f"{in_use} values are sealed with key {number}: run `cambist vault reencrypt` first")
     drop_vault_key(path, number)
     return Answer(document={"dropped": number, "key_file": str(path)}, text=f"key {number} is dropped from {path}")
 
@@ -148,9 +150,9 @@ def _key_file(settings: Settings) -> Path:
     return path
 
 
-def _progress(kind: str, seen: int, resealed: int) -> None:
-    if seen % 10_000 == 0 or resealed:
-        click.echo(f"{kind}: {seen} looked at, {resealed} sealed anew", err=True)
+def _progress(kind: str, seen: int, reencrypted: int) -> None:
+    if seen % 10_000 == 0 or reencrypted:
+        click.echo(f"{kind}: {seen} looked at, {reencrypted} sealed anew", err=True)
 
 
 def _document(report: SealReport) -> dict[str, Any]:
@@ -161,7 +163,7 @@ def _document(report: SealReport) -> dict[str, Any]:
         "old_in_use": report.old_in_use,
         "droppable": report.droppable,
         "fields": {field.field: {str(n): count for n, count in field.by_key.items()} for field in report.fields},
-        "resealed": report.resealed,
+        "reencrypted": report.reencrypted,
         "unopened": report.unopened_count,
         "first_unopened": report.unopened,
     }
@@ -174,7 +176,7 @@ def _text(report: SealReport) -> str:
             "keys": report.keys,
             "older keys in use": report.old_in_use,
             "may be dropped": report.droppable,
-            "records sealed anew": report.resealed,
+            "records sealed anew": report.reencrypted,
             "values that do not open": report.unopened_count,
         }
     )

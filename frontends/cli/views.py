@@ -8,7 +8,7 @@ from ...core.domain.account_settings import shown_settings
 from ...core.domain.accounts.accounts import Account, ApiKey
 from ...core.domain.accounts.shops import Shop
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.operators.pending_acts import PendingAct, status_at
+from ...core.domain.operators.pending_actions import PendingAction, status_at
 from .output import fields, table
 
 
@@ -57,26 +57,26 @@ def keys_table(keys: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def act_document(act: PendingAct, now: datetime) -> dict[str, Any]:
+def action_document(action: PendingAction, now: datetime) -> dict[str, Any]:
     """Return an operator action that waits or waited for a second operator."""
     return {
-        "act_id": act.id,
-        "status": status_at(act, now).value,
-        "act": act.act,
-        "object_id": act.object_id,
-        "account_id": act.account_id,
-        "mode": None if act.mode is None else act.mode.value,
-        "operator": act.operator,
-        "reason": act.reason,
-        "created_at": iso(act.created_at),
-        "expires_at": iso(act.expires_at),
-        "decided_by": act.decided_by,
-        "decided_at": iso_or_none(act.decided_at),
-        "changes": [{"field": line.field, "before": line.before, "after": line.after} for line in act.shown],
+        "action_id": action.id,
+        "status": status_at(action, now).value,
+        "action": action.action,
+        "object_id": action.object_id,
+        "account_id": action.account_id,
+        "mode": None if action.mode is None else action.mode.value,
+        "operator": action.operator,
+        "reason": action.reason,
+        "created_at": iso(action.created_at),
+        "expires_at": iso(action.expires_at),
+        "decided_by": action.decided_by,
+        "decided_at": iso_or_none(action.decided_at),
+        "changes": [{"field": line.field, "before": line.before, "after": line.after} for line in action.shown],
     }
 
 
-def act_text(document: Mapping[str, Any]) -> str:
+def action_text(document: Mapping[str, Any]) -> str:
     """Return the same as text for people."""
     plain = {name: value for name, value in document.items() if name != "changes"}
     changes = table(("changes", "before", "after"), [tuple(each.values()) for each in document["changes"]])

@@ -7,9 +7,9 @@ from ...ports.notifications import InboundNotification
 from .hidden import check_hidden as check_hidden
 from .hidden import check_name as check_name
 from .hidden import unplayed
+from .problem import ProviderHarness
 from .receipts import receipted
 from .searching import searched
-from .trouble import ProviderHarness
 
 
 class BankHarness(ProviderHarness):

@@ -5,7 +5,7 @@ import pytest
 from ...ports.chain import Final, InBlock, Network, NotFound, Reverted, TokenMove, TransactionState
 from ...ports.faults import Fault, NotConfigured, NotSupported, Unavailable
 from .harnesses import ChainHarness, check_hidden
-from .trouble import Reading, ReadRules
+from .problem import Reading, ReadRules
 
 HASH = "0123456789abcdef" * 4
 OTHER = "f" * 64

@@ -22,7 +22,7 @@ from .bank_harness import BankHarness
 from .harnesses import check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id
-from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
+from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 CHARGE = operation_id("pay", 7)
 

@@ -11,7 +11,7 @@ from ...ports.chain import Network
 from ...ports.deposits import Deposit, DepositWatcher
 from ...ports.faults import Fault, Unavailable
 from .harnesses import DepositsHarness, check_hidden, check_name
-from .trouble import Reading, ReadRules
+from .problem import Reading, ReadRules
 
 OPERATION = "exch_conformance_1"
 OTHER = "exch_conformance_2"

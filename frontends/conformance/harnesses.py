@@ -24,8 +24,8 @@ from . import uploads
 from .hidden import check_hidden as check_hidden
 from .hidden import check_name as check_name
 from .hidden import unplayed
+from .problem import ProviderHarness
 from .searching import searched
-from .trouble import ProviderHarness
 
 
 class AlarmsHarness(ProviderHarness):

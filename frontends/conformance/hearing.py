@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ...ports.faults import Forged
-from ...ports.notifications import Heard, InboundNotification, Notifications
+from ...ports.notifications import InboundNotification, Notifications, Received
 from .harnesses import check_hidden
 
 _LONGEST = 65_536
@@ -49,26 +49,28 @@ class NotificationRules:
     """Anybody who knows the URL can post to it, so a notification is at most a hint, whatever bytes it contains."""
 
     async def test_a_genuine_notification_names_its_operation(self, noticed: Told) -> None:
-        heard = await noticed.adapter.hear(noticed.notification)
+        heard = await noticed.adapter.receive(noticed.notification)
         assert noticed.operation in [each.operation for each in heard.notifications], "the operation by our own id"
         assert 200 <= heard.status < 300, "the provider would post it again"
 
     async def test_told_again_it_says_the_same(self, noticed: Told) -> None:
-        first = await noticed.adapter.hear(noticed.notification)
-        assert await noticed.adapter.hear(noticed.notification) == first
+        first = await noticed.adapter.receive(noticed.notification)
+        assert await noticed.adapter.receive(noticed.notification) == first
 
     async def test_one_about_something_else_with_the_same_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
             pytest.skip("the provider signs nothing: its networks and the address's secret are all there is")
         with pytest.raises(Forged) as forged:
-            await noticed.adapter.hear(noticed.forged)
+            await noticed.adapter.receive(noticed.forged)
         check_hidden(noticed.secrets, noticed.adapter, forged.value)
 
     async def test_one_without_its_signature_is_forged(self, noticed: Told) -> None:
         if not noticed.signed:
             pytest.skip("the provider signs nothing")
         with pytest.raises(Forged):
-            await noticed.adapter.hear(msgspec.structs.replace(noticed.notification, headers={}, query={}, body=b"{}"))
+            await noticed.adapter.receive(
+                msgspec.structs.replace(noticed.notification, headers={}, query={}, body=b"{}")
+            )
 
     @pytest.mark.parametrize("garbage", GARBAGE)
     @pytest.mark.parametrize("with_headers", [True, False])
@@ -76,9 +78,9 @@ class NotificationRules:
         headers = noticed.notification.headers if with_headers else {}
         notification = msgspec.structs.replace(noticed.notification, headers=headers, body=GARBAGE[garbage])
         try:
-            heard = await noticed.adapter.hear(notification)
+            heard = await noticed.adapter.receive(notification)
         except Forged as forged:
             check_hidden(noticed.secrets, noticed.adapter, forged)
         else:
-            assert isinstance(heard, Heard)
+            assert isinstance(heard, Received)
             assert heard.notifications == ()

@@ -10,7 +10,7 @@ from ...ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer
 from .harnesses import KycHarness, check_hidden, check_name
 from .hearing import NotificationRules, Told, told
 from .operation_ids import check_id
-from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
+from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 OPERATION = check_id(1)
 OTHER = check_id(2)

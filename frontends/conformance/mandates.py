@@ -12,7 +12,7 @@ from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBan
 from .bank_harness import BankHarness
 from .harnesses import check_hidden
 from .operation_ids import binding_id, operation_id
-from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
+from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 BINDING = binding_id(1)
 OTHER = binding_id(2)

@@ -7,7 +7,7 @@ from ...ports.faults import Fault, Unavailable
 from ...ports.payouts import FindingSender, UsdtSender
 from .harnesses import PayoutsHarness, check_hidden, check_name
 from .payouts import OPERATION, UNITS, signed
-from .trouble import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
+from .problem import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 
 class TestFailures:

@@ -7,7 +7,7 @@ import pytest
 
 from ...ports.faults import Fault, NotConfigured, Unavailable
 from .harnesses import RatesHarness, check_hidden, check_name
-from .trouble import Reading, ReadRules
+from .problem import Reading, ReadRules
 
 LONG = "92.123456789012345678901234567890123456"
 """A rate with more digits than a float or the default decimal context can hold."""

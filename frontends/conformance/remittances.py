@@ -13,7 +13,7 @@ from .bank.kit import DAY, last_repeat
 from .bank_harness import BankHarness
 from .harnesses import check_hidden
 from .operation_ids import part_id
-from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
+from .problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 OPERATION = part_id()
 AMOUNT = 1000_00

@@ -84,8 +84,8 @@ class Console(App[None]):
         for kind in _LISTED:
             yield SystemCommand(kind.title, f"The list ({kind.key})", lambda kind=kind: self.show(kind))
         if isinstance(screen, ConsoleScreen):
-            for act in screen.acts():
-                yield SystemCommand(act.title, act.name, lambda act=act, on=screen: on.begin(act.key))
+            for action in screen.actions():
+                yield SystemCommand(action.title, action.name, lambda action=action, on=screen: on.begin(action.key))
 
     def show(self, kind: Kind) -> None:
         """Show a list directly above home, and close everything that was open."""

@@ -1,7 +1,7 @@
 """All kinds with a screen, in the order of the footer. A new kind is one file and one name here."""
 
 from .kinds.accounts import ACCOUNTS
-from .kinds.acts import ACTS
+from .kinds.actions import ACTIONS
 from .kinds.audit import AUDIT
 from .kinds.clients import CLIENTS
 from .kinds.differences import DIFFERENCES
@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = (
     CLIENTS,
     EVENTS,
     AUDIT,
-    ACTS,
+    ACTIONS,
     SUSPENSE,
     DIFFERENCES,
     GATEWAYS,

@@ -15,7 +15,7 @@ from ...ports.bundle import Ports
 from .asking import NO_ANSWER, Asking, words
 from .facts import tell
 from .keys_line import KeysLine
-from .kinds.kinds import ConsoleAct
+from .kinds.kinds import ConsoleAction
 from .offers import Offer, Offers
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class ConsoleScreen(Asking[None]):
         yield from body
         yield KeysLine()
 
-    def acts(self) -> list[ConsoleAct]:
+    def actions(self) -> list[ConsoleAction]:
         """Return the actions that are possible here now."""
         return []
 

@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count, cycle
 
 from ...core.domain.accounts.accounts import Account, Caller, Mode
-from ...core.domain.accounts.quota import WINDOW, window
+from ...core.domain.accounts.rate_limit import WINDOW, window
 from ...core.domain.errors import Refusal
 from ...core.domain.payments.orders import PaymentOrder
 from ...core.domain.payments.payments import Payment
 from ...core.domain.refunds.orders import RefundOrder
 from ...core.usecases.accounts import accounts, shops
-from ...core.usecases.accounts.admission import admit
 from ...core.usecases.accounts.limit_hits import HOUR, HitCounter
+from ...core.usecases.accounts.rate_limits import admit
 from ...core.usecases.payments.payments import create_payment
 from ...core.usecases.refunds.refunds import create_refund
 from ...core.usecases.sandbox.sandbox import simulate_payment

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from ...core.usecases.browse.timeline import Moment
 from .asking import background
 from .context import ConsoleContext, ConsoleScreen
-from .kinds.kinds import ConsoleAct, Kind
+from .kinds.kinds import ConsoleAction, Kind
 from .object_pane import ObjectPane
 from .texts import plain
 
@@ -77,9 +77,9 @@ class DetailScreen(ConsoleScreen):
         """Read the object again. The old data stays on the screen meanwhile."""
         await self.pane.read()
 
-    def acts(self) -> list[ConsoleAct]:
+    def actions(self) -> list[ConsoleAction]:
         """Return the actions that are possible in the object's current state."""
-        return self.pane.acts()
+        return self.pane.actions()
 
     def begin(self, key: str) -> bool:
         """Open the confirmation or the list of this key, if there is one now."""

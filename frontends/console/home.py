@@ -77,7 +77,7 @@ class HomeScreen(MarkingScreen):
     def _body(self) -> ComposeResult:
         with Container(id="home"):
             with Vertical(id="action-items-box"):
-                yield Offers(id="acts")
+                yield Offers(id="actions")
                 yield Rows(id="action-items")
             with Container(id="side"):
                 yield Static("", id="settlement")

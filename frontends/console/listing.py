@@ -16,7 +16,7 @@ from .columns import Column, chosen
 from .context import ConsoleContext, row_at
 from .detail import DetailScreen
 from .facts import tell
-from .kinds.kinds import ConsoleAct, Kind, Wish
+from .kinds.kinds import ConsoleAction, Kind, Wish
 from .marks import MarkingScreen
 from .offers import Offer, Offers
 from .pages import PAGE, Pages
@@ -60,7 +60,7 @@ class ListScreen(SplitScreen):
     def _body(self) -> ComposeResult:
         with Horizontal(id="sides"):
             with Vertical(id="list-side"):
-                yield Offers(id="acts")
+                yield Offers(id="actions")
                 yield Label("", id="wish", markup=False)
                 if self.kind.headline is not None:
                     yield Label("", id="headline", markup=False)
@@ -138,7 +138,7 @@ class ListScreen(SplitScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide keys that have no effect here."""
         if action == "mark":
-            return any(not (each.entries or each.reads) for each in self.kind.acts)
+            return any(not (each.entries or each.reads) for each in self.kind.actions)
         filters = {each.name for each in self.kind.filters}
         idle = {"filter": not filters, "mode": "mode" not in filters, "order": len(self.kind.orders) == 1}
         return not idle.get(action, False) and super().check_action(action, parameters)
@@ -285,9 +285,9 @@ class ListScreen(SplitScreen):
             trail = [(self.kind, each.id) for each in self.records]
             self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail, self.pages.told))
 
-    def own_acts(self) -> list[ConsoleAct]:
+    def own_actions(self) -> list[ConsoleAction]:
         """Return the actions without an object."""
-        return list(self.kind.list_acts)
+        return list(self.kind.list_actions)
 
     def action_copy_id(self) -> None:
         """Copy the id to the clipboard, if the terminal supports it."""

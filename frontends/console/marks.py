@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from .act_dialog import ActDialog
+from .action_dialog import ActionDialog
 from .asking import background
 from .context import ConsoleContext, ConsoleScreen
-from .kinds.kinds import ConsoleAct, Kind
+from .kinds.kinds import ConsoleAction, Kind
 from .offers import Offer, offered
 from .rows import Rows
 
@@ -53,16 +53,16 @@ class Marks:
     def clear(self) -> None:
         self._found.clear()
 
-    def acts(self) -> list[ConsoleAct]:
+    def actions(self) -> list[ConsoleAction]:
         """Return the actions possible on all marked objects: those that need no entry but a reason."""
         pairs = list(self._found.values())
         if not pairs:
             return []
         return [
-            act
-            for act in pairs[0][0].acts
-            if not (act.entries or act.reads)
-            and all(any(act is each for each in kind.acts) and act.allowed(record) for kind, record in pairs)
+            action
+            for action in pairs[0][0].actions
+            if not (action.entries or action.reads)
+            and all(any(action is each for each in kind.actions) and action.allowed(record) for kind, record in pairs)
         ]
 
 
@@ -87,7 +87,7 @@ class MarkingScreen(ConsoleScreen):
         """Read everything again."""
         raise NotImplementedError
 
-    def own_acts(self) -> list[ConsoleAct]:
+    def own_actions(self) -> list[ConsoleAction]:
         """Return the actions offered while nothing is marked."""
         return []
 
@@ -95,9 +95,9 @@ class MarkingScreen(ConsoleScreen):
         """Return further offers for the bar of actions."""
         return []
 
-    def acts(self) -> list[ConsoleAct]:
+    def actions(self) -> list[ConsoleAction]:
         """Return the actions for the marked objects, or those of the list if nothing is marked."""
-        return self.marks.acts() if self.marks else self.own_acts()
+        return self.marks.actions() if self.marks else self.own_actions()
 
     def action_mark(self) -> None:
         """Mark or unmark the object at the cursor, and move to the next."""
@@ -124,22 +124,22 @@ class MarkingScreen(ConsoleScreen):
     def tell_marks(self) -> None:
         """Show the marks and the actions for the marked objects."""
         self.show_marks()
-        offers = offered(self.marks.acts() if self.marks else self.own_acts())
+        offers = offered(self.marks.actions() if self.marks else self.own_actions())
         if self.marks:
             lacking = "" if offers else ", nothing can be done with all of them"
             offers.insert(0, Offer(f"{len(self.marks)} marked{lacking}: unmark", "u"))
-        self.offer("#acts", [*offers, *self.own_offers()])
+        self.offer("#actions", [*offers, *self.own_offers()])
 
     def begin(self, key: str) -> bool:
         """Open the confirmation of this key's action, if there is one."""
         if key == "u" and self.marks:  # reached by a mouse click
             self.action_unmark()
             return True
-        acts = self.marks.acts() if self.marks else self.own_acts()
-        act = next((act for act in acts if act.key == key), None)
-        if act is not None:
-            self.app.push_screen(ActDialog(self.shared, act, *(self.marks.records or (None,))), self._done)
-        return act is not None
+        actions = self.marks.actions() if self.marks else self.own_actions()
+        action = next((action for action in actions if action.key == key), None)
+        if action is not None:
+            self.app.push_screen(ActionDialog(self.shared, action, *(self.marks.records or (None,))), self._done)
+        return action is not None
 
     def _done(self, tried: bool | None) -> None:
         if tried:

@@ -12,10 +12,10 @@ from textual.message import Message
 from textual.widgets import Label, Static
 
 from ...core.usecases.browse.timeline import Moment
-from .act_dialog import ActDialog
+from .action_dialog import ActionDialog
 from .context import ConsoleScreen, row_at
 from .facts import Facts, tell
-from .kinds.kinds import Change, ConsoleAct, Doing, Kind, Told
+from .kinds.kinds import Change, ConsoleAction, Doing, Kind, Told
 from .offers import Offer, Offers, offered
 from .rows import Rows
 from .texts import SOURCES, plain, short, styled
@@ -67,7 +67,7 @@ class ObjectPane(Container):
 
     def compose(self) -> ComposeResult:
         yield Label(self.object_id, id="object-id", markup=False)
-        yield Offers(id="object-acts")
+        yield Offers(id="object-actions")
         yield Offers(id="parts")
         with Container(id="detail"):
             with VerticalScroll(id="facts"):
@@ -201,15 +201,15 @@ class ObjectPane(Container):
     def _leads(self, moment: Moment) -> bool:
         return bool(moment.of) and moment.object_id != self.object_id
 
-    def acts(self) -> list[ConsoleAct]:
+    def actions(self) -> list[ConsoleAction]:
         """Return the actions that are possible in the object's current state."""
-        return [] if self.record is None else [act for act in self.kind.acts if act.allowed(self.record)]
+        return [] if self.record is None else [action for action in self.kind.actions if action.allowed(self.record)]
 
     def _offer(self) -> None:
         """Show the actions and the lists that belong to the object."""
         has_any = bool(self.object_id) and not self._withheld
         room = self.size.width or self.app.size.width
-        self._above.offer("#object-acts", offered(self.acts()) if has_any else [], room)
+        self._above.offer("#object-actions", offered(self.actions()) if has_any else [], room)
         parts = [Offer(each.title, each.key) for each in self.kind.parts]
         self._above.offer("#parts", parts if has_any else [], room)
 
@@ -219,10 +219,10 @@ class ObjectPane(Container):
         if part is not None and self.record is not None:
             self.app.post_message(OpenList(part.of, {part.by: self.object_id}))
             return True
-        act = next((act for act in self.acts() if act.key == key), None)
-        if act is not None:
-            self.app.push_screen(ActDialog(self._shared, act, self.record), done)
-        return act is not None
+        action = next((action for action in self.actions() if action.key == key), None)
+        if action is not None:
+            self.app.push_screen(ActionDialog(self._shared, action, self.record), done)
+        return action is not None
 
     def can(self, action: str) -> bool:
         """Return whether the object has personal data to show (`private`) or a merchant to open (`whose`)."""
@@ -250,7 +250,7 @@ class ObjectPane(Container):
             told = [f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in found.items()]
             return "\n".join(plain(line) for each in told for line in each.splitlines()) or "There is none."
 
-        act = ConsoleAct(
+        action = ConsoleAction(
             name="private.show",
             title="Show personal data",
             key="p",
@@ -258,7 +258,7 @@ class ObjectPane(Container):
             changes=lambda _: [Change("personal data", "masked", "shown here; your name and reason are kept")],
             reads=True,
         )
-        self.app.push_screen(ActDialog(self._shared, act, self.record), done)
+        self.app.push_screen(ActionDialog(self._shared, action, self.record), done)
 
 
 def _line(moment: Moment, width: int) -> list[Text]:

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
-from .kinds.kinds import ConsoleAct
+from .kinds.kinds import ConsoleAction
 
 _BESIDE = 1
 """Cells of margin at each side of an offer, and of padding within it."""
@@ -27,9 +27,9 @@ class Offer(NamedTuple):
         return f"{self.title} [{self.key}]"
 
 
-def offered(acts: Iterable[ConsoleAct]) -> list[Offer]:
+def offered(actions: Iterable[ConsoleAction]) -> list[Offer]:
     """Return the offers of these actions, with destructive ones last."""
-    return sorted((Offer(each.title, each.key, each.ends) for each in acts), key=lambda each: each.ends)
+    return sorted((Offer(each.title, each.key, each.ends) for each in actions), key=lambda each: each.ends)
 
 
 class Offers(Widget, can_focus=False):

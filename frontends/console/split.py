@@ -6,7 +6,7 @@ from textual.containers import Horizontal
 
 from .asking import background
 from .filtering import FilteringScreen
-from .kinds.kinds import ConsoleAct
+from .kinds.kinds import ConsoleAction
 from .object_pane import ObjectPane
 from .rows import Rows
 
@@ -91,9 +91,9 @@ class SplitScreen(FilteringScreen):
         """Refresh after a dialog or another object was closed."""
         self.refresh_beside()
 
-    def acts(self) -> list[ConsoleAct]:
+    def actions(self) -> list[ConsoleAction]:
         """Return the list's actions and, while nothing is marked, those of the object beside it."""
-        return [*super().acts(), *([] if self.marks or self.beside is None else self.beside.acts())]
+        return [*super().actions(), *([] if self.marks or self.beside is None else self.beside.actions())]
 
     def tell_marks(self) -> None:
         """Show the marks and their actions. The actions of the single object are hidden meanwhile."""

@@ -12,12 +12,12 @@ from litestar.exceptions import MethodNotAllowedException, NotFoundException
 from litestar.params import FromPath
 
 from ...core.domain.accounts.accounts import Mode
-from ...core.domain.accounts.quota import Network
+from ...core.domain.accounts.rate_limit import Network
 from ...core.domain.errors import Refusal
 from ...core.domain.people.roles import PersonRight, holders
-from ...core.usecases.acts.decisions import Waits
+from ...core.usecases.account_time import test_clock_of
+from ...core.usecases.actions.decisions import Waits
 from ...core.usecases.people.sessions import find_actor, list_accounts_of, require
-from ...core.usecases.test_clock import test_clock_of
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ..http.edge.routing import Application, Router
@@ -171,7 +171,7 @@ class _Pages:
             with self.site.ports.clock.entered(test_clock):
                 made = await row.handler(ask)
         except Waits as waits:
-            return await self._page(ask, Page(ask.t("done"), [Note(ask.t("waits") + f" ({waits.act.id})", "warn")]))
+            return await self._page(ask, Page(ask.t("done"), [Note(ask.t("waits") + f" ({waits.action.id})", "warn")]))
         except Refusal as refusal:
             return await self._refused(ask, row, refusal)
         except Fault as fault:

@@ -10,13 +10,13 @@ from litestar import Response
 from litestar.datastructures import Cookie
 
 from ...core.domain.accounts.accounts import Caller, Mode
-from ...core.domain.accounts.quota import Network
+from ...core.domain.accounts.rate_limit import Network
 from ...core.domain.days import iso
 from ...core.domain.errors import Refusal
 from ...core.domain.money import Rub, Usdt
-from ...core.domain.operators.audit import Act
+from ...core.domain.operators.audit import OperatorAction
 from ...core.domain.people.roles import PersonRight
-from ...core.usecases.acts.audit import note
+from ...core.usecases.actions.audit import note
 from ...core.usecases.people.sessions import Actor, Device, by_person, may
 from ...ports.bundle import Ports
 from ..http.edge.origin import origin
@@ -295,5 +295,5 @@ def see_other(ask: Ask, path: str, /, **query: str | None) -> Response[str]:
 
 async def audited(ask: Ask, name: str, object_id: str | None = None) -> None:
     """Write the audit row of something that changes nothing, such as reading a payer's data."""
-    act = Act(operator=ask.actor.user.id, name=name, object_id=object_id)
-    await note(ask.ports, act, account_id=ask.actor.account.id)
+    action = OperatorAction(operator=ask.actor.user.id, name=name, object_id=object_id)
+    await note(ask.ports, action, account_id=ask.actor.account.id)

@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.errors import Refusal
-from ...core.domain.operators.audit import Act
+from ...core.domain.operators.audit import OperatorAction
 from ...core.usecases.accounts.accounts import (
     NewAccount,
     create_account,
@@ -22,17 +22,17 @@ from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.accounts.request_log import RequestLog
 from ...core.usecases.accounts.written_bytes import ByteCounter
-from ...core.usecases.acts.audit import acting
+from ...core.usecases.actions.audit import acting
 from ...core.usecases.jobs import run_due
 from ...core.usecases.notification_addresses import list_addresses
 from ...core.usecases.notification_intake import hear_now
-from ...core.usecases.standing import start_standing
+from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
 from ..compose import Adapters, App, migrate, open_app
 from ..marking import marks_kept
-from ..notifications import begin_hearing
+from ..notifications import begin_receiving
 from ..plugins import needing
 from ..settings import Settings, daily_bytes
 from ..telemetry.limit_hits import hits_kept, requests_kept
@@ -105,10 +105,10 @@ class Service:
         """Run a use case that takes ports, as operators do. `Merchant.do` is for use cases that also take a caller."""
         return await use_case(self.ports, *args, **kwargs)
 
-    def acting(self, operator: str, act: str, *, reason: str = "") -> Ports:
+    def acting(self, operator: str, action: str, *, reason: str = "") -> Ports:
         """Return ports for one operator action: it is written to the audit log and may wait for a second operator
         (docs/operations.md "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
-        return acting(self.ports, Act(operator=operator, name=act, reason=reason))
+        return acting(self.ports, OperatorAction(operator=operator, name=action, reason=reason))
 
     async def create_account(self, name: str, **settings: str) -> NewAccount:
         """Create a merchant with a default shop and a key pair for each mode. The secrets are returned only this once.
@@ -117,17 +117,19 @@ class Service:
         `on_event` and no `webhook_url` is given, `on_event` handles the account's events.
         Raises: Refusal VALIDATION_ERROR, also if a setting needs two operators.
         """
-        waiting = self.ports.four_eyes.acts and settings and guarded_settings(settings) & self.ports.four_eyes.acts
+        waiting = (
+            self.ports.four_eyes.actions and settings and guarded_settings(settings) & self.ports.four_eyes.actions
+        )
         if waiting:
             raise Refusal("VALIDATION_ERROR", f"{', '.join(sorted(waiting))}: two operators are needed; set it later")
         made = await create_account(self.ports, name)
         if self._hears and "webhook_url" not in settings:
-            await self.hear(made.account_id)
+            await self.receive(made.account_id)
         if settings:
             await set_settings(self.ports, made.account_id, settings)
         return made
 
-    async def hear(self, account_id: str) -> None:
+    async def receive(self, account_id: str) -> None:
         """Let `on_event` handle an account's events from now on, in place of its webhook address.
 
         Events held for lack of an address are delivered too. Raises: Refusal ACCOUNT_NOT_FOUND.
@@ -156,7 +158,7 @@ class Service:
     async def run_due(self) -> int:
         """Run all due jobs (webhooks, expiries, recoveries) and the jobs that they create, and return their number. For
         scripts and tests; a program that stays up uses `working`."""
-        await start_standing(self.ports)
+        await start_recurring_jobs(self.ports)
         return await run_due(self.ports)
 
     @asynccontextmanager
@@ -219,7 +221,7 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
     `database`: `memory://`, `sqlite:///path` (the vault's key file is stored beside it), `postgresql://user@host/name`,
     the URL of a storage from another package, or complete Settings, which also contain the vault's keys, Redis and the
     banks.
-    `on_event`: called with every event of accounts that it handles (`Service.create_account`, `Service.hear`).
+    `on_event`: called with every event of accounts that it handles (`Service.create_account`, `Service.receive`).
     `adapters`: your own banks, rate sources and so on.
     `base_url`: address of the HTTP application, if there is one; links to the payer window begin with it.
     `migrated`: whether to migrate the schema first. By default SQLite is migrated, and Postgres is left to
@@ -246,7 +248,7 @@ async def _opened(
     if migrates:
         await migrate(settings)
     async with open_app(settings, adapters=adapters, around_notifier=event_handler) as app:
-        await begin_hearing(settings, app.ports)
+        await begin_receiving(settings, app.ports)
         hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
         written = ByteCounter(daily_bytes(app.settings))
         service = Service(app, hits, uses, requests, written, hears=on_event is not None)

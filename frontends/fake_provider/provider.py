@@ -52,7 +52,7 @@ class HeldCall:
         self._ended.set()
 
 
-class _Trouble(msgspec.Struct):
+class _Problem(msgspec.Struct):
     """Failure of the next matching call."""
 
     matching: Matching
@@ -83,7 +83,7 @@ class FakeProvider:
         self.requests: deque[ProviderRequest] = deque(maxlen=KEPT_REQUESTS)
         self._body_limit = body_limit
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
-        self._troubles: list[_Trouble] = []
+        self._problems: list[_Problem] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._kept: socket.socket | None = None
@@ -107,7 +107,7 @@ class FakeProvider:
 
     def next(
         self,
-        trouble: ProviderFault | ProviderAnswer,
+        problem: ProviderFault | ProviderAnswer,
         *,
         matching: Matching = any_call,
         done: bool | None = None,
@@ -121,13 +121,13 @@ class FakeProvider:
         `retry_after` adds seconds or a date to the fault's answer (for BUSY and 5xx). `always`: spoil every matching
         call until `recover()`.
         """
-        if isinstance(trouble, ProviderFault) and trouble in _DENIALS:
-            trouble = self.denial(_DENIALS[trouble]) or trouble
-        wire: Wire = trouble.wire if isinstance(trouble, ProviderFault) else partial(_this, trouble)
-        likely = isinstance(trouble, ProviderFault) and trouble.done
+        if isinstance(problem, ProviderFault) and problem in _DENIALS:
+            problem = self.denial(_DENIALS[problem]) or problem
+        wire: Wire = problem.wire if isinstance(problem, ProviderFault) else partial(_this, problem)
+        likely = isinstance(problem, ProviderFault) and problem.done
         if retry_after is not None:
             wire = _with_header(wire, "Retry-After", _said(retry_after))
-        self._troubles.append(_Trouble(matching, likely if done is None else done, wire, stays=always))
+        self._problems.append(_Problem(matching, likely if done is None else done, wire, stays=always))
 
     def denial(self, status: int) -> ProviderAnswer | None:  # noqa: ARG002 - of those that override it
         """Return the provider's own answer to rejected credentials, for UNAUTHORIZED (401) and FORBIDDEN (403).
@@ -137,12 +137,12 @@ class FakeProvider:
     def hold_next(self, *, matching: Matching = any_call, done: bool = True) -> HeldCall:
         """Hold the next matching call until it is released. It is executed before (`done`) or after the release."""
         held = HeldCall()
-        self._troubles.append(_Trouble(matching, done, whole, held=held))
+        self._problems.append(_Problem(matching, done, whole, held=held))
         return held
 
     def recover(self) -> None:
         """Remove all faults, also faults that have not occurred yet."""
-        self._troubles.clear()
+        self._problems.clear()
 
     def be_away(self) -> None:
         """Refuse all connections from now on, but keep the port."""
@@ -199,15 +199,15 @@ class FakeProvider:
             await writer.drain()
             return
         self.requests.append(request)
-        trouble = self._trouble_of(request)
-        held = trouble.held
+        problem = self._problem_of(request)
+        held = problem.held
         try:
-            answer = await self._handled(request) if trouble.done else ProviderAnswer()
+            answer = await self._handled(request) if problem.done else ProviderAnswer()
             if held is not None:
                 await held.wait()
-                if not trouble.done:
+                if not problem.done:
                     answer = await self._handled(request)
-            for piece in trouble.wire(answer):
+            for piece in problem.wire(answer):
                 if request.method == "HEAD":  # answered without a body, whatever the headers say
                     head, end, _ = piece.partition(b"\r\n\r\n")
                     writer.write(head + end)
@@ -218,13 +218,13 @@ class FakeProvider:
             if held is not None:
                 held.end()
 
-    def _trouble_of(self, request: ProviderRequest) -> _Trouble:
-        for trouble in self._troubles:
-            if trouble.matching(request):
-                if not trouble.stays:
-                    self._troubles.remove(trouble)
-                return trouble
-        return _Trouble(any_call, True, whole)
+    def _problem_of(self, request: ProviderRequest) -> _Problem:
+        for problem in self._problems:
+            if problem.matching(request):
+                if not problem.stays:
+                    self._problems.remove(problem)
+                return problem
+        return _Problem(any_call, True, whole)
 
     async def _handled(self, request: ProviderRequest) -> ProviderAnswer:
         for method, pattern, handler in self._routes:

@@ -23,7 +23,7 @@ from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import Binding, ChargeState, ChargeStatus, MandateBank, MandateState
 from ...ports.members import BankListing
-from ...ports.notifications import Heard, Notifications
+from ...ports.notifications import Notifications, Received
 from ...ports.payouts import FindingSender, ListingSender, ReplacingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ...ports.receipts import ReceiptBank
@@ -297,7 +297,7 @@ _BODILESS = (204, 205, 304)
 _LONGEST_BODY = 65_536
 
 
-def _heard(heard: Heard) -> None:
+def _heard(heard: Received) -> None:
     if not 200 <= heard.status <= 599:
         raise InvalidAnswer("is no status of an answer", ".status")
     if len(heard.body) > (0 if heard.status in _BODILESS else _LONGEST_BODY):
@@ -312,6 +312,6 @@ _RULES: Mapping[type, Checks] = {
     Binding: _binding,
     MandateState: _mandate_state,
     ChargeState: _charge_state,
-    Heard: _heard,
+    Received: _heard,
 }
 """Rules between the fields of one record."""

@@ -167,7 +167,7 @@ class Guard:
             if is_slow and asker is not None:
                 asker.end_slow()
             if task.done():
-                bulkhead.give_back(ticket, heard=_is_heard(task))
+                bulkhead.give_back(ticket, heard=_is_received(task))
             else:
                 bulkhead.give_up(ticket, silent=ended.done() and not ended.cancelled())
                 task.cancel()
@@ -203,7 +203,7 @@ class Guard:
         log.warning("%s came to an end after %.0f s with %s, which nobody waited for: dropped", asked, took, how)
 
 
-def _is_heard(task: "asyncio.Task[Any]") -> bool:
+def _is_received(task: "asyncio.Task[Any]") -> bool:
     """Return whether the provider answered, even with a refusal."""
     if task.cancelled():
         return False

@@ -13,7 +13,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from ...core.domain.accounts.accounts import Caller
-from ...core.domain.accounts.quota import API, normalise_path
+from ...core.domain.accounts.rate_limit import API, normalise_path
 from ...core.usecases.accounts.access import require_right
 from ...ports.bundle import Ports
 from .edge.access import enter

@@ -5,8 +5,8 @@ from contextvars import Context
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from ...core.domain.accounts.quota import Network
-from ...core.usecases.accounts.admission import NOTIFICATIONS_PER_MINUTE, PAGES_PER_MINUTE
+from ...core.domain.accounts.rate_limit import Network
+from ...core.usecases.accounts.rate_limits import NOTIFICATIONS_PER_MINUTE, PAGES_PER_MINUTE
 from ...ports.bundle import Ports
 from ..dashboard.serving import WithDashboard
 from ..public_addresses import is_servable

@@ -17,7 +17,7 @@ from .edge.streams import Seat, WindowStreams
 
 LONGEST_WAIT = 30
 """Longest wait of a request for an event, in seconds. It is below the idle timeouts of proxies and clients."""
-_LOOK = 0.5
+_POLL = 0.5
 """Seconds between two reads of the feed while a request waits."""
 
 _WAIT = re.compile(r"[0-9]{1,2}\Z", re.ASCII)
@@ -100,7 +100,7 @@ async def _next_letters(
         return fed
     with streams.taken(seat):
         while not fed.letters and not fed.more and after != NOW and ports.clock.monotonic() < until:
-            if not await streams.pause(ports.clock, _LOOK):
+            if not await streams.pause(ports.clock, _POLL):
                 break
             fed = await read_feed(ports, caller, fed.cursor, types)
     return fed

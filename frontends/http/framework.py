@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.domain.accounts.quota import Network
+from ...core.domain.accounts.rate_limit import Network
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
 from .edge.errors import on_error

@@ -17,8 +17,8 @@ from litestar import Request, post
 from litestar.params import FromPath
 from litestar.types import ASGIApp
 
-from ...core.domain.accounts.quota import Network, client_address, is_among
-from ...core.usecases.accounts.admission import NOTIFICATIONS, NOTIFICATIONS_PER_MINUTE, admit_stranger
+from ...core.domain.accounts.rate_limit import Network, client_address, is_among
+from ...core.usecases.accounts.rate_limits import NOTIFICATIONS, NOTIFICATIONS_PER_MINUTE, admit_stranger
 from ...core.usecases.notification_addresses import is_address
 from ...core.usecases.notification_intake import Taken, take_notification
 from ...ports.bundle import Ports

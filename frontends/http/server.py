@@ -20,11 +20,11 @@ from ...core.usecases.accounts.written_bytes import ByteCounter
 from ..compose import App, open_app, system_clock
 from ..first_sign_in import show_first_sign_in
 from ..gc_pause import gc_paused, keep_for_good
-from ..holding import tell_if_held
 from ..marking import marks_kept
-from ..notifications import begin_hearing
+from ..notifications import begin_receiving
 from ..open_files import allowed, file_budget
 from ..provider_checks import providers_checked
+from ..quarantine import tell_if_held
 from ..registry import counts_alone, registered
 from ..settings import Settings, daily_bytes
 from ..simulators import tell_of_simulators
@@ -127,7 +127,7 @@ async def running(
             open_app(settings, telemetry=telemetry) as app,
             scraped(settings, telemetry, app.ports),
         ):
-            await begin_hearing(settings, app.ports)
+            await begin_receiving(settings, app.ports)
             streams = WindowStreams()
             written = ByteCounter(daily_bytes(app.settings))
             watch = RequestWatch(app.ports.clock, app.telemetry, app.settings.access_log, written=written)

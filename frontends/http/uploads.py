@@ -12,7 +12,7 @@ from litestar import Request, Response, route
 from litestar.exceptions import LitestarException
 from litestar.params import FromPath
 
-from ...core.domain.accounts.quota import Network
+from ...core.domain.accounts.rate_limit import Network
 from ...core.domain.errors import Refusal
 from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports

@@ -86,7 +86,7 @@ _OWN = (
         "adapter outcome",
         "provider notifications: `heard`, `nothing` (about nothing of ours), `forged`, `failed` (the adapter or the "
         "storage could not take it), `late` (not within 8 s), `too_large`, `wrong_network`, `wrong_secret`, `limited` "
-        "(too many from one address); adapter `none`: no adapter of that name hears notifications",
+        "(too many from one address); adapter `none`: no adapter of that name receives notifications",
     ),
     _counter(
         "notification_operations",

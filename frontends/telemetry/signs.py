@@ -13,13 +13,13 @@ import msgspec
 
 from ...core.usecases.alarms.channels import channels_failing
 from ...core.usecases.gateways.gateways import ShownGateway
-from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger.watch import ledger_faults
-from ...core.usecases.notification_addresses import last_heard
+from ...core.usecases.notification_addresses import last_received
 from ...core.usecases.operators import probes
 from ...core.usecases.operators.health import Question
 from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
 from ...core.usecases.operators.unreadable import count_unreadable
+from ...core.usecases.quarantine import read_hold
 from ...core.usecases.reconciliation.signs import ReconciliationSigns, days_not_compared, reconciliation_signs
 from ...ports.bundle import Ports
 from .counters import Counters
@@ -106,7 +106,7 @@ class Reader:
             suspense=await told("suspense", lambda: probes.waiting_suspense(ports)),
             unknown=await told("unknown", lambda: probes.unknown_outcomes(ports)) or (),
             settlements=await told("settlements", lambda: probes.settlements(ports)) or (),
-            notifications=await told("notifications", lambda: last_heard(ports)) or {},
+            notifications=await told("notifications", lambda: last_received(ports)) or {},
             alarm_channels=await told("alarms", lambda: channels_failing(ports)) or {},
             reconciliations=await told("reconciliation", lambda: reconciliation_signs(ports)) or (),
             days_not_compared=await told("comparisons", lambda: days_not_compared(ports)),

@@ -16,7 +16,7 @@ import msgspec
 
 from ...core.usecases.accounts import accounts
 from ...core.usecases.jobs import run_due
-from ...core.usecases.standing import start_standing
+from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
 from ..client.clients import AsyncClient, Client
 from ..client.payments import FailureReason, Payment
@@ -219,7 +219,7 @@ async def _pass_time(ports: Ports, advance: Advance, seconds: float) -> None:
 
 
 async def _account(ports: Ports, options: SandboxOptions) -> accounts.NewAccount:
-    await start_standing(ports)
+    await start_recurring_jobs(ports)
     account = await accounts.create_account(ports, "Merchant")
     receiver = {"webhook_url": options.webhook_url, "webhook_secret": WEBHOOK_SECRET}
     await accounts.set_settings(ports, account.account_id, {**_FEATURES, **receiver, **options.settings})

@@ -14,7 +14,7 @@ from contextlib import nullcontext, suppress
 from ...core.usecases.job_kinds import Handler
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, is_held, run
 from ...core.usecases.operators.unreadable import take_up
-from ...core.usecases.standing import start_standing
+from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...core.usecases.webhooks.dispatcher import WEBHOOKS, Dispatcher
 from ...core.usecases.webhooks.outbox import DELIVER
 from ...ports.bundle import Ports
@@ -30,7 +30,7 @@ SWEEP = 1.0
 """Seconds after which the worker polls for due jobs without a wake-up: another process may have written them, or a
 wake-up was lost."""
 
-LOOK = 0.25
+POLL = 0.25
 """Seconds between two polls for new events of the receivers being served."""
 
 TAKE_UP = 600.0
@@ -46,11 +46,11 @@ WATCH = 0.5
 LEAVING = 0.5
 """Seconds for cancelled jobs to end when the worker leaves, and the same again for releasing their leases."""
 
-STANDING_LOOK = 60.0
+RECURRING_POLL = 60.0
 """Seconds between two checks for missing recurring jobs."""
 
-_STANDING_PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0)
-"""Seconds before recurring jobs are written again after the first failures; then `STANDING_LOOK`."""
+_RECURRING_PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""Seconds before recurring jobs are written again after the first failures; then `RECURRING_POLL`."""
 
 log = logging.getLogger("cambist.worker")
 
@@ -87,11 +87,17 @@ class Worker:
         """Run until `stop()`; then finish the jobs under way. Raises: Unavailable when the storage is lost."""
         besides = [
             asyncio.create_task(each)
-            for each in (self._keep_standing(), self._take_up(), self._look(), self._renew(), self._watch_storage())
+            for each in (
+                self._keep_recurring_jobs(),
+                self._take_up(),
+                self._look(),
+                self._renew(),
+                self._watch_storage(),
+            )
         ]
         try:
             while not self._stopping:
-                await self._look_once()
+                await self._poll_once()
             if self._lost is not None:
                 raise Unavailable(self._lost)
             while under_way := [*self._running, *self._serving]:
@@ -100,7 +106,7 @@ class Worker:
             for task in (*besides, *self._running, *self._serving):
                 task.cancel()
 
-    async def _look_once(self) -> None:
+    async def _poll_once(self) -> None:
         """Claim and begin due jobs; without any, rest. A failure is logged and retried after a sweep."""
         self._ailing = False
         try:
@@ -183,17 +189,17 @@ class Worker:
         if not self._serving and not self._running:
             self._works.clear()
 
-    async def _keep_standing(self) -> None:
+    async def _keep_recurring_jobs(self) -> None:
         """Write missing recurring jobs until all exist, then check for them every minute."""
-        pauses = iter(_STANDING_PAUSES)
+        pauses = iter(_RECURRING_PAUSES)
         while True:
             try:
-                await start_standing(self._ports)
+                await start_recurring_jobs(self._ports)
             except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
-                pause = next(pauses, STANDING_LOOK)
-                log.warning("standing jobs could not be written, and are tried again in %.0f s: %s", pause, fault)
+                pause = next(pauses, RECURRING_POLL)
+                log.warning("recurring jobs could not be written, and are tried again in %.0f s: %s", pause, fault)
             else:
-                pauses, pause = iter(_STANDING_PAUSES), STANDING_LOOK
+                pauses, pause = iter(_RECURRING_PAUSES), RECURRING_POLL
             await self._ports.clock.sleep(pause)
 
     async def _watch_storage(self) -> None:
@@ -219,7 +225,7 @@ class Worker:
         """Have the dispatcher poll for new events while receivers are served; otherwise no timer runs."""
         while True:
             await self._serves.wait()
-            await self._ports.clock.sleep(LOOK)
+            await self._ports.clock.sleep(POLL)
             self._dispatcher.look()
 
     async def _renew(self) -> None:

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from ..compose import App, open_app, system_clock
 from ..gc_pause import gc_paused, keep_for_good
-from ..holding import tell_if_held
 from ..marking import marks_kept
-from ..notifications import begin_hearing
+from ..notifications import begin_receiving
 from ..open_files import allowed, file_budget, raise_limit
 from ..provider_checks import providers_checked
+from ..quarantine import tell_if_held
 from ..registry import registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -45,7 +45,7 @@ def work(settings: Settings) -> None:
             keep_for_good()
             await tell_if_held(app.ports)
             tell_of_simulators(app)
-            await begin_hearing(settings, app.ports)
+            await begin_receiving(settings, app.ports)
             stopped = asyncio.Event()
 
             def stop(status: int = 0) -> None:

@@ -8,8 +8,8 @@ from pkgutil import walk_packages
 
 from cambist.core import usecases
 from cambist.core.usecases.jobs import HANDLERS
+from cambist.core.usecases.recurring_jobs import RECURRING_JOBS
 from cambist.core.usecases.schedule import FollowUp
-from cambist.core.usecases.standing import STANDING
 from cambist.frontends.options import OPTIONS
 from cambist.frontends.provider_options import PROVIDER_OPTIONS
 from cambist.frontends.settings import Settings
@@ -31,8 +31,8 @@ def test_every_kind_of_job_has_a_handler() -> None:
     assert len(kinds) > 15
     missing = sorted({each.kind for each in kinds} - HANDLERS.keys())
     assert missing == [], f"no row in core/usecases/job_kinds.py: JOB_KINDS for {missing}"
-    missing = sorted(STANDING.keys() - HANDLERS.keys())
-    assert missing == [], f"a standing job needs its row in core/usecases/job_kinds.py: JOB_KINDS, too: {missing}"
+    missing = sorted(RECURRING_JOBS.keys() - HANDLERS.keys())
+    assert missing == [], f"a recurring job needs its row in core/usecases/job_kinds.py: JOB_KINDS, too: {missing}"
 
 
 def rooms() -> list[object]:

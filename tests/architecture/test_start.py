@@ -28,7 +28,7 @@ NOT_IN_A_SANDBOX = (
     *PAGES,
     *("sqlalchemy", "aiosqlite", "asyncpg", "alembic", "aiohttp", "cryptography", "uvicorn", "redis", "dramatiq"),
     *("prometheus_client", "textual", "cambist.adapters.vault.sealed", "cambist.adapters.storage.sql.sql"),
-    *("cambist.core.usecases.alarms.troubles", "cambist.core.usecases.operators.action_items"),
+    *("cambist.core.usecases.alarms.problems", "cambist.core.usecases.operators.action_items"),
 )
 NOT_IN_A_SERVICE_ON_SQLITE = (
     *PAGES,

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep, table_map_of
-from cambist.adapters.vault.sealed import SealedVault
+from cambist.adapters.vault.aes import AesVault
 from cambist.core.domain.chains import FIRST_LINK, Chain, ChainHead
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, balances_moved
 from cambist.frontends.settings import VaultKeys
@@ -18,7 +18,7 @@ from tests.contracts.migration_kit import done_on
 from tests.invariants import everything
 
 KEYS = VaultKeys(keys={1: bytes([5]) * 32}, current=1, pepper=bytes([6]) * 32)
-OWN = SealedVault({1: bytes([9]) * 32}, 1, bytes([9]) * 32)
+OWN = AesVault({1: bytes([9]) * 32}, 1, bytes([9]) * 32)
 """The attacker's own keys, under the same id."""
 
 _KEEPING = keep(CATALOGUE)
@@ -65,7 +65,7 @@ class Attacker:
         assert found is not None
         return found
 
-    async def forge(self, chain: Chain, rows: Sequence[Any], *, tags: SealedVault | None = None) -> None:
+    async def forge(self, chain: Chain, rows: Sequence[Any], *, tags: AesVault | None = None) -> None:
         """Let these rows be the chain, with every link and the head made anew. Tags are by his own keys, or none, as
         in a chain of before there were tags."""
         for row in await self.rows(chain):
@@ -73,10 +73,10 @@ class Attacker:
         last = FIRST_LINK
         for number, row in enumerate(rows, 1):
             last = chain.link(row, number, last)
-            tag = b"" if tags is None else tags.tag(last, chain.row_place(number))
+            tag = b"" if tags is None else tags.tag(last, chain.row_aad(number))
             await self.write(msgspec.structs.replace(row, number=number, seal=last + tag))
         head = msgspec.structs.replace(await self.head(chain), number=len(rows), seal=last)
-        tag_of_head = None if tags is None else tags.tag(last, chain.head_place(len(rows)))
+        tag_of_head = None if tags is None else tags.tag(last, chain.head_aad(len(rows)))
         await self.write(msgspec.structs.replace(head, tag=tag_of_head))
         if chain is LEDGER:
             await self.balance()

@@ -8,10 +8,10 @@ import pytest
 
 from cambist.core.domain.chains import heads_in
 from cambist.core.domain.ledger import LEDGER
-from cambist.core.domain.operators.audit import AUDIT, Act
+from cambist.core.domain.operators.audit import AUDIT, OperatorAction
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.actions.audit import note
 from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, extend_chain, present_head
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
@@ -28,8 +28,10 @@ async def lived_in(attacked: TestApp) -> None:
     """Five payments and five acts, all chained."""
     for number in range(LINES):
         await paid(attacked, f"{100 + number}.00")
-        act = Act(operator="vera", name="client.look", object_id=f"cli_{number}", reason=f"reason {number}")
-        await note(attacked.ports, act)
+        action = OperatorAction(
+            operator="vera", name="client.look", object_id=f"cli_{number}", reason=f"reason {number}"
+        )
+        await note(attacked.ports, action)
     assert await extend_chain(attacked.ports, LEDGER) == LINES
     assert await extend_chain(attacked.ports, AUDIT) == LINES
     assert (await verify_ledger(attacked.ports)).holds
@@ -114,31 +116,31 @@ async def test_no_job_seals_what_he_calls_old_or_new(attacked: TestApp, attacker
     assert not (await verify_ledger(attacked.ports)).holds
 
 
-async def _act_altered(attacker: Attacker) -> None:
+async def _action_altered(attacker: Attacker) -> None:
     rows = await attacker.rows(AUDIT)
     rows[2] = msgspec.structs.replace(rows[2], operator="somebody else")
     await attacker.forge(AUDIT, rows, tags=OWN)
 
 
-async def _act_altered_alone(attacker: Attacker) -> None:
+async def _action_altered_alone(attacker: Attacker) -> None:
     await attacker.run("UPDATE audit SET operator = 'somebody else' WHERE number = 3")
 
 
-async def _act_deleted(attacker: Attacker) -> None:
+async def _action_deleted(attacker: Attacker) -> None:
     await attacker.run("DELETE FROM audit WHERE number = 3")
 
 
-async def _acts_deleted(attacker: Attacker) -> None:
+async def _actions_deleted(attacker: Attacker) -> None:
     rows = await attacker.rows(AUDIT)
     await attacker.forge(AUDIT, without(rows, rows[2]), tags=OWN)
 
 
-async def _act_inserted(attacker: Attacker) -> None:
+async def _action_inserted(attacker: Attacker) -> None:
     rows = await attacker.rows(AUDIT)
     await attacker.write(msgspec.structs.replace(rows[2], id=f"{rows[2].id}0"))
 
 
-async def _acts_reordered(attacker: Attacker) -> None:
+async def _actions_reordered(attacker: Attacker) -> None:
     rows = await attacker.rows(AUDIT)
     one, two = rows[2], rows[3]
     await attacker.write(
@@ -146,36 +148,36 @@ async def _acts_reordered(attacker: Attacker) -> None:
     )
 
 
-async def _acts_cut_off(attacker: Attacker) -> None:
+async def _actions_cut_off(attacker: Attacker) -> None:
     await attacker.run("DELETE FROM audit WHERE number > 3")
 
 
-async def _acts_unsealed(attacker: Attacker) -> None:
+async def _actions_unsealed(attacker: Attacker) -> None:
     await attacker.run("DELETE FROM audit WHERE number = 3")
     await attacker.run("UPDATE audit SET number = NULL, seal = NULL")
     await attacker.run("DELETE FROM ledger_heads WHERE id = 'audit'")
 
 
-ACTS: dict[str, tuple[Attack, int | None, str]] = {
-    "altered": (_act_altered_alone, 3, "is not what was chained"),
-    "altered, all made anew": (_act_altered, 1, "is not what the vault tagged"),
-    "deleted": (_act_deleted, 3, "is missing from the chain"),
-    "deleted, all made anew": (_acts_deleted, 1, "is not what the vault tagged"),
-    "inserted": (_act_inserted, 3, "has a number that is not its own"),
-    "reordered": (_acts_reordered, 3, "is not what was chained"),
-    "the last deleted": (_acts_cut_off, 4, "the chain should end at number 5"),
-    "all unsealed": (_acts_unsealed, None, NO_HEAD),
+ACTIONS: dict[str, tuple[Attack, int | None, str]] = {
+    "altered": (_action_altered_alone, 3, "is not what was chained"),
+    "altered, all made anew": (_action_altered, 1, "is not what the vault tagged"),
+    "deleted": (_action_deleted, 3, "is missing from the chain"),
+    "deleted, all made anew": (_actions_deleted, 1, "is not what the vault tagged"),
+    "inserted": (_action_inserted, 3, "has a number that is not its own"),
+    "reordered": (_actions_reordered, 3, "is not what was chained"),
+    "the last deleted": (_actions_cut_off, 4, "the chain should end at number 5"),
+    "all unsealed": (_actions_unsealed, None, NO_HEAD),
 }
 
 
-@pytest.mark.parametrize("case", ACTS)
+@pytest.mark.parametrize("case", ACTIONS)
 async def test_an_audit_log_made_anew_is_named(attacked: TestApp, attacker: Attacker, case: str) -> None:
-    attack, number, reason = ACTS[case]
+    attack, number, reason = ACTIONS[case]
     await attack(attacker)
     report = await verify_ledger(attacked.ports)
     assert (report.holds, report.first_bad_entry) == (False, None)
-    assert report.first_bad_act is not None
-    assert (report.first_bad_act.number, report.first_bad_act.reason) == (number, reason)
+    assert report.first_bad_action is not None
+    assert (report.first_bad_action.number, report.first_bad_action.reason) == (number, reason)
     assert await extend_chain(attacked.ports, AUDIT) == 0
 
 
@@ -185,7 +187,7 @@ async def test_a_former_state_passes_but_for_a_head_that_was_told_since(attacked
     payments = {each.id for each in await everything(attacked.ports, Payment)}
     early = await present_head(attacked.ports)
     await paid(attacked, "900.00")
-    await note(attacked.ports, Act(operator="vera", name="client.look", object_id="cli_9"))
+    await note(attacked.ports, OperatorAction(operator="vera", name="client.look", object_id="cli_9"))
     assert (await extend_chain(attacked.ports, LEDGER), await extend_chain(attacked.ports, AUDIT)) == (1, 1)
     late = await present_head(attacked.ports)
 
@@ -205,7 +207,7 @@ async def test_a_former_state_passes_but_for_a_head_that_was_told_since(attacked
     )
 
     await paid(attacked, "901.00")
-    await note(attacked.ports, Act(operator="vera", name="client.look", object_id="cli_10"))
+    await note(attacked.ports, OperatorAction(operator="vera", name="client.look", object_id="cli_10"))
     assert (await extend_chain(attacked.ports, LEDGER), await extend_chain(attacked.ports, AUDIT)) == (1, 1)
     assert (await verify_ledger(attacked.ports)).holds
     replaced = await verify_ledger(attacked.ports, against=heads_in(late))

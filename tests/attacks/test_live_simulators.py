@@ -104,7 +104,7 @@ async def test_live_mode_has_no_rate_and_no_wallet_that_simulates(app: TestApp) 
 
 
 async def test_days_go_by_without_a_fault(app: TestApp, caplog: pytest.LogCaptureFixture) -> None:
-    """The daily settlement and all standing jobs, on an app whose live mode has nobody."""
+    """The daily settlement and all recurring jobs, on an app whose live mode has nobody."""
     await app.work()
     for _ in range(3):
         await app.clock.advance(24 * 3600)
@@ -117,10 +117,10 @@ async def test_the_panel_of_a_payment_from_before_the_refusal_does_nothing(tmp_p
     async with installation(tmp_path, Settings(data_dir=tmp_path)) as (_, client, keys):
         first, second = [(await paid_for(client, keys, str(uuid4()))).json()["id"] for _ in range(2)]
         assert "<form" in (await client.get(f"/p/{first}")).text
-        assert (await client.post(f"/p/{first}/simulate", data={"act": "pay"})).status_code == 303
+        assert (await client.post(f"/p/{first}/simulate", data={"action": "pay"})).status_code == 303
     async with installation(tmp_path, Settings(data_dir=tmp_path, base_url=PUBLIC)) as (opened, client, keys):
         assert "<form" not in (await client.get(f"/p/{second}")).text
-        assert (await client.post(f"/p/{second}/simulate", data={"act": "pay"})).status_code == 404
+        assert (await client.post(f"/p/{second}/simulate", data={"action": "pay"})).status_code == 404
         await run_due(opened.ports)
         for payment_id, status in ((first, "paid"), (second, "pending")):
             found = await client.get(f"/api/v1/payments/{payment_id}", headers=keys)

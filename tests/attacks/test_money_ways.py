@@ -9,18 +9,18 @@ import pytest
 
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
-from cambist.core.domain.operators.audit import Act
-from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
+from cambist.core.domain.operators.audit import OperatorAction
+from cambist.core.domain.operators.pending_actions import ActionStatus, PendingAction
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.acts.audit import acting
-from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.actions.audit import acting
+from cambist.core.usecases.actions.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.action_items import ALTERED, read_action_items
 from cambist.core.usecases.operators.money_items import NOT_AS_MADE
-from cambist.core.usecases.operators.pending_acts import confirm_act, reject_act
+from cambist.core.usecases.operators.pending_actions import confirm_action, reject_action
 from cambist.ports.bundle import FourEyes, Ports
 from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
@@ -182,10 +182,10 @@ async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeAp
     assert await named(exchanges.ports) == []
 
 
-async def waits(doing: Awaitable[Any]) -> PendingAct:
+async def waits(doing: Awaitable[Any]) -> PendingAction:
     with pytest.raises(Waits) as waiting:
         await doing
-    return waiting.value.act
+    return waiting.value.action
 
 
 FORGED: dict[str, dict[str, Any]] = {
@@ -193,30 +193,32 @@ FORGED: dict[str, dict[str, Any]] = {
     "what": {"arguments": {"payout_wallet": THIEF}},
     "until when": {"expires_at": None},
     "its tag": {"tag": None},
-    "a tag of his own": {"tag": OWN.tag(b"", "pending_acts")},
+    "a tag of his own": {"tag": OWN.tag(b"", "pending_actions")},
 }
 
 
 @pytest.mark.parametrize("case", FORGED)
-async def test_an_act_that_nobody_asked_for_so_is_not_confirmed(
+async def test_an_action_that_nobody_asked_for_so_is_not_confirmed(
     attacked: TestApp, attacker: Attacker, case: str
 ) -> None:
     account_id = attacked.account.account_id
-    strict = msgspec.structs.replace(attacked.ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
+    strict = msgspec.structs.replace(attacked.ports, four_eyes=FourEyes(actions=frozenset(["payout_wallet"])))
 
     def by(operator: str) -> Ports:
-        return acting(strict, Act(operator=operator, name="account.set", object_id=account_id, reason="they moved"))
+        return acting(
+            strict, OperatorAction(operator=operator, name="account.set", object_id=account_id, reason="they moved")
+        )
 
-    act = await waits(set_settings(by("oleg"), account_id, {"payout_wallet": BACK}))
+    action = await waits(set_settings(by("oleg"), account_id, {"payout_wallet": BACK}))
     assert await named(attacked.ports) == []
     changes = FORGED[case]
     if "expires_at" in changes:
-        changes = {"expires_at": act.expires_at.replace(year=act.expires_at.year + 1)}
-    await attacker.write(msgspec.structs.replace(act, **changes))
-    assert await named(attacked.ports) == [(act.id, "pending_acts.operator")]
-    assert await asked_for(attacked.ports, "act") == [(act.id, ALTERED)]
+        changes = {"expires_at": action.expires_at.replace(year=action.expires_at.year + 1)}
+    await attacker.write(msgspec.structs.replace(action, **changes))
+    assert await named(attacked.ports) == [(action.id, "pending_actions.operator")]
+    assert await asked_for(attacked.ports, "action") == [(action.id, ALTERED)]
     with pytest.raises(Refusal, match="not what the vault tagged"):
-        await confirm_act(by("nina"), act.id)
-    assert (await reject_act(by("nina"), act.id)).status is ActStatus.REJECTED
+        await confirm_action(by("nina"), action.id)
+    assert (await reject_action(by("nina"), action.id)).status is ActionStatus.REJECTED
     again = await waits(set_settings(by("oleg"), account_id, {"payout_wallet": BACK}))
-    assert (await confirm_act(by("nina"), again.id)).act.status is ActStatus.CONFIRMED
+    assert (await confirm_action(by("nina"), again.id)).action.status is ActionStatus.CONFIRMED

@@ -26,7 +26,7 @@ BSC, TRON = Network.BSC, Network.TRON
 HASH = "ab" * 32
 THOUSAND = 1000 * 10**8
 
-Trouble = Callable[[Front], Awaitable[None]]
+Problem = Callable[[Front], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ async def _answers_oddly(front: Front) -> None:
     front.next(ProviderAnswer.of_json({"id": 1, "result": 7}), always=True)
 
 
-OTHERS: dict[str, Trouble] = {
+OTHERS: dict[str, Problem] = {
     "honest": _honest,
     "403": _forbidden,
     "429": _busy,

@@ -9,7 +9,7 @@ import pytest
 
 from cambist.core.domain.notifications import MOST
 from cambist.frontends.http.notifications import LIMIT
-from cambist.ports import Heard, InboundNotification, Notification
+from cambist.ports import InboundNotification, Notification, Received
 from tests.notification_kit import TOKEN, Hearing, hearing, watched
 from tests.tables import table
 
@@ -31,8 +31,8 @@ HOSTILE = (
 class Gullible(Hearing):
     """It believes whatever is posted."""
 
-    async def hear(self, notification: InboundNotification) -> Heard:
-        return Heard(
+    async def receive(self, notification: InboundNotification) -> Received:
+        return Received(
             notifications=tuple(
                 Notification(operation=each.decode("latin-1")) for each in notification.body.split(b"\n")
             )

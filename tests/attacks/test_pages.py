@@ -63,7 +63,7 @@ async def test_of_six_hundred_pages_a_minute_the_next_reads_nothing(
         assert statuses == [200] * 600 + [429] * 50
         looked = len(read)
         assert (await one.get(f"/p/{payment['id']}")).status_code == 429
-        assert (await one.post(f"/p/{payment['id']}/simulate", data={"act": "pay"})).status_code == 429
+        assert (await one.post(f"/p/{payment['id']}/simulate", data={"action": "pay"})).status_code == 429
         assert (await one.get("/s/sub_1")).status_code == 429
         assert (await one.get("/kyc?session=x")).status_code == 429
         assert (await one.post("/kyc/state", json={"session": "x"})).status_code == 429

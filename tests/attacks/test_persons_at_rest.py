@@ -25,10 +25,10 @@ from cambist.core.domain.accounts.request_log import RequestBatch
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.webhooks.events import Event
+from cambist.core.usecases.encrypted import open_event_body
 from cambist.core.usecases.operators.client_forgetting import forget_client
 from cambist.core.usecases.operators.doctor import check_vault
 from cambist.core.usecases.operators.findings import Level
-from cambist.core.usecases.sealed import open_event_body
 from cambist.frontends.backup import back_up
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings

@@ -1,4 +1,4 @@
-"""Deposits read from nodes. Every deposit is found once and under one name, despite trouble with blocks, nodes and
+"""Deposits read from nodes. Every deposit is found once and under one name, despite problem with blocks, nodes and
 processes, and few calls are needed (docs/providers/chains.md "Deposits")."""
 
 import asyncio
@@ -171,13 +171,13 @@ class TestReading:
         address = await harness.watcher.address("exch_1")
         await harness.send(address, 5_00)
         await harness.world.mine(60)
-        watcher, found, looks = harness.restarted(span=1), list[Deposit](), 0
-        while not found and looks < 10:
-            looks += 1
+        watcher, found, polls = harness.restarted(span=1), list[Deposit](), 0
+        while not found and polls < 10:
+            polls += 1
             with contextlib.suppress(StillReading):
                 found = [*await watcher.deposits(address)]
             await harness.world.clock.advance(1)
-        assert (looks > 1, told(found)) == (True, [(5_00, True)])
+        assert (polls > 1, told(found)) == (True, [(5_00, True)])
 
     async def test_dust_of_strangers_costs_no_calls(self, harness: NodesDepositsHarness, front: Front) -> None:
         """Transfers of nothing are sent to addresses to be seen there."""

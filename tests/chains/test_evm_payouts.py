@@ -24,7 +24,7 @@ from cambist.frontends.compose import open_app
 from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.harnesses import PayoutsHarness
-from cambist.frontends.conformance.trouble import Work
+from cambist.frontends.conformance.problem import Work
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings import Settings
 from cambist.ports.chain import Network

@@ -17,10 +17,10 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.installation import Because
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.holding import hold
+from cambist.core.usecases.encrypted import client_phone_aad
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.gate import client_id
-from cambist.core.usecases.sealed import client_phone_place
+from cambist.core.usecases.quarantine import hold
 from cambist.ports.chain import Network
 from cambist.ports.faults import Held
 from tests.apps import TestApp, open_test_app
@@ -90,7 +90,7 @@ async def add_client(app: TestApp) -> None:
                 id=record_id,
                 account_id=app.account.account_id,
                 mode=Mode.LIVE,
-                phone=app.ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
+                phone=app.ports.vault.encrypt(PHONE.encode(), client_phone_aad(record_id)),
                 phone_digest=client_id(app.ports, app.account.account_id, Mode.LIVE, PHONE),
                 kyc=KycStatus.VERIFIED,
                 created_at=now,

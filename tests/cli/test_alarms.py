@@ -69,7 +69,7 @@ def test_what_alarms_and_how_the_channels_do_is_listed(call: Call, chat: Chat) -
     call("gateway", "set", "simulator-live", "down")
     done = call("alarm", "list", "--json", env=chat.env)
     assert (done.status, done.err) == (0, "")
-    assert [each["id"] for each in done.document["troubles"]] == ["backup"], "a gateway is told after a minute"
+    assert [each["id"] for each in done.document["problems"]] == ["backup"], "a gateway is told after a minute"
     assert done.document["channels"] == [
         {"channel": "slack", "last_told": None, "knows": 0, "failing_since": None, "fault": None}
     ]
@@ -80,7 +80,7 @@ def test_a_backup_is_noted_by_itself_or_by_word(call: Call, tmp_path: Path) -> N
     call("account", "create", "Shop")
     assert "backup" in call("alarm", "list").out
     assert call("backup", str(tmp_path / "copy")).status == 0
-    assert call("alarm", "list", "--json").document["troubles"] == []
+    assert call("alarm", "list", "--json").document["problems"] == []
     noted = call("backup", "--note", "--json")
     assert noted.status == 0
     assert noted.document["backed_up_at"] > "2026"
@@ -117,8 +117,8 @@ def test_quiet_hours_are_shown_as_they_were_written(call: Call) -> None:
 
 def test_the_doctor_says_whether_anybody_is_told(call: Call, chat: Chat) -> None:
     call("account", "create", "Shop")
-    assert "nobody is told of trouble" in call("doctor").out
+    assert "nobody is told of problem" in call("doctor").out
     far = {"CAMBIST_BASE_URL": "https://pay.example"}
     warned = [each for each in call("doctor", "--json", env=far).document["checks"] if each["name"] == "alarms"]
     assert [each["level"] for each in warned] == ["warning"]
-    assert "trouble is told by: slack" in call("doctor", env=chat.env).out
+    assert "problem is told by: slack" in call("doctor", env=chat.env).out

@@ -303,8 +303,8 @@ class TestVault:
         assert (rotated["current"], Path(rotated["key_file"]).name) == (2, "vault.key")
         early = call("vault", "drop", "1")
         assert (early.status, "6 values are sealed with key 1" in early.err) == (1, True)
-        done = call("vault", "reseal", "--json")
-        assert (done.status, done.document["resealed"], done.document["droppable"]) == (0, 6, [1])
+        done = call("vault", "reencrypt", "--json")
+        assert (done.status, done.document["reencrypted"], done.document["droppable"]) == (0, 6, [1])
         assert call("vault", "drop", "1").status == 0
         status = call("vault", "status", "--json")
         assert (status.status, status.document["keys"], status.document["in_use"]) == (0, [2], {"2": 6})
@@ -326,7 +326,7 @@ class TestVault:
         both = {**env, "CAMBIST_VAULT_KEY": f"2:{OTHER},1:{KEY}"}
         lost = call("vault", "status", env={**env, "CAMBIST_VAULT_KEY": f"2:{OTHER}"})
         assert (lost.status, "CAMBIST_VAULT_KEY has none of the keys" in lost.err) == (1, True)
-        assert call("vault", "reseal", env=both).status == 0
+        assert call("vault", "reencrypt", env=both).status == 0
         assert call("vault", "status", env={**env, "CAMBIST_VAULT_KEY": f"2:{OTHER}"}).status == 0
         for command in (("vault", "rotate"), ("vault", "drop", "1")):
             refused = call(*command, env=both)

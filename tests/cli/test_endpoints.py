@@ -63,8 +63,8 @@ def test_an_operator_switches_an_endpoint_off_and_on(ask: Any, account: str, fol
     happen(folder, account)
     assert [each["state"] for each in ask("account", "endpoints", account)["data"]] == ["on", "on", "off"]
     assert ask("account", "endpoint", endpoint, "--on")["state"] == "on"
-    acts = [each for each in rows() if each.act == "account.endpoint"]
-    assert [(each.object_id, each.reason) for each in acts] == [(endpoint, "x"), (endpoint, "")]
+    actions = [each for each in rows() if each.action == "account.endpoint"]
+    assert [(each.object_id, each.reason) for each in actions] == [(endpoint, "x"), (endpoint, "")]
 
 
 def test_an_account_that_is_none_is_refused(call: Call) -> None:

@@ -73,7 +73,7 @@ def test_a_setting_that_is_misspelt_is_guessed(call: Call) -> None:
     ("typed", "offered"),
     [
         ("cambist vau", {"vault"}),
-        ("cambist vault ", {"new", "status", "reseal", "rotate", "drop", "adopt"}),
+        ("cambist vault ", {"new", "status", "reencrypt", "rotate", "drop", "adopt"}),
         ("cambist account set --gen", {"--generate-secret"}),
         ("cambist trigger refund.re", {"refund.rejected", "refund.reversed"}),
         ("cambist trigger nothing", set()),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.core.usecases.acts.audit import list_audit
+from cambist.core.usecases.actions.audit import list_audit
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call
@@ -132,7 +132,7 @@ def resumed(folder: Path) -> set[str | None]:
 
     async def read() -> set[str | None]:
         async with open_app(Settings(data_dir=folder / "cambist-data")) as app:
-            return {row.object_id for row in await list_audit(app.ports, limit=100) if row.act == "resume"}
+            return {row.object_id for row in await list_audit(app.ports, limit=100) if row.action == "resume"}
 
     return asyncio.run(read())
 

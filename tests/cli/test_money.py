@@ -197,9 +197,9 @@ HELD: dict[str, Any] = {
     "holds": True,
     "first_bad_entry": None,
     "bad_balances": [],
-    "acts": 1,
-    "acts_unsealed": 1,
-    "first_bad_act": None,
+    "actions": 1,
+    "actions_unsealed": 1,
+    "first_bad_action": None,
     "differing": [],
     "bad_values": [],
 }
@@ -210,7 +210,7 @@ def test_a_ledger_that_holds_is_0(books: Books) -> None:
     books.pay()
     assert books.held() == {**HELD, "entries": 1, "unsealed": 1}
     books.settle()
-    assert books.held() == {**HELD, "entries": 2, "unsealed": 0, "acts": 3, "acts_unsealed": 3}
+    assert books.held() == {**HELD, "entries": 2, "unsealed": 0, "actions": 3, "actions_unsealed": 3}
     outcome = books.call("ledger", "verify")
     assert (outcome.status, outcome.err) == (0, "")
     assert [line.split() for line in outcome.out.splitlines()] == [
@@ -218,9 +218,9 @@ def test_a_ledger_that_holds_is_0(books: Books) -> None:
         ["entries", "2"],
         ["unsealed", "0"],
         ["first", "bad", "entry", "-"],
-        ["acts", "3"],
-        ["acts", "unsealed", "3"],
-        ["first", "bad", "act", "-"],
+        ["actions", "3"],
+        ["actions", "unsealed", "3"],
+        ["first", "bad", "action", "-"],
         ["head", *books.call("ledger", "head").out.split()],
     ]
 
@@ -262,7 +262,7 @@ def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:
     assert bad["id"].startswith("receipt:pay_")
     outcome = books.call("ledger", "verify")
     assert outcome.status == 1
-    assert f"first bad entry  {bad['id']} 1 is not what was chained" in outcome.out
+    assert f"first bad entry   {bad['id']} 1 is not what was chained" in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import cambist
 from cambist.core.usecases.notification_addresses import is_address
 from cambist.frontends import plugins
 from cambist.frontends.compose import open_app
-from cambist.frontends.notifications import begin_hearing
+from cambist.frontends.notifications import begin_receiving
 from cambist.frontends.settings_sources import load
 from examples.own_bank.bank import NAME
 from tests.cli.conftest import Call
@@ -40,7 +40,7 @@ def started(call: Call) -> None:
     async def once() -> None:
         settings = load({"CAMBIST_BANKS": NAME, "CAMBIST_BASE_URL": "https://pay.example"}, {}, Path.cwd()).settings
         async with open_app(settings) as app:
-            await begin_hearing(settings, app.ports)
+            await begin_receiving(settings, app.ports)
 
     asyncio.run(once())
 
@@ -74,7 +74,7 @@ def test_after_it_every_way_tells_the_same_address(call: Call) -> None:
     }
 
 
-def test_a_new_address_is_an_audited_act_and_tells_until_when_the_former_one_counts(call: Call) -> None:
+def test_a_new_address_is_an_audited_action_and_tells_until_when_the_former_one_counts(call: Call) -> None:
     started(call)
     former = address(call)
     done = call("notification", "rotate", NAME, "--reason", "it was posted to a chat", "--json")
@@ -90,11 +90,11 @@ def test_a_new_address_is_an_audited_act_and_tells_until_when_the_former_one_cou
 
     async def audited() -> tuple[str, str | None, str]:
         async with cambist.open(f"sqlite:///{Path.cwd()}/cambist-data/cambist.db") as service:
-            from cambist.core.usecases.acts.audit import list_audit
+            from cambist.core.usecases.actions.audit import list_audit
 
             [entry] = await list_audit(service.ports, limit=10)
             assert former.rpartition("/")[2] not in f"{entry.before}{entry.after}"
-            return entry.act, entry.object_id, entry.reason
+            return entry.action, entry.object_id, entry.reason
 
     assert asyncio.run(audited()) == ("notification.rotate", NAME, "it was posted to a chat")
 

@@ -116,7 +116,7 @@ WORD = "a-word-that-nobody-shall-see"
 
 
 @pytest.fixture(scope="module")
-def redis_place() -> Iterator[str]:
+def redis_location() -> Iterator[str]:
     """The host and port of a Redis with that password."""
     with own_redis(["--requirepass", WORD]) as server:
         yield server.url.removeprefix("redis://").removesuffix("/0")
@@ -133,8 +133,8 @@ class TestRedisPassword:
     )
 
     @pytest.mark.parametrize("form", URLS)
-    def test_commands_do_not_show_it(self, call: Call, redis_place: str, form: str) -> None:
-        url = form.format(word=WORD, place=redis_place)
+    def test_commands_do_not_show_it(self, call: Call, redis_location: str, form: str) -> None:
+        url = form.format(word=WORD, place=redis_location)
         env = {"CAMBIST_REDIS_URL": url}
         told = [
             call(*words, *shape, env=env)
@@ -147,10 +147,10 @@ class TestRedisPassword:
 
     @pytest.mark.parametrize("form", URLS)
     async def test_what_speaks_with_redis_logs_nothing_of_it(
-        self, redis_place: str, form: str, caplog: pytest.LogCaptureFixture
+        self, redis_location: str, form: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
-        url = form.format(word=WORD, place=redis_place)
+        url = form.format(word=WORD, place=redis_location)
         async with open_app(Settings(database_url="memory://", redis_url=url)) as app:
             now = app.ports.clock.now()
             await app.ports.queue.wake_up([Job(id="job:1", kind="job", argument="", due=now, created_at=now)])

@@ -391,7 +391,7 @@ class TestFourEyes:
         [message] = _faults(names | {"CAMBIST_FOUR_EYES": "refunds"}).values()
         assert message == "a name that anybody may give is no second person: set operator_names to key or login"
 
-    def test_the_acts_and_the_sum(self) -> None:
+    def test_the_actions_and_the_sum(self) -> None:
         env = KEYS | {"CAMBIST_FOUR_EYES": "refunds, payout_wallet", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "50000"}
         settings = _load(env).settings
         assert settings.four_eyes == ("payout_wallet", "refunds")

@@ -9,7 +9,7 @@ import pytest
 
 from cambist.adapters.nodes.spelling import base58check, read_base58check
 from cambist.core.domain.operators.audit import AuditEntry
-from cambist.core.usecases.acts.audit import list_audit
+from cambist.core.usecases.actions.audit import list_audit
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.chain import Network
@@ -69,7 +69,7 @@ def test_a_restored_database_passes_over_what_it_forgot(call: Call, env: Mapping
         (3, False, "0.00000000"),
     ]
     [row] = audited(Settings())
-    assert (row.act, row.object_id, row.reason) == ("wallet.skip", "3", "restored")
+    assert (row.action, row.object_id, row.reason) == ("wallet.skip", "3", "restored")
 
 
 def test_where_there_is_no_wallet_it_says_so(call: Call) -> None:

@@ -101,7 +101,7 @@ class Sitting:
         return self.app.screen
 
     def fill(self, reason: str, given: Mapping[str, str]) -> None:
-        """The entries of the act in front."""
+        """The entries of the action in front."""
         for name, value in {**{f"entry-{name}": value for name, value in given.items()}, "reason": reason}.items():
             field = self.app.screen.query_one(f"#{name}")
             assert isinstance(field, Input | Select)
@@ -121,7 +121,7 @@ class Sitting:
         await self.settle()
         return str(self.app.screen.query_one("#outcome", Static).content)
 
-    async def act(self, key: str, reason: str = "") -> str:
+    async def action(self, key: str, reason: str = "") -> str:
         """Confirm an operator action of the screen in front, and return the dialog's outcome."""
         await self.pilot.press(key)
         await self.pilot.pause()

@@ -8,8 +8,8 @@ from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.movements import Movement
-from cambist.core.domain.operators.audit import Act, AuditEntry
-from cambist.core.domain.operators.pending_acts import PendingAct
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
+from cambist.core.domain.operators.pending_actions import PendingAction
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.reconciliation.comparing import Counted, Difference, Standing, Subject
 from cambist.core.domain.reconciliation.reconciliation import Discrepancy, discrepancy, started
@@ -20,11 +20,11 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.keys import create_key
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal
-from cambist.core.usecases.acts.audit import acting, note
-from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.actions.audit import acting, note
+from cambist.core.usecases.actions.decisions import Waits
+from cambist.core.usecases.encrypted import tag_action
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.review import list_suspense
-from cambist.core.usecases.sealed import tag_act
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, RefundState, RefundStatus
 from cambist.ports.bank_simulator import Simulation
@@ -90,16 +90,16 @@ async def seed(refunds: RefundApp) -> Seeded:
 async def asked(refunds: RefundApp) -> tuple[str, str]:
     """Two acts that wait for a second operator: another wallet, and the same again."""
     ports, account_id = refunds.ports, refunds.app.account.account_id
-    told = Act(operator="vera", name="account.set", object_id=account_id, reason="they moved")
-    strict = msgspec.structs.replace(ports, four_eyes=FourEyes(acts=frozenset(["payout_wallet"])))
+    told = OperatorAction(operator="vera", name="account.set", object_id=account_id, reason="they moved")
+    strict = msgspec.structs.replace(ports, four_eyes=FourEyes(actions=frozenset(["payout_wallet"])))
     with pytest.raises(Waits) as waiting:
         await set_settings(acting(strict, told), account_id, {"payout_wallet": OTHER})
-    act = waiting.value.act
-    second = msgspec.structs.replace(act, id=f"act_{ports.ids.uuid()}", slot=None, version=0)
+    action = waiting.value.action
+    second = msgspec.structs.replace(action, id=f"action_{ports.ids.uuid()}", slot=None, version=0)
     async with ports.storage.unit() as unit:
-        unit[PendingAct].add(tag_act(ports.vault, second))
+        unit[PendingAction].add(tag_action(ports.vault, second))
         await unit.commit()
-    return act.id, second.id
+    return action.id, second.id
 
 
 async def differing(refunds: RefundApp, payment_id: str) -> str:
@@ -158,7 +158,7 @@ async def everything_there_is(refunds: RefundApp) -> dict[str, str]:
     there["withdrawal.cancelled"] = (await pay_out_now(ports, account_id, Mode.TEST)).id
     await cancel_withdrawal(ports, there["withdrawal.cancelled"], "the wrong wallet")
     there["withdrawal"] = (await pay_out_now(ports, account_id, Mode.TEST)).id
-    await note(ports, Act(operator="ivan", name="look", object_id=there["payment"], reason="as an example"))
+    await note(ports, OperatorAction(operator="ivan", name="look", object_id=there["payment"], reason="as an example"))
     firsts = {
         "batch": SettlementBatch, "settlement": Settlement, "line": SettlementItem, "key": ApiKey,
         "entry": JournalEntry, "audit": AuditEntry, "movement": Movement,
@@ -168,7 +168,7 @@ async def everything_there_is(refunds: RefundApp) -> dict[str, str]:
         there[name] = (await everything(ports, kind))[0].id
     there["payout line"] = f"{there['withdrawal']}:0"
     there["key.named"] = (await create_key(ports, account_id, Mode.TEST, "till")).pair.api_key
-    there["act"], there["act.second"] = await asked(refunds)
+    there["action"], there["action.second"] = await asked(refunds)
     there["difference"] = await differing(refunds, there["payment"])
     there["ledger"] = f"{account_id}:test:available"
     return there

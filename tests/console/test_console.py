@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from textual.widgets import Input, Select
 
-from cambist.core.usecases.acts.audit import list_audit
+from cambist.core.usecases.actions.audit import list_audit
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import Column
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
-from cambist.frontends.console.kinds.kinds import ConsoleAct, Kind, Part
+from cambist.frontends.console.kinds.kinds import ConsoleAction, Kind, Part
 from cambist.frontends.console.listing import ListScreen
 from cambist.frontends.console.pages import PAGE
 from tests.console.kit import SIZES, both, sitting, waiting
@@ -79,7 +79,7 @@ async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
         assert "1 payment, 1,000.00 RUB" in shared.shown()
         await shared.press("escape")
         rows = await list_audit(shared.ports, limit=10)
-        assert [(row.act, row.reason) for row in rows] == [
+        assert [(row.action, row.reason) for row in rows] == [
             ("settle", "asked for"),
             ("private.show", "the payer called"),
         ]
@@ -138,13 +138,13 @@ async def test_a_list_of_100_000_is_read_page_by_page() -> None:
         assert not screen.pages.complete
 
 
-def test_every_kind_and_act_has_a_key_of_its_own() -> None:
+def test_every_kind_and_action_has_a_key_of_its_own() -> None:
     """The letters of actions differ from those of the screens."""
     listed = [kind.key for kind in KINDS if kind.key]
     assert len(set(listed)) == len(listed)
     for kind in KINDS:
-        of_one = [act.key for act in kind.acts] + [part.key for part in kind.parts]
-        for keys in (of_one, [act.key for act in kind.list_acts]):
+        of_one = [action.key for action in kind.actions] + [part.key for part in kind.parts]
+        for keys in (of_one, [action.key for action in kind.list_actions]):
             assert len(set(keys)) == len(keys)
             assert not set(keys) & {*"fmoyprgqwx0", *listed}
 
@@ -153,8 +153,8 @@ def test_a_letter_is_one_of_its_title_and_the_same_everywhere() -> None:
     """`n` is "the next" of an object, so what makes a new one has it on lists alone."""
     letters: dict[str, str] = {}
     for kind in KINDS:
-        of_one: list[ConsoleAct | Part] = [*kind.acts, *kind.parts]
-        for each in (*of_one, *kind.list_acts):
+        of_one: list[ConsoleAction | Part] = [*kind.actions, *kind.parts]
+        for each in (*of_one, *kind.list_actions):
             assert each.key in each.title.lower(), (kind.name, each.title)
             assert letters.setdefault(each.title, each.key) == each.key, (kind.name, each.title)
         assert "n" not in {each.key for each in of_one}, kind.name

@@ -38,7 +38,7 @@ async def test_each_screen_tells_its_own_keys_and_no_others(size: tuple[int, int
         front = shared.front()
         assert isinstance(front, ConsoleScreen)
         at_refund = await helped(shared)
-        assert {act.key: act.title for act in front.acts()}.items() <= at_refund.items()
+        assert {action.key: action.title for action in front.actions()}.items() <= at_refund.items()
         assert at_refund["w"] == "Whose"
         assert "n" not in at_refund, "it is the only one"
         await shared.press("w")

@@ -4,7 +4,7 @@ import pytest
 from textual.widgets import Sparkline
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.accounts.quota import WINDOW, window
+from cambist.core.domain.accounts.rate_limit import WINDOW, window
 from cambist.core.usecases.accounts.limit_hits import HOUR, HitCounter
 from cambist.core.usecases.operators.dashboard import read_dashboard
 from cambist.core.usecases.settlement.rates import market_rate

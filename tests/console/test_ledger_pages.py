@@ -6,9 +6,9 @@ from typing import Any
 from textual.widgets import Input, Select
 
 from cambist.core.domain.ledger import LedgerAccount
-from cambist.core.domain.operators.audit import Act, AuditEntry
-from cambist.core.usecases.acts.audit import note
-from cambist.frontends.console.act_dialog import ActDialog
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
+from cambist.core.usecases.actions.audit import note
+from cambist.frontends.console.action_dialog import ActionDialog
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import Wish
@@ -38,7 +38,7 @@ async def confirm(shared: Sitting, key: str, *, reason: str = "why not", secret:
     await shared.pilot.press(key)
     await shared.pilot.pause()
     dialog = shared.app.screen
-    assert isinstance(dialog, ActDialog)
+    assert isinstance(dialog, ActionDialog)
     for name, value in {**values, "reason": reason}.items():
         field = dialog.query_one(f"#{name}" if name == "reason" else f"#entry-{name}")
         assert isinstance(field, Input | Select)
@@ -110,14 +110,14 @@ async def test_settlement_payouts_and_books() -> None:
     async with sitting(SIZES[1], with_wallet) as shared:
         await settlement_and_payouts(shared)
         await ledger_and_audit(shared)
-        assert await acts(shared.ports) == {"settle", "payout.retry", "ledger.verify"}
+        assert await actions(shared.ports) == {"settle", "payout.retry", "ledger.verify"}
 
 
-async def acts(ports: Ports) -> set[str]:
-    return {row.act for row in await everything(ports, AuditEntry)}
+async def actions(ports: Ports) -> set[str]:
+    return {row.action for row in await everything(ports, AuditEntry)}
 
 
-async def test_balance_types_statements_and_acts_are_read_page_by_page() -> None:
+async def test_balance_types_statements_and_actions_are_read_page_by_page() -> None:
     """Pages join without a gap or a double, whatever is asked for."""
     async with open_refund_app() as refunds:
         for _ in range(3):
@@ -125,7 +125,7 @@ async def test_balance_types_statements_and_acts_are_read_page_by_page() -> None
             await refunds.app.work(1)
         ports, account_id = refunds.ports, refunds.app.account.account_id
         for number in range(5):
-            await note(ports, Act(operator="olga", name="look", object_id=f"pay_{number % 2}"))
+            await note(ports, OperatorAction(operator="olga", name="look", object_id=f"pay_{number % 2}"))
         since = str(refunds.app.clock.now() - timedelta(days=1))
         wishes: list[tuple[str, dict[str, str], int]] = [
             ("ledger", {}, 7), ("ledger", {"account": account_id}, 2), ("ledger", {"mode": "live"}, 0),
@@ -133,7 +133,7 @@ async def test_balance_types_statements_and_acts_are_read_page_by_page() -> None
             ("settlement", {"account": account_id, "mode": "test"}, 3), ("audit", {}, 5),
             ("audit", {"from": since}, 5), ("audit", {"to": since}, 0),
             ("audit", {"object": "pay_1", "from": since}, 2),
-            ("audit", {"act": "look"}, 5), ("audit", {"operator": "ivan"}, 0), ("shop", {"account": account_id}, 1),
+            ("audit", {"action": "look"}, 5), ("audit", {"operator": "ivan"}, 0), ("shop", {"account": account_id}, 1),
             ("key", {}, 2), ("account", {}, 1), ("terminal", {}, 0), ("correction", {}, 0),
         ]  # fmt: skip
         for name, filters, fewest in wishes:

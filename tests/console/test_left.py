@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, Label, Static
 
-from cambist.frontends.console.act_dialog import ActDialog
+from cambist.frontends.console.action_dialog import ActionDialog
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
@@ -101,7 +101,7 @@ async def test_error_of_a_read_or_action_is_a_line_with_a_retry() -> None:
         await shared.press("slash", *"order-7", "enter")
         assert f"enter: try again · {slip}" in str(shared.front().query_one("#outcome", Label).content)
         await shared.press("escape", "b")
-        assert isinstance(shared.front(), ActDialog)
+        assert isinstance(shared.front(), ActionDialog)
         shared.front().query_one("#reason", Input).value = "as an example"
         await shared.press("ctrl+s")
         assert f"look before you try again. {slip}" in str(shared.front().query_one("#outcome", Static).content)

@@ -3,10 +3,10 @@
 import pytest
 from textual.widgets import Input, Label
 
-from cambist.core.usecases.acts.audit import list_audit
+from cambist.core.usecases.actions.audit import list_audit
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends.console import marks
-from cambist.frontends.console.act_dialog import ActDialog
+from cambist.frontends.console.action_dialog import ActionDialog
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
 from cambist.frontends.console.listing import ListScreen
@@ -34,7 +34,7 @@ async def test_what_is_marked_is_decided_with_one_reason_and_each_by_itself(size
         assert "Approve [a]" in shared.shown()
         assert shared.shown().count("●") == 3
         await shared.press("a")
-        assert isinstance(shared.front(), ActDialog)
+        assert isinstance(shared.front(), ActionDialog)
         assert "Approve · 3" in str(shared.front().query_one("#title", Label).content)
         await shared.press("pagedown", "pagedown")
         assert "awaiting_approval" in shared.shown(), "what stands before is not folded"
@@ -44,7 +44,7 @@ async def test_what_is_marked_is_decided_with_one_reason_and_each_by_itself(size
         assert said.splitlines()[1].startswith("1 of 3: Not done. INVALID_STATE")
         assert said.endswith(refunds[1])
         rows = await list_audit(shared.ports, limit=10)
-        assert {(row.act, row.reason, row.object_id) for row in rows} == {
+        assert {(row.action, row.reason, row.object_id) for row in rows} == {
             ("refund.approve", "asked by phone", each) for each in (refunds[0], refunds[2])
         }
         await shared.press("escape")
@@ -52,7 +52,7 @@ async def test_what_is_marked_is_decided_with_one_reason_and_each_by_itself(size
         assert [each.kind for each in home.items] == ["mismatch"]
 
 
-async def test_objects_with_no_act_in_common_can_be_unmarked_and_nothing_else() -> None:
+async def test_objects_with_no_action_in_common_can_be_unmarked_and_nothing_else() -> None:
     async with sitting(SIZES[0], three) as shared:
         await shared.press("ctrl+end", "space", "ctrl+home", "space")
         assert "2 marked, nothing can be done with all of them" in shared.shown()
@@ -62,7 +62,7 @@ async def test_objects_with_no_act_in_common_can_be_unmarked_and_nothing_else() 
         assert "marked" not in shared.shown()
 
 
-async def test_no_more_are_marked_than_one_act_may_be_done_with(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_are_marked_than_one_action_may_be_done_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marks, "MOST", 2)
     async with sitting(SIZES[0], three) as shared:
         await shared.press("2")
@@ -110,10 +110,10 @@ async def test_home_shows_live_mode_first_and_one_mode_where_it_is_asked_for() -
         assert [each.mode for each in shared.front().items] == ["test"]
 
 
-async def test_the_last_reason_of_an_act_is_offered_for_the_next() -> None:
+async def test_the_last_reason_of_an_action_is_offered_for_the_next() -> None:
     async with sitting(SIZES[0], three) as shared:
         await shared.press("enter")
-        await shared.act("a", "agreed with the merchant")
+        await shared.action("a", "agreed with the merchant")
         await shared.press("n", "a")
         assert "^l: agreed with the merchant" in shared.shown()
         await shared.press("ctrl+l")

@@ -150,7 +150,7 @@ async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int
         for need in front(shared).items:
             await shared.press("enter")
             assert front(shared).record.id == need.object_id
-            assert front(shared).acts()
+            assert front(shared).actions()
             await shared.press("escape", "down")
         await find(shared, "club-1")
         assert front(shared).record.id == there.subscription
@@ -178,7 +178,7 @@ async def mouse_palette_and_clipboard(shared: Sitting, there: Seeded) -> None:
     assert front(shared).record.id == there.late_exchange
     await shared.press("y")
     assert shared.app.clipboard == there.late_exchange
-    await shared.pilot.click("#object-acts", offset=(3, 0))
+    await shared.pilot.click("#object-actions", offset=(3, 0))
     await shared.settle()
     assert "Return suspended money ^s" in shared.shown()
     await shared.press("escape")

@@ -33,7 +33,14 @@ from tests.contracts.test_storage_migrations import plan_of
 from tests.refund_app import open_refund_app
 
 _HOW = ("readable", "offset", "limit", "quick", "unread")
-TYPED = {"from": "2026-01-01", "to": "2026-01-02", "order": "order-7", "name": "m", "operator": "ivan", "act": "look"}
+TYPED = {
+    "from": "2026-01-01",
+    "to": "2026-01-02",
+    "order": "order-7",
+    "name": "m",
+    "operator": "ivan",
+    "action": "look",
+}
 
 
 LISTS = (PAYMENTS, REFUNDS, SUBSCRIPTIONS, EVENTS, STATEMENTS)

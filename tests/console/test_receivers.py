@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.domain.webhooks.delivery import given_up
 from cambist.core.domain.webhooks.endpoints import EndpointKey
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, EventType
-from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.browse import events
 from cambist.core.usecases.browse.browse import Wanted
 from cambist.core.usecases.browse.events import TrackedEvent, browse_events, browse_receivers, resend_given_up
@@ -90,9 +90,9 @@ async def test_a_delivery_to_a_further_endpoint_is_opened_and_sent_again_there(a
     facts = dict(EVENTS.facts(shown))
     assert (facts["status"], facts["endpoint"], facts["attempts"]) == ("failed", key.further, delivery.attempts)
     before = len(sent_to(app, WEBHOOK_URL)), len(sent_to(app, URL))
-    [resend] = EVENTS.acts
-    act = Act(operator="olga", name=resend.name, object_id=shown.id, seen_version=shown.version)
-    ports = acting(app.ports, act)
+    [resend] = EVENTS.actions
+    action = OperatorAction(operator="olga", name=resend.name, object_id=shown.id, seen_version=shown.version)
+    ports = acting(app.ports, action)
     await resend.run(Doing(ports=ports, record=shown, given={}, tell=print))
     await app.work(5)
     assert (len(sent_to(app, WEBHOOK_URL)), len(sent_to(app, URL))) == (before[0], before[1] + 1)
@@ -102,7 +102,7 @@ async def test_a_delivery_to_a_further_endpoint_is_opened_and_sent_again_there(a
     told = [each.text for each in await EVENTS.timeline(app.ports, after)]
     assert "olga: event.resend" in told
     with pytest.raises(Refusal, match="changed meanwhile"):
-        await resend.run(Doing(ports=acting(app.ports, act), record=shown, given={}, tell=print))
+        await resend.run(Doing(ports=acting(app.ports, action), record=shown, given={}, tell=print))
     for nobody in (f"{delivery.event_id}/we_1", f"{delivery.event_id}/", "evt_1", "/", "evt_1/x"):
         assert await EVENTS.get(app.ports, nobody) is None
 
@@ -115,7 +115,7 @@ async def test_endpoint_is_found_by_its_id_before_the_first_webhook(app: TestApp
     assert shown is not None
     facts = dict(RECEIVERS.facts(shown))
     assert (facts["address"], facts["endpoint"], facts["switched off"]) == (URL, endpoint, None)
-    off = await switch_endpoint(acting(app.ports, Act(operator="olga", name="x")), endpoint, enabled=False)
+    off = await switch_endpoint(acting(app.ports, OperatorAction(operator="olga", name="x")), endpoint, enabled=False)
     shown = await RECEIVERS.get(app.ports, off.key.id)
     assert shown is not None
     assert dict(RECEIVERS.facts(shown))["switched off"] == off.disabled_at
@@ -142,14 +142,14 @@ async def away(app: TestApp) -> EndpointKey:
 
 async def test_a_receiver_that_is_back_is_asked_before_its_time(app: TestApp) -> None:
     key = await away(app)
-    [ask, _] = RECEIVERS.acts
+    [ask, _] = RECEIVERS.actions
     shown = await RECEIVERS.get(app.ports, key.id)
     assert shown is not None
     assert ask.allowed(shown)
     before = len(sent_to(app, WEBHOOK_URL))
     await app.work(5)
     assert len(sent_to(app, WEBHOOK_URL)) == before
-    ports = acting(app.ports, Act(operator="olga", name=ask.name, object_id=shown.id, reason="it is back"))
+    ports = acting(app.ports, OperatorAction(operator="olga", name=ask.name, object_id=shown.id, reason="it is back"))
     assert "asked now" in str(await ask.run(Doing(ports=ports, record=shown, given={}, tell=print)))
     await app.work(5)
     assert len(sent_to(app, WEBHOOK_URL)) > before

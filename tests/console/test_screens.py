@@ -20,7 +20,14 @@ from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import everything_there_is
 from tests.refund_app import RefundApp
 
-TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH", "amount": "100"}
+TYPED = {
+    "operator": "ivan",
+    "action": "look",
+    "from": "2026-01-01",
+    "to": "2036-01-01",
+    "name": "MERCH",
+    "amount": "100",
+}
 """Texts to enter in a filter; any other filter takes an id."""
 QUIET = ("ledger", "gateway")
 """A balance type has no story but the journal's; nothing happened to the gateway."""
@@ -69,8 +76,8 @@ async def opened(shared: Sitting, kind: Kind, there: dict[str, str]) -> None:
     titles = [column.title for column, _ in front(shared)._shown]
     assert any(all(title in line for title in titles) for line in shown.splitlines()), "a title is cut"
     assert not any(column.names for column, _ in front(shared)._shown) or "Merchant" in shown
-    for act in kind.list_acts:
-        assert f"{act.title} [{act.key}]" in shown
+    for action in kind.list_actions:
+        assert f"{action.title} [{action.key}]" in shown
 
 
 async def ordered(shared: Sitting, kind: Kind) -> None:

@@ -2,9 +2,9 @@
 
 from textual.binding import Binding
 
-from cambist.core.usecases.acts.audit import list_audit
+from cambist.core.usecases.actions.audit import list_audit
 from cambist.core.usecases.refunds.refunds import approve_refund
-from cambist.frontends.console.act_dialog import ActDialog
+from cambist.frontends.console.action_dialog import ActionDialog
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.listing import ListScreen
@@ -42,8 +42,8 @@ def test_no_letter_means_two_things_beside_a_list() -> None:
     of_the_screen = {each.key for each in ListScreen.BINDINGS if isinstance(each, Binding)}
     of_marks = {"u"}  # heard by the object while nothing is marked
     for kind in KINDS:
-        of_the_list = {each.key for each in kind.list_acts}
-        of_the_object = {act.key for act in kind.acts} | {part.key for part in kind.parts}
+        of_the_list = {each.key for each in kind.list_actions}
+        of_the_object = {action.key for action in kind.actions} | {part.key for part in kind.parts}
         assert not of_the_object & of_the_list, kind.name
         assert not (of_the_object | of_the_list) & (of_the_screen - of_marks), kind.name
 
@@ -58,7 +58,7 @@ async def test_object_at_the_cursor_is_shown_with_all_its_actions() -> None:
         assert chosen in shared.shown()
         assert "Approve [a]" in shared.shown()
         await shared.press("a")
-        assert isinstance(shared.front(), ActDialog)
+        assert isinstance(shared.front(), ActionDialog)
         await shared.confirm("asked by phone", {})
         await shared.press("escape")
         assert [row.object_id for row in await list_audit(shared.ports, limit=10)] == [chosen]

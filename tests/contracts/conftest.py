@@ -14,7 +14,7 @@ from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.ports.storage import Storage
 from cambist.ports.tools import WakeUp
-from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace, prepare_postgres, prepare_sqlite
+from tests.contracts.storage_kit import KIT_CATALOGUE, StorageLocation, prepare_postgres, prepare_sqlite
 from tests.servers import database, empty
 
 
@@ -49,70 +49,70 @@ def kit_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
+def any_location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     """An empty place. Not async, because the databases behind it are made in event loops of their own."""
     return _place(request, request.param, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def any_shared_place(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
+def any_shared_location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     """An empty place that keeps what is in it, and may be opened several times at once."""
     return _place(request, request.param, tmp_path)
 
 
 @pytest.fixture
-def any_file(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
+def any_file(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     """An empty SQLite file."""
     return _place(request, "sqlite", tmp_path)
 
 
 @pytest.fixture
-def any_server(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
+def any_server(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     """An empty Postgres database."""
     return _place(request, "postgres", tmp_path)
 
 
 @pytest.fixture
-async def place(any_place: StoragePlace) -> AsyncIterator[StoragePlace]:
+async def place(any_location: StorageLocation) -> AsyncIterator[StorageLocation]:
     """An empty place to open storages on."""
-    yield any_place
-    await any_place.close()
+    yield any_location
+    await any_location.close()
 
 
 @pytest.fixture
-async def shared_place(any_shared_place: StoragePlace) -> AsyncIterator[StoragePlace]:
+async def shared_location(any_shared_location: StorageLocation) -> AsyncIterator[StorageLocation]:
     """An empty place that several storages may be open on."""
-    yield any_shared_place
-    await any_shared_place.close()
+    yield any_shared_location
+    await any_shared_location.close()
 
 
 @pytest.fixture
-async def file_place(any_file: StoragePlace) -> AsyncIterator[StoragePlace]:
+async def file_location(any_file: StorageLocation) -> AsyncIterator[StorageLocation]:
     """An empty SQLite file to open storages on."""
     yield any_file
     await any_file.close()
 
 
 @pytest.fixture
-async def server_place(any_server: StoragePlace) -> AsyncIterator[StoragePlace]:
+async def server_location(any_server: StorageLocation) -> AsyncIterator[StorageLocation]:
     """An empty Postgres database to open storages on."""
     yield any_server
     await any_server.close()
 
 
 @pytest.fixture
-async def storage(place: StoragePlace) -> Storage:
+async def storage(place: StorageLocation) -> Storage:
     """A storage, empty."""
     return await place.open()
 
 
-def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StoragePlace:
+def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StorageLocation:
     if name == "memory":
 
         async def in_memory(clock: VirtualClock, wake_up: WakeUp) -> Storage:
             return MemoryStorage(clock, wake_up, catalogue=KIT_CATALOGUE)
 
-        return StoragePlace(in_memory, is_shared=False)
+        return StorageLocation(in_memory, is_shared=False)
     if name == "sqlite":
         path = folder / "app.db"
         shutil.copy(request.getfixturevalue("kit_sqlite"), path)
@@ -120,11 +120,11 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StoragePl
         async def in_file(clock: VirtualClock, wake_up: WakeUp) -> Storage:
             return await SqliteStorage.open(path, clock, wake_up, catalogue=KIT_CATALOGUE)
 
-        return StoragePlace(in_file, where=str(path))
+        return StorageLocation(in_file, where=str(path))
     url: str = request.getfixturevalue("kit_postgres")
     empty(url, metadata(KIT_CATALOGUE).tables)
 
     async def on_server(clock: VirtualClock, wake_up: WakeUp) -> Storage:
         return await PostgresStorage.open(url, clock, wake_up, catalogue=KIT_CATALOGUE)
 
-    return StoragePlace(on_server, where=url)
+    return StorageLocation(on_server, where=url)

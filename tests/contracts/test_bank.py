@@ -222,7 +222,7 @@ class TestTime:
         assert (await world.state(restarted, "pay_2")).status is InvoiceStatus.OPEN
 
 
-class TestAmountsThatAct:
+class TestAmountsThatSteer:
     """The amounts of docs/sandbox.md "Amounts that act by themselves"."""
 
     @pytest.mark.parametrize(("kopecks", "failure"), [(404_01, "insufficient_funds"), (404_02, "declined_by_bank")])
@@ -265,7 +265,7 @@ class TestAmountsThatAct:
         assert (await bank.invoice_state(found.reference)).status is InvoiceStatus.OPEN
         assert await bank.create_invoice(world.request(404_04)) == found, "a repeat of the operation is answered"
 
-    async def test_who_acts_first_decides(self, world: World, bank: SimulatedBank) -> None:
+    async def test_who_actions_first_decides(self, world: World, bank: SimulatedBank) -> None:
         await bank.create_invoice(world.request(404_01))
         await bank.simulate(OPERATION, PAID)
         await world.clock.advance(10)
@@ -384,7 +384,7 @@ class TestScript:
             await task
 
 
-class TestStorageTrouble:
+class TestStorageProblem:
     async def test_a_commit_without_an_answer_is_an_unknown_outcome(self) -> None:
         """A storage that did not answer may have written (ports/storage.py, commit)."""
         world = World()

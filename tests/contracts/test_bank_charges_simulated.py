@@ -155,7 +155,7 @@ class TestNextCharge:
         assert (await bank.charge(debit(mandate, 404_01))).status is C.PROCESSING
 
 
-class TestAmountsThatAct:
+class TestAmountsThatSteer:
     """The amounts of payments act for charges, too, and the bank's answer comes at once
     (docs/sandbox.md "Amounts that act by themselves")."""
 
@@ -175,7 +175,7 @@ class TestAmountsThatAct:
         await world.clock.advance(1)
         assert (await bank.charge(debit(mandate, 404_04))).status is C.PAID
 
-    async def test_404_03_does_not_act(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
+    async def test_404_03_does_not_action(self, world: World, bank: SimulatedBank, mandate: MandateState) -> None:
         """A debit always has the requested amount; only a payer can send another amount."""
         await bank.charge(debit(mandate, 404_03))
         await world.clock.advance(1)

@@ -108,7 +108,7 @@ async def test_a_reference_that_we_did_not_draw_is_refused(bank: SimulatedBank, 
 
 
 @pytest.mark.parametrize("kopecks", [*sorted(ACTING), 0, -1])
-def test_what_acts_alone_or_is_refused_is_asked_for(world: World, bank: SimulatedBank, kopecks: int) -> None:
+def test_what_actions_alone_or_is_refused_is_asked_for(world: World, bank: SimulatedBank, kopecks: int) -> None:
     assert bank.draw_invoice(world.request(kopecks)) is None
 
 

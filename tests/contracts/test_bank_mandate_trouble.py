@@ -74,17 +74,17 @@ class TestScript:
         assert await bank.find_binding(BINDING) is not None
 
 
-class TestStorageTrouble:
-    @pytest.mark.parametrize("trouble", [Unavailable("no answer"), Stale("somebody was quicker")])
-    async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(self, trouble: Fault) -> None:
+class TestStorageProblem:
+    @pytest.mark.parametrize("problem", [Unavailable("no answer"), Stale("somebody was quicker")])
+    async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(self, problem: Fault) -> None:
         world = World()
         storage = world.storage = Busy(world.clock)
         bank = world.bank()
         mandate: MandateState = await bound(bank)
-        storage.fault = trouble
+        storage.fault = problem
         with pytest.raises(OutcomeUnknown):
             await bank.revoke(mandate.reference)
-        if isinstance(trouble, Unavailable):
+        if isinstance(problem, Unavailable):
             with pytest.raises(OutcomeUnknown):
                 await bank.bind(binding(operation="bind_2"))
         storage.fault = None
@@ -94,7 +94,7 @@ class TestStorageTrouble:
         assert (await state_of(bank)).status is S.ENDED
 
     @table(
-        ("trouble", "spared"),
+        ("problem", "spared"),
         [
             (Unavailable("no answer"), 0),
             (Unavailable("no answer"), 1),
@@ -103,7 +103,7 @@ class TestStorageTrouble:
     )
     @table("result", ["insufficient_funds", NEXT_PENDING])
     async def test_a_crash_between_the_pages_charges_once_and_as_was_told(
-        self, trouble: Fault, spared: int, result: str
+        self, problem: Fault, spared: int, result: str
     ) -> None:
         """A charge is two pages: the mandate's, which knows what is to become of it, and its own."""
         world = World()
@@ -111,7 +111,7 @@ class TestStorageTrouble:
         bank = world.bank()
         mandate = await bound(bank)
         await bank.simulate_next_charge(BINDING, result)
-        storage.fault, storage.spared = trouble, spared
+        storage.fault, storage.spared = problem, spared
         with pytest.raises(OutcomeUnknown):
             await bank.charge(debit(mandate))
         storage.fault = None

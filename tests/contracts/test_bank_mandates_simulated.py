@@ -213,7 +213,7 @@ class TestTime:
         found = await bank.find_binding(BINDING)
         assert await bank.bind(binding(404_04)) == found is not None
 
-    async def test_no_other_amount_acts(self, world: World, bank: SimulatedBank) -> None:
+    async def test_no_other_amount_actions(self, world: World, bank: SimulatedBank) -> None:
         await bank.bind(binding(404_03))
         await world.clock.advance(1)
         assert (await state_of(bank)).status is S.OPEN

@@ -125,7 +125,7 @@ class TestTime:
         assert await slow_bank.find_refund(REFUND) == PROCESSING
 
     @pytest.mark.parametrize("kopecks", [404_01, 404_02, 404_04])
-    async def test_no_amount_acts_without_a_call(self, world: World, kopecks: int) -> None:
+    async def test_no_amount_actions_without_a_call(self, world: World, kopecks: int) -> None:
         """Only payments have such amounts (docs/sandbox.md "Amounts that act by themselves")."""
         bank = world.bank()
         await world.paid(bank, 500_00)
@@ -183,20 +183,20 @@ class TestScript:
         assert await bank.find_refund(REFUND) == DONE
 
 
-class TestStorageTrouble:
+class TestStorageProblem:
     @pytest.mark.parametrize(
-        ("trouble", "spared"),
+        ("problem", "spared"),
         [(Unavailable("no answer"), 0), (Unavailable("no answer"), 1), (Stale("somebody was quicker"), 1)],
     )
     async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(
-        self, trouble: Fault, spared: int
+        self, problem: Fault, spared: int
     ) -> None:
         """A refund is two pages: whichever of them was not written, the refund was not made, or is made once."""
         world = World()
         storage = world.storage = Busy(world.clock)
         bank = world.bank()
         await world.paid(bank)
-        storage.fault, storage.spared = trouble, spared
+        storage.fault, storage.spared = problem, spared
         with pytest.raises(OutcomeUnknown):
             await bank.refund(back(60_00))
         storage.fault = None

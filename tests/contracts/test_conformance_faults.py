@@ -1,5 +1,5 @@
 """An adapter that takes its provider's faults wrongly fails the shipped test of that rule
-(frontends/conformance/trouble.py, bank/faults.py)."""
+(frontends/conformance/problem.py, bank/faults.py)."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import cambist
-from cambist.frontends.conformance import trouble
+from cambist.frontends.conformance import problem
 from cambist.frontends.conformance.bank import faults as suite
 from cambist.ports import Fault, OutcomeUnknown, Unavailable
 from cambist.testing import ProviderFault
@@ -81,12 +81,12 @@ async def _subject(of: Any, rule: Call, harness: ExampleHarness) -> Any:
 
 
 _CUT = {"fault": ProviderFault.CUT_IN_BODY}
-_UNCLEAR = trouble.WriteRules.test_a_write_without_a_clear_answer_is_unknown_and_once
-_BUSY = trouble.WriteRules.test_a_limit_of_the_provider_was_certainly_not_executed
-_HIDDEN = trouble.WriteRules.test_no_credential_shows_in_faults_and_logs
-_READS = trouble.ReadRules
-_CANCELLED = trouble.CancelRules.test_a_call_that_was_cancelled_is_done_once
-_TOGETHER = trouble.TwoProcessRules.test_both_at_once_do_it_once
+_UNCLEAR = problem.WriteRules.test_a_write_without_a_clear_answer_is_unknown_and_once
+_BUSY = problem.WriteRules.test_a_limit_of_the_provider_was_certainly_not_executed
+_HIDDEN = problem.WriteRules.test_no_credential_shows_in_faults_and_logs
+_READS = problem.ReadRules
+_CANCELLED = problem.CancelRules.test_a_call_that_was_cancelled_is_done_once
+_TOGETHER = problem.TwoProcessRules.test_both_at_once_do_it_once
 _ABSENCE = _READS.test_a_read_that_fails_is_unavailable_and_no_absence
 _LIMITED = _READS.test_a_limit_on_reads_says_nothing_about_what_is_read
 _HIDDEN_READ = _READS.test_no_credential_shows_in_faults_and_logs_of_reads

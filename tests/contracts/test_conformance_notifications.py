@@ -10,52 +10,52 @@ import pytest
 import cambist
 from cambist.frontends.conformance.bank.notifications import TestNotifications as Suite
 from cambist.frontends.conformance.hearing import Told
-from cambist.ports import Forged, Heard, InboundNotification, Notification
+from cambist.ports import Forged, InboundNotification, Notification, Received
 from examples.own_bank.conftest import TOKEN, ExampleHarness
 from examples.own_bank.provider import Provider
 
-Hear = Callable[[InboundNotification], Awaitable[Heard]]
+Hear = Callable[[InboundNotification], Awaitable[Received]]
 
 
-async def believes(notification: InboundNotification) -> Heard:
+async def believes(notification: InboundNotification) -> Received:
     """Without looking at the signature."""
-    return Heard(notifications=(Notification(operation=json.loads(notification.body or b'{"key": ""}')["key"]),))
+    return Received(notifications=(Notification(operation=json.loads(notification.body or b'{"key": ""}')["key"]),))
 
 
-def tells_secrets(hear: Hear) -> Hear:
-    async def broken(notification: InboundNotification) -> Heard:
+def tells_secrets(receive: Hear) -> Hear:
+    async def broken(notification: InboundNotification) -> Received:
         try:
-            return await hear(notification)
+            return await receive(notification)
         except Forged:
             raise Forged(f"not signed by {TOKEN}") from None
 
     return broken
 
 
-def by_reference(hear: Hear) -> Hear:
-    async def broken(notification: InboundNotification) -> Heard:
-        return msgspec.structs.replace(await hear(notification), notifications=(Notification(operation="inv-1"),))
+def by_reference(receive: Hear) -> Hear:
+    async def broken(notification: InboundNotification) -> Received:
+        return msgspec.structs.replace(await receive(notification), notifications=(Notification(operation="inv-1"),))
 
     return broken
 
 
-def once(hear: Hear) -> Hear:
+def once(receive: Hear) -> Hear:
     heard: set[bytes] = set()
 
-    async def broken(notification: InboundNotification) -> Heard:
+    async def broken(notification: InboundNotification) -> Received:
         digest = hashlib.sha256(notification.body).digest()
         if digest in heard:
-            return Heard()
+            return Received()
         heard.add(digest)
-        return await hear(notification)
+        return await receive(notification)
 
     return broken
 
 
-def leaking(hear: Hear) -> Hear:
-    async def broken(notification: InboundNotification) -> Heard:
+def leaking(receive: Hear) -> Hear:
+    async def broken(notification: InboundNotification) -> Received:
         json.loads(notification.body)
-        return await hear(notification)
+        return await receive(notification)
 
     return broken
 
@@ -84,7 +84,7 @@ async def test_a_broken_rule_fails_its_test(
         forged = harness.forge(notification, "pay_conformance_1", "pay_conformance_2")
         told = Told(harness.made, notification, "pay_conformance_1", forged, signed=True, secrets=harness.secrets)
         await getattr(Suite(), rule)(told, **more)
-        monkeypatch.setattr(harness.made, "hear", breaker(harness.made.hear))
+        monkeypatch.setattr(harness.made, "receive", breaker(harness.made.receive))
         with pytest.raises((AssertionError, pytest.fail.Exception, ValueError, RecursionError, KeyError, TypeError)):
             await getattr(Suite(), rule)(told, **more)
         await harness.made.close()

@@ -88,5 +88,5 @@ def test_sqlite_url_takes_no_options(options: str) -> None:
 
 def test_place_of_a_database_names_no_secret() -> None:
     url = "postgresql://u:hunter2@h1:1,h2:2/c?password=hunter2"
-    assert Settings(database_url=url).database_place == "h1:1,h2:2/c"
+    assert Settings(database_url=url).database_location == "h1:1,h2:2/c"
     assert "hunter2" not in repr(read_postgres_url(url))

@@ -10,15 +10,15 @@ import pytest
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.files import encrypted
 from cambist.adapters.files.local import LocalFiles
-from cambist.adapters.vault.sealed import SealedVault
+from cambist.adapters.vault.aes import AesVault
 from cambist.ports.faults import Refused
 from cambist.ports.files import EncryptedFiles, StoredFile
 
 KEY, OTHER = "5e" * 32, "0f" * 32
 PEPPER = bytes(range(32))
-BEFORE = SealedVault({1: bytes(32)}, 1, PEPPER)
-BETWEEN = SealedVault({1: bytes(32), 2: bytes([7]) * 32}, 2, PEPPER)
-AFTER = SealedVault({2: bytes([7]) * 32}, 2, PEPPER)
+BEFORE = AesVault({1: bytes(32)}, 1, PEPPER)
+BETWEEN = AesVault({1: bytes(32), 2: bytes([7]) * 32}, 2, PEPPER)
+AFTER = AesVault({2: bytes([7]) * 32}, 2, PEPPER)
 PART = 1000
 HEAD = 24
 FRAME = 8 + 29
@@ -32,7 +32,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{room}.PART", PART)
 
 
-def files_in(folder: Path, vault: SealedVault = BEFORE) -> LocalFiles:
+def files_in(folder: Path, vault: AesVault = BEFORE) -> LocalFiles:
     return LocalFiles(folder, "https://pay.example", vault, VirtualClock())
 
 
@@ -154,4 +154,4 @@ async def test_a_file_is_encrypted_anew_with_the_current_key(tmp_path: Path) -> 
 
 
 async def test_overhead_of_the_vault_fits_its_bound() -> None:
-    assert len(BEFORE.seal(b"", "place")) < encrypted._OVERHEAD
+    assert len(BEFORE.encrypt(b"", "place")) < encrypted._OVERHEAD

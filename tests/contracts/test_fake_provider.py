@@ -165,8 +165,8 @@ async def test_it_says_when_to_come_back(
 
 @pytest.mark.parametrize("done", [True, False])
 async def test_the_test_says_whether_it_was_done(provider: Books, ask: Ask, done: bool) -> None:
-    for trouble in (F.SERVER_ERROR, F.CUT_IN_BODY, ProviderAnswer(status=418)):
-        provider.next(trouble, done=done)
+    for problem in (F.SERVER_ERROR, F.CUT_IN_BODY, ProviderAnswer(status=418)):
+        provider.next(problem, done=done)
     for expected in (500, None, 418):
         if expected is None:
             with pytest.raises(NoAnswer):

@@ -8,8 +8,8 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.accounts.accounts import Settings as AccountSettings
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event
+from cambist.core.usecases.gateways.announcements import TELL, Telling, tell_accounts
 from cambist.core.usecases.gateways.gateways import GatewaySimulation, simulate_gateway
-from cambist.core.usecases.gateways.news import TELL, Telling, tell_accounts
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.jobs import Job

@@ -12,13 +12,13 @@ from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import LEDGER, BalanceType, EntryKind, JournalEntry, LedgerAccount, journal_entry
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.operators.audit import AUDIT, Act
+from cambist.core.domain.operators.audit import AUDIT, OperatorAction
 from cambist.core.usecases import chains
-from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.chains import begin_chains, extend_chain
-from cambist.core.usecases.holding import hold
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.ledger import LEDGER_RULES, balance_types, extend_journal, may_take, post
+from cambist.core.usecases.quarantine import hold
 from cambist.core.usecases.units import retrying
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
@@ -60,7 +60,7 @@ def moved(kind: EntryKind, object_id: str, source: BalanceType, target: BalanceT
 
 def journal_holds(report: LedgerReport) -> bool:
     """Check entries, balances and chains. The payments of these entries do not exist in these tests."""
-    return (report.first_bad_entry, report.bad_balances, report.first_bad_act) == (None, (), None)
+    return (report.first_bad_entry, report.bad_balances, report.first_bad_action) == (None, (), None)
 
 
 async def book(ports: Ports, *entries: JournalEntry) -> None:
@@ -245,10 +245,10 @@ async def test_a_changed_row_is_found_on_every_storage(ports: Ports) -> None:
     assert sorted(bad.counted - bad.kept for bad in report.bad_balances) == [-5, 5]
 
 
-async def test_the_chains_begin_with_the_first_acts_where_there_is_no_account(fresh: Ports) -> None:
-    acts = [Act(operator=operator, name="hold", reason="set back") for operator in ("olga", "vera")]
-    await asyncio.gather(*(hold(acting(fresh, act), Because.BY_HAND) for act in acts))
+async def test_the_chains_begin_with_the_first_actions_where_there_is_no_account(fresh: Ports) -> None:
+    actions = [OperatorAction(operator=operator, name="hold", reason="set back") for operator in ("olga", "vera")]
+    await asyncio.gather(*(hold(acting(fresh, action), Because.BY_HAND) for action in actions))
     report = await verify_ledger(fresh)
-    assert (report.holds, report.acts, report.acts_unsealed) == (True, 2, 2), report.first_bad_act
+    assert (report.holds, report.actions, report.actions_unsealed) == (True, 2, 2), report.first_bad_action
     assert await extend_chain(fresh, AUDIT) == 2
     assert (await verify_ledger(fresh)).holds

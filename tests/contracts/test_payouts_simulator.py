@@ -193,7 +193,7 @@ class TestScript:
         assert await sender.state(signed) is IN_BLOCK
 
 
-class TestStorageTrouble:
+class TestStorageProblem:
     async def test_a_commit_without_an_answer_is_an_unknown_outcome(self) -> None:
         """A storage that did not answer may have written (ports/storage.py, commit)."""
         storage = Held(VirtualClock(START))

@@ -14,16 +14,16 @@ from cambist.frontends.conformance.storage.durability import *  # noqa: F403 - i
 from cambist.frontends.conformance.storage.durability import put_lightly
 from cambist.ports.storage import Storage
 from tests.contracts.postgres_wire import noted_statements
-from tests.contracts.storage_kit import StoragePlace, key, payment, put, read
+from tests.contracts.storage_kit import StorageLocation, key, payment, put, read
 from tests.servers import own_postgres
 
 UNAWAITED = "set_config('synchronous_commit', 'off', true)"
 
 
 @pytest.fixture
-async def sent(server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, list[str]]:
+async def sent(server_location: StorageLocation, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, list[str]]:
     """A storage on Postgres, and the changes that it sends."""
-    storage = await server_place.open()
+    storage = await server_location.open()
     return storage, noted_statements(monkeypatch, "fetchval")
 
 

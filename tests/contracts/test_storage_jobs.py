@@ -5,18 +5,18 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.conformance.storage.jobs import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage.jobs import at, claimed
 from cambist.ports.jobs import Job
-from tests.contracts.storage_kit import START, StoragePlace, job, must_read, put
+from tests.contracts.storage_kit import START, StorageLocation, job, must_read, put
 
 
-async def test_claims_survive_reopening(shared_place: StoragePlace) -> None:
-    storage = await shared_place.open()
+async def test_claims_survive_reopening(shared_location: StorageLocation) -> None:
+    storage = await shared_location.open()
     await put(storage, job("a"), job("b", 1))
     assert await claimed(storage, lease=10) == ["a"]
     await storage.close()
-    again = await shared_place.open()
+    again = await shared_location.open()
     assert (await must_read(again, Job, "a")).attempts == 1
     assert await again.next_due() == at(1)
-    await shared_place.clock.advance(10)
+    await shared_location.clock.advance(10)
     assert await claimed(again) == ["a", "b"]
 
 

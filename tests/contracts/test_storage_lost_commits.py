@@ -16,7 +16,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.tallies import Turnover
 from cambist.ports.faults import Stale, Unavailable
 from cambist.ports.jobs import Job
-from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace, job, key, must_read, payment, put, read
+from tests.contracts.storage_kit import KIT_CATALOGUE, StorageLocation, job, key, must_read, payment, put, read
 from tests.contracts.test_storage_tallies import accrue, turnover
 
 Step = Callable[[], Awaitable[None]]
@@ -61,8 +61,8 @@ def cutter(monkeypatch: pytest.MonkeyPatch) -> Cutter:
 
 
 @pytest.fixture
-async def server(server_place: StoragePlace) -> AsyncIterator[PostgresStorage]:
-    storage = await PostgresStorage.open(server_place.where, catalogue=KIT_CATALOGUE)
+async def server(server_location: StorageLocation) -> AsyncIterator[PostgresStorage]:
+    storage = await PostgresStorage.open(server_location.where, catalogue=KIT_CATALOGUE)
     yield storage
     await storage.close()
 
@@ -166,12 +166,12 @@ async def test_a_lost_race_stays_one(server: PostgresStorage, cutter: Cutter) ->
             await unit.commit()
 
 
-async def test_longer_reads_outlive_a_restart_unseen(server: PostgresStorage, server_place: StoragePlace) -> None:
+async def test_longer_reads_outlive_a_restart_unseen(server: PostgresStorage, server_location: StorageLocation) -> None:
     """A connection that broke while it rested is replaced before it is used."""
     for _ in range(2):
         async with server.unit() as unit:
             assert await unit[Payment].total() == 0
-        other = await asyncpg.connect(server_place.where)
+        other = await asyncpg.connect(server_location.where)
         await other.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"

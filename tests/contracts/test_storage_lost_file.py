@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.payments.payments import Payment
-from cambist.frontends.conformance.storage.kit import StoragePlace, key, payment, put, read
+from cambist.frontends.conformance.storage.kit import StorageLocation, key, payment, put, read
 from cambist.ports.faults import Unavailable
 from cambist.ports.storage import Storage
 
@@ -40,7 +40,7 @@ def delete_the_index(path: Path) -> None:
 HARM = [delete, replace_by_an_empty_file, replace_by_a_copy, delete_the_log, delete_the_index]
 
 
-async def opened(place: StoragePlace) -> tuple[SqliteStorage, Path]:
+async def opened(place: StorageLocation) -> tuple[SqliteStorage, Path]:
     storage: Storage = await place.open()
     assert isinstance(storage, SqliteStorage)
     await put(storage, payment("pay_1"))
@@ -49,8 +49,10 @@ async def opened(place: StoragePlace) -> tuple[SqliteStorage, Path]:
 
 
 @pytest.mark.parametrize("harm", HARM)
-async def test_the_next_commit_is_not_acknowledged(file_place: StoragePlace, harm: Callable[[Path], None]) -> None:
-    storage, path = await opened(file_place)
+async def test_the_next_commit_is_not_acknowledged(
+    file_location: StorageLocation, harm: Callable[[Path], None]
+) -> None:
+    storage, path = await opened(file_location)
     harm(path)
     with pytest.raises(Unavailable, match="deleted or replaced"):
         await put(storage, payment("pay_2"))
@@ -60,10 +62,10 @@ async def test_the_next_commit_is_not_acknowledged(file_place: StoragePlace, har
 
 @pytest.mark.parametrize("harm", HARM)
 async def test_who_looks_is_told_and_nothing_is_read_any_more(
-    file_place: StoragePlace, harm: Callable[[Path], None]
+    file_location: StorageLocation, harm: Callable[[Path], None]
 ) -> None:
     """The lost file may hold a used idempotency key, with the answer to a request."""
-    storage, path = await opened(file_place)
+    storage, path = await opened(file_location)
     harm(path)
     assert "deleted or replaced" in (storage.lost() or "")
     with pytest.raises(Unavailable):
@@ -73,9 +75,9 @@ async def test_who_looks_is_told_and_nothing_is_read_any_more(
             await unit[Payment].find(order="-id", limit=10)
 
 
-async def test_what_is_put_back_is_another_file(file_place: StoragePlace) -> None:
+async def test_what_is_put_back_is_another_file(file_location: StorageLocation) -> None:
     """Commits made meanwhile are lost."""
-    storage, path = await opened(file_place)
+    storage, path = await opened(file_location)
     aside = path.with_name("aside")
     path.rename(aside)
     assert storage.lost()
@@ -83,5 +85,5 @@ async def test_what_is_put_back_is_another_file(file_place: StoragePlace) -> Non
     assert storage.lost()
     with pytest.raises(Unavailable):
         await put(storage, key("k1"))
-    again = await file_place.open()
+    again = await file_location.open()
     assert await read(again, Payment, "pay_1") is not None

@@ -49,7 +49,7 @@ from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.money import Rub
 from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry
-from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
+from cambist.core.domain.operators.pending_actions import ActionStatus, PendingAction
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofStatus
@@ -326,9 +326,9 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (ExportChunk, "id", {"id": Between("exp_1:", "exp_1;")}),
     (ListCount, "id", {"id": Between("acc_1:events:2026-01-01", "acc_1:events:2026-01-30;")}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
-    (PendingAct, "id", {"slot": "approve_refund:ref_1"}),
-    (PendingAct, "expires_at", {"status": ActStatus.WAITING, "expires_at": AtLeast(START)}),
-    (PendingAct, "-created_at", {"status": ActStatus.CONFIRMED}),
+    (PendingAction, "id", {"slot": "approve_refund:ref_1"}),
+    (PendingAction, "expires_at", {"status": ActionStatus.WAITING, "expires_at": AtLeast(START)}),
+    (PendingAction, "-created_at", {"status": ActionStatus.CONFIRMED}),
     (FeedEntry, "id", {"account_id": "a", "position": None}),
     (FeedEntry, "position", {"account_id": "a", "position": Between(3, 9)}),
     (FeedEntry, "id", {"id": AtLeast("")}),
@@ -427,7 +427,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Breaker, "-last_failure_at", {"last_failure_at": AtLeast(START)}),
     (AuditEntry, "id", {"object_id": "pay_1"}),
     (AuditEntry, "-id", {"operator": "olga"}),
-    (AuditEntry, "-id", {"act": "refund.approve", "id": Between("aud_1", "aud_2")}),
+    (AuditEntry, "-id", {"action": "refund.approve", "id": Between("aud_1", "aud_2")}),
     (Refund, "contradicted_at", {"contradicted_at": AtLeast(START), "contradiction_seen": False}),
     (JournalEntry, "id", {"number": None}),
     (JournalEntry, "number", {"number": None}),

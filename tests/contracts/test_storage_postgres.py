@@ -23,14 +23,14 @@ from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast
-from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace, job, key, must_read, payment, put, read
+from tests.contracts.storage_kit import KIT_CATALOGUE, StorageLocation, job, key, must_read, payment, put, read
 from tests.servers import _execute, _free_port, _run, database
 
 
-async def test_without_a_clock_the_database_judges_due_and_leases(server_place: StoragePlace) -> None:
+async def test_without_a_clock_the_database_judges_due_and_leases(server_location: StorageLocation) -> None:
     """A machine with a wrong clock neither stalls nor doubles work (ARCHITECTURE.md "Units and jobs")."""
-    storage = await PostgresStorage.open(server_place.where, catalogue=KIT_CATALOGUE)
-    server = await asyncpg.connect(server_place.where)
+    storage = await PostgresStorage.open(server_location.where, catalogue=KIT_CATALOGUE)
+    server = await asyncpg.connect(server_location.where)
     before: datetime = await server.fetchval("SELECT clock_timestamp()")
     stored_now = await storage.now()
     far = (stored_now - datetime(2026, 1, 1, tzinfo=UTC)).total_seconds()
@@ -47,10 +47,10 @@ async def test_without_a_clock_the_database_judges_due_and_leases(server_place: 
     await storage.close()
 
 
-async def test_claim_skips_rows_that_another_is_just_taking(server_place: StoragePlace) -> None:
-    storage = await server_place.open()
+async def test_claim_skips_rows_that_another_is_just_taking(server_location: StorageLocation) -> None:
+    storage = await server_location.open()
     await put(storage, job("a", -2), job("b", -1))
-    server = await asyncpg.connect(server_place.where)
+    server = await asyncpg.connect(server_location.where)
     async with server.transaction():
         await server.execute("SELECT 1 FROM jobs WHERE id = 'a' FOR UPDATE")
         assert [taken.id for taken in await storage.claim(5, 30)] == ["b"]
@@ -58,9 +58,9 @@ async def test_claim_skips_rows_that_another_is_just_taking(server_place: Storag
     await server.close()
 
 
-async def test_a_lost_connection_is_unavailable_and_the_next_works(server_place: StoragePlace) -> None:
-    storage = await server_place.open()
-    server = await asyncpg.connect(server_place.where)
+async def test_a_lost_connection_is_unavailable_and_the_next_works(server_location: StorageLocation) -> None:
+    storage = await server_location.open()
+    server = await asyncpg.connect(server_location.where)
     acknowledged: set[str] = set()
 
     async def create(worker: int) -> None:
@@ -104,11 +104,11 @@ async def storage_answers(storage: object) -> None:
     pytest.fail("the storage did not come back")
 
 
-async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_place: StoragePlace) -> None:
+async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_location: StorageLocation) -> None:
     """The heartbeat's row fits where the last one was. `disk_full` counts for a second, or until a unit fits."""
-    storage = await server_place.open()
+    storage = await server_location.open()
     await put(storage, payment("pay_1"))
-    server = await asyncpg.connect(server_place.where)
+    server = await asyncpg.connect(server_location.where)
     await server.execute(
         "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file'; END $$;"
@@ -121,7 +121,7 @@ async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_plac
             with pytest.raises(Unavailable, match="no room"):
                 await storage.check()
             if heal == "by time":
-                await server_place.clock.advance(1)
+                await server_location.clock.advance(1)
             else:
                 await put(storage, job("fits", 0))
             await storage.check()
@@ -135,9 +135,9 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         await PostgresStorage.open(f"postgresql://postgres@127.0.0.1:{_free_port()}/x")
 
 
-async def test_a_database_that_is_not_there_is_unavailable(server_place: StoragePlace) -> None:
+async def test_a_database_that_is_not_there_is_unavailable(server_location: StorageLocation) -> None:
     with pytest.raises(Unavailable, match="does not exist: make it with createdb"):
-        await PostgresStorage.open(server_place.where + "_not")
+        await PostgresStorage.open(server_location.where + "_not")
 
 
 def test_a_database_that_does_not_keep_every_text_is_refused(postgres: str) -> None:
@@ -175,8 +175,8 @@ async def test_a_refused_row_is_not_quoted(empty_postgres: str) -> None:
     await storage.close()
 
 
-async def test_a_snapshot_leaves_no_transaction_open(server_place: StoragePlace) -> None:
-    storage = await server_place.open()
+async def test_a_snapshot_leaves_no_transaction_open(server_location: StorageLocation) -> None:
+    storage = await server_location.open()
     async with storage.snapshot() as snapshot:
         await snapshot[Payment].total()
 
@@ -194,17 +194,17 @@ async def test_a_snapshot_leaves_no_transaction_open(server_place: StoragePlace)
     assert open_ones == []
 
 
-async def test_longer_reads_cannot_write(server_place: StoragePlace) -> None:
+async def test_longer_reads_cannot_write(server_location: StorageLocation) -> None:
     """They run on connections of their own, which are read-only."""
-    storage = await server_place.open()
+    storage = await server_location.open()
     assert isinstance(storage, PostgresStorage)
     [(setting,)] = await storage._ask("SHOW transaction_read_only", ())
     assert setting == "on"
 
 
-async def test_reads_leave_the_pools_as_they_were(server_place: StoragePlace) -> None:
+async def test_reads_leave_the_pools_as_they_were(server_location: StorageLocation) -> None:
     """More units at once than there are connections: they wait their turn."""
-    storage = await server_place.open()
+    storage = await server_location.open()
     await put(storage, payment("pay_1"))
 
     async def look() -> None:
@@ -243,11 +243,11 @@ async def test_what_is_null_in_all_rows_leaves_the_order_to_the_index(
 
 
 async def test_what_was_prepared_and_never_asked_is_in_nobodys_way(
-    server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+    server_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement is prepared without ending its transaction, which ends with the execution. A task cancelled between
     the two leaves the transaction to the next user of the connection."""
-    storage = await server_place.open()
+    storage = await server_location.open()
     assert isinstance(storage, PostgresStorage)
     prepare = asyncpg.Connection._get_statement
 

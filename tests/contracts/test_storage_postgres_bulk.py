@@ -18,7 +18,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Storage
 from tests.contracts.postgres_wire import noted_statements
-from tests.contracts.storage_kit import StoragePlace, Tally, key, payment, put, read
+from tests.contracts.storage_kit import StorageLocation, Tally, key, payment, put, read
 from tests.contracts.test_storage_postgres_together import KEEPING, accrue, add, hits, save
 
 
@@ -72,8 +72,8 @@ def test_what_a_unit_names_twice_or_does_otherwise_keeps_its_order() -> None:
 
 class TestLongUnits:
     @pytest.fixture
-    async def storage(self, server_place: StoragePlace) -> Storage:
-        return await server_place.open()
+    async def storage(self, server_location: StorageLocation) -> Storage:
+        return await server_location.open()
 
     @pytest.fixture
     def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -14,7 +14,7 @@ from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 from tests.contracts.postgres_wire import noted_statements
-from tests.contracts.storage_kit import START, StoragePlace, job, key, must_read, payment, put, read
+from tests.contracts.storage_kit import START, StorageLocation, job, key, must_read, payment, put, read
 
 
 def hits(record_id: str, count: int) -> LimitHits:
@@ -25,8 +25,8 @@ class TestGroups:
     """Units that wait together are one statement, and no unit stands in the way of another."""
 
     @pytest.fixture
-    async def storage(self, server_place: StoragePlace) -> Storage:
-        return await server_place.open()
+    async def storage(self, server_location: StorageLocation) -> Storage:
+        return await server_location.open()
 
     @pytest.fixture
     def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -108,13 +108,13 @@ class TestGroups:
         assert (await must_read(storage, LimitHits, "together")).count == 2**62
 
     async def test_what_waits_is_written_before_the_storage_closes(
-        self, storage: Storage, server_place: StoragePlace
+        self, storage: Storage, server_location: StorageLocation
     ) -> None:
         tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(150)]
         await asyncio.sleep(0)
         await storage.close()
         await asyncio.gather(*tasks)
-        again = await server_place.open()
+        again = await server_location.open()
         assert await read(again, IdempotencyKey, "k149") is not None
 
     async def test_who_was_cancelled_while_waiting_is_not_written(self, storage: Storage) -> None:
@@ -126,9 +126,9 @@ class TestGroups:
         assert await read(storage, IdempotencyKey, "k9") is None
 
     async def test_jobs_are_woken_up_for_who_was_cancelled_too_late(
-        self, server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+        self, server_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        storage = await server_place.open()
+        storage = await server_location.open()
         plain = asyncpg.Connection.fetchval
         under_way = asyncio.Event()
 
@@ -145,7 +145,7 @@ class TestGroups:
         assert tasks[9].cancelled()
         assert await read(storage, Job, "j9") is not None
         await storage.close()
-        assert ["j9"] in server_place.woken_up
+        assert ["j9"] in server_location.woken_up
 
     async def test_a_storage_that_is_stuck_refuses(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(postgres_groups, "QUEUE", 5)

@@ -19,7 +19,7 @@ from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale, Unavailable
 from tests.contracts.postgres_wire import noted_statements
-from tests.contracts.storage_kit import KIT_CATALOGUE, START, StoragePlace, Tally, key, must_read, payment, put, read
+from tests.contracts.storage_kit import KIT_CATALOGUE, START, StorageLocation, Tally, key, must_read, payment, put, read
 
 KEEPING = keep(KIT_CATALOGUE)
 TABLES = Tables(TablesByName(KIT_CATALOGUE), postgresql.asyncpg.dialect())  # type: ignore[no-untyped-call]  # theirs
@@ -76,15 +76,17 @@ class TestOneStatement:
         assert f"${2 * width}" in text
         assert f"${2 * width + 1}" not in text
 
-    async def test_a_unit_is_one_message(self, server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
-        storage = await server_place.open()
+    async def test_a_unit_is_one_message(
+        self, server_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        storage = await server_location.open()
         sent = noted_statements(monkeypatch, "execute", "fetch", "fetchval")
         await put(storage, payment("pay_1"), payment("pay_2"), key("k"))
         assert [text[:4] for text in sent] == ["WITH"]
 
     @pytest.mark.parametrize("refused", [0, 1, 2])
-    async def test_a_refused_part_takes_all_back(self, server_place: StoragePlace, refused: int) -> None:
-        storage = await server_place.open()
+    async def test_a_refused_part_takes_all_back(self, server_location: StorageLocation, refused: int) -> None:
+        storage = await server_location.open()
         records: list[Any] = [payment("pay_1"), payment("pay_2"), payment("pay_3")]
         await put(storage, *records)
         records[refused] = payment(f"pay_{refused + 1}", version=7)
@@ -178,8 +180,8 @@ class TestLookups:
         server.fault = None
         assert await self.ask(lookups, "a") == "a"
 
-    async def test_many_are_read_from_a_real_server(self, server_place: StoragePlace) -> None:
-        storage = await server_place.open()
+    async def test_many_are_read_from_a_real_server(self, server_location: StorageLocation) -> None:
+        storage = await server_location.open()
         ids = [f'pay_{number}\\"{{NULL}},' for number in range(310)]  # all special characters of an array
         await put(storage, *(payment(each) for each in ids[:300]))
         found = await asyncio.gather(*(read(storage, Payment, each) for each in ids))

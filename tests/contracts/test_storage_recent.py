@@ -11,11 +11,11 @@ from cambist.core.domain.accounts.accounts import Account
 from cambist.frontends.conformance.storage.recent import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage.recent import LONG, account, name_of, rename
 from cambist.ports.storage import Storage
-from tests.contracts.storage_kit import StoragePlace, put
+from tests.contracts.storage_kit import StorageLocation, put
 
 
-async def test_a_file_tells_of_all_that_others_wrote(file_place: StoragePlace) -> None:
-    ours, theirs = await file_place.open(), await file_place.open()
+async def test_a_file_tells_of_all_that_others_wrote(file_location: StorageLocation) -> None:
+    ours, theirs = await file_location.open(), await file_location.open()
     await put(theirs, account())
     for turn in range(5):
         await rename(theirs, f"Merchant {turn}")

@@ -26,7 +26,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
-from tests.contracts.storage_kit import StoragePlace, job, key, payment, put, read
+from tests.contracts.storage_kit import StorageLocation, job, key, payment, put, read
 from tests.power_failure import Image
 
 
@@ -75,7 +75,7 @@ class WatchedCursor(sqlite3.Cursor):
 
 
 @pytest.fixture
-async def watched(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, Watched]:
+async def watched(file_location: StorageLocation, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, Watched]:
     """A storage, and its writing connection."""
     made: list[Watched] = []
     plain = sqlite3.connect
@@ -87,7 +87,7 @@ async def watched(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> 
 
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", connect)
-        storage = await file_place.open()
+        storage = await file_location.open()
     assert isinstance(storage, SqliteStorage)
     (writing,) = (each for each in made if each is storage._committer._connection)
     writing.seen.clear()
@@ -159,20 +159,20 @@ async def test_who_needs_the_disk_is_not_kept_waiting_by_those_who_do_not(watche
     assert writing.count("SAVEPOINT") == 0
 
 
-async def test_a_log_that_is_cut_off_holds_what_was_durable_and_all_before_it(file_place: StoragePlace) -> None:
+async def test_a_log_that_is_cut_off_holds_what_was_durable_and_all_before_it(file_location: StorageLocation) -> None:
     """A failure of the machine: units that are not durable are there whole, in their order, or not at all."""
-    storage = await file_place.open()
+    storage = await file_location.open()
     for number, durable in enumerate((True, False, True, False, False)):
         async with storage.unit() as unit:
             unit[Payment].add(payment(f"pay_{number}"))
             unit[IdempotencyKey].add(key(f"k{number}"))
             await unit.commit(durable=durable)
-    image = Image(Path(file_place.where))
+    image = Image(Path(file_location.where))
     await storage.close()
     found = []
     for length in image.commits[-3:]:
         image.put_back(length)
-        again = await file_place.open()
+        again = await file_location.open()
         async with again.unit() as unit:
             payments, keys = await unit[Payment].total(), await unit[IdempotencyKey].total()
         found.append((payments, keys))
@@ -351,7 +351,7 @@ async def test_a_full_disk_is_unavailable_for_writes_only_and_heals(watched: tup
 
 
 async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_fits(
-    watched: tuple[Storage, Watched], file_place: StoragePlace
+    watched: tuple[Storage, Watched], file_location: StorageLocation
 ) -> None:
     """Nearly full is not healthy, for a second after the last refusal or until something fits."""
     storage, writing = watched
@@ -366,7 +366,7 @@ async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_
         with pytest.raises(Unavailable, match="no room"):
             await storage.check()
         if heal == "by time":
-            await file_place.clock.advance(1)
+            await file_location.clock.advance(1)
         else:
             writing.execute("PRAGMA max_page_count=1000000")
             await put(storage, big)
@@ -374,9 +374,9 @@ async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_
 
 
 async def test_a_check_fails_where_less_is_free_than_a_busy_second_writes(
-    file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+    file_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = await file_place.open()
+    storage = await file_location.open()
     await storage.check()
     monkeypatch.setattr(room, "LEAST", 1 << 62)
     with pytest.raises(Unavailable, match="the disk is full"):
@@ -419,7 +419,7 @@ async def test_a_unit_cancelled_before_its_transaction_is_not_written(watched: t
 
 
 async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_woken_up(
-    watched: tuple[Storage, Watched], file_place: StoragePlace
+    watched: tuple[Storage, Watched], file_location: StorageLocation
 ) -> None:
     storage, writing = watched
     writing.gate.clear()
@@ -428,16 +428,16 @@ async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_woken_up(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert file_place.woken_up == []
+    assert file_location.woken_up == []
     writing.gate.set()
-    await turns_until(lambda: bool(file_place.woken_up))
-    assert file_place.woken_up == [["j1"]]
+    await turns_until(lambda: bool(file_location.woken_up))
+    assert file_location.woken_up == [["j1"]]
     assert await read(storage, Job, "j1") is not None
 
 
-async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place: StoragePlace) -> None:
-    storage = await file_place.open()
-    with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
+async def test_another_process_lock_is_waited_for_off_the_event_loop(file_location: StorageLocation) -> None:
+    storage = await file_location.open()
+    with closing(sqlite3.connect(file_location.where, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         task = asyncio.create_task(put(storage, payment("pay_1")))
         turns = iter(range(50))
@@ -449,10 +449,12 @@ async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place:
     assert await read(storage, Payment, "pay_1") is not None
 
 
-async def test_a_lock_that_stays_is_unavailable(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lock_that_stays_is_unavailable(
+    file_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY", 0.02)
-    storage = await file_place.open()
-    with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
+    storage = await file_location.open()
+    with closing(sqlite3.connect(file_location.where, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable, match="locked"):
             await put(storage, payment("pay_1"))
@@ -461,15 +463,17 @@ async def test_a_lock_that_stays_is_unavailable(file_place: StoragePlace, monkey
     await put(storage, payment("pay_1"))
 
 
-async def test_too_many_waiting_units_are_refused(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_waiting_units_are_refused(
+    file_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(committer, "QUEUE", 5)
-    storage = await file_place.open()
+    storage = await file_location.open()
     ends = await asyncio.gather(*(put(storage, key(f"k{n}")) for n in range(8)), return_exceptions=True)
     assert [type(end) for end in ends] == [type(None)] * 5 + [Unavailable] * 3
 
 
-async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_place: StoragePlace) -> None:
-    storage = await file_place.open()
+async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_location: StorageLocation) -> None:
+    storage = await file_location.open()
     await put(storage, payment("pay_1"))
 
     class Locked:
@@ -484,9 +488,9 @@ async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_plac
     storage._reading = quick
 
 
-async def test_an_event_loop_that_ends_breaks_nothing_off(file_place: StoragePlace) -> None:
+async def test_an_event_loop_that_ends_breaks_nothing_off(file_location: StorageLocation) -> None:
     """asyncio.run cancels every task, the committer too. Waiting units get an error, and the file stays intact."""
-    storage = await file_place.open()
+    storage = await file_location.open()
     assert isinstance(storage, SqliteStorage)
     tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(600)]
     await asyncio.sleep(0)
@@ -576,9 +580,9 @@ def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_whoever_waits_has_its_turn_before_the_next_batch(file_place: StoragePlace) -> None:
-    storage = await file_place.open()
-    with closing(Turnstile(Path(file_place.where))) as waiting:
+async def test_whoever_waits_has_its_turn_before_the_next_batch(file_location: StorageLocation) -> None:
+    storage = await file_location.open()
+    with closing(Turnstile(Path(file_location.where))) as waiting:
         with waiting.held():
             task = asyncio.create_task(put(storage, payment("pay_1")))
             turns = iter(range(50))
@@ -588,11 +592,11 @@ async def test_whoever_waits_has_its_turn_before_the_next_batch(file_place: Stor
     assert await read(storage, Payment, "pay_1") is not None
 
 
-async def test_a_unit_that_waits_for_another_process_says_so(file_place: StoragePlace) -> None:
-    storage = await file_place.open()
+async def test_a_unit_that_waits_for_another_process_says_so(file_location: StorageLocation) -> None:
+    storage = await file_location.open()
     with (
-        closing(Turnstile(Path(file_place.where))) as looking,
-        closing(sqlite3.connect(file_place.where, isolation_level=None)) as other,
+        closing(Turnstile(Path(file_location.where))) as looking,
+        closing(sqlite3.connect(file_location.where, isolation_level=None)) as other,
     ):
         assert looking.is_free()
         other.execute("BEGIN IMMEDIATE")
@@ -603,20 +607,22 @@ async def test_a_unit_that_waits_for_another_process_says_so(file_place: Storage
         assert looking.is_free()
 
 
-async def test_a_turn_that_never_ends_stops_nobody(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_that_never_ends_stops_nobody(
+    file_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that was stopped while it waited."""
     monkeypatch.setattr(turnstile, "COURTESY", 0.02)
-    storage = await file_place.open()
-    with closing(Turnstile(Path(file_place.where))) as stopped, stopped.held():
+    storage = await file_location.open()
+    with closing(Turnstile(Path(file_location.where))) as stopped, stopped.held():
         await put(storage, payment("pay_1"))
         assert isinstance(storage, SqliteStorage)
         assert storage._committer._turnstile.is_free(), "it is not waited for each time"
         await put(storage, payment("pay_2"))
 
 
-async def test_a_deleted_row_is_overwritten_in_the_file(file_place: StoragePlace) -> None:
+async def test_a_deleted_row_is_overwritten_in_the_file(file_location: StorageLocation) -> None:
     """Persons who are forgotten do not stay behind in free pages."""
-    storage = await file_place.open()
+    storage = await file_location.open()
     payments = [payment(f"pay_{number}", description=f"CANARY{number:06}" * 20) for number in range(200)]
     await put(storage, *payments)
     async with storage.unit() as unit:
@@ -624,8 +630,8 @@ async def test_a_deleted_row_is_overwritten_in_the_file(file_place: StoragePlace
             unit[Payment].remove(each)
         await unit.commit()
     await storage.close()
-    with closing(sqlite3.connect(file_place.where)) as other:
+    with closing(sqlite3.connect(file_location.where)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    content = Path(file_place.where).read_bytes()
+    content = Path(file_location.where).read_bytes()
     left = [number for number in range(200) if f"CANARY{number:06}".encode() in content]
     assert left == [*range(50), *range(150, 200)]

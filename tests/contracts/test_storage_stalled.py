@@ -29,13 +29,13 @@ class Pool:
     def __init__(self, *, moves: bool = False) -> None:
         self.is_waited_for = True
         self.moves = moves
-        self.looks = 0
+        self.polls = 0
         self.broken_off = 0
 
     @property
     def moved(self) -> int:
-        self.looks += self.moves
-        return self.looks
+        self.polls += self.moves
+        return self.polls
 
     async def break_off(self) -> None:
         self.broken_off += 1
@@ -63,7 +63,7 @@ class Server:
 async def watched(server: Server, *pools: Pool) -> AsyncIterator[Gate]:
     gate = Gate()
     gate.pools = pools
-    stall = Stall(gate, server, looks_every=SOON, answers_within=SOON, trusted_for=SOON)
+    stall = Stall(gate, server, polls_every=SOON, answers_within=SOON, trusted_for=SOON)
     stall.watch()
     try:
         async with asyncio.timeout(HANGS):
@@ -113,7 +113,7 @@ async def test_what_comes_back_or_is_not_waited_for_asks_nothing() -> None:
     server, busy, idle = Server(), Pool(moves=True), Pool()
     idle.is_waited_for = False
     async with watched(server, busy), watched(server, idle):
-        while busy.looks < 10:
+        while busy.polls < 10:
             await asyncio.sleep(0)
     assert server.questions == 0
 

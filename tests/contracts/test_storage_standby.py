@@ -35,14 +35,14 @@ class Server:
         self.up.set()
         self.waiting = 0
         self.commits = asyncio.Semaphore(0)
-        self.looks = asyncio.Semaphore(0)
+        self.polls = asyncio.Semaphore(0)
 
     async def commit(self) -> None:
         self.commits.release()
         await self.up.wait()
 
     async def count(self) -> int:
-        self.looks.release()
+        self.polls.release()
         return self.waiting
 
 
@@ -81,7 +81,7 @@ async def test_slow_disk_shuts_no_gate() -> None:
     server.up.clear()
     async with watched(server) as gate:
         for _ in range(3):
-            await server.looks.acquire()
+            await server.polls.acquire()
         assert not gate.is_shut
 
 
@@ -90,7 +90,7 @@ async def test_commits_that_are_confirmed_ask_nothing_further() -> None:
     async with watched(server):
         for _ in range(3):
             await server.commits.acquire()
-    assert server.looks.locked()
+    assert server.polls.locked()
 
 
 async def test_any_role_may_confirm(migrated_database: str) -> None:

@@ -1,5 +1,5 @@
 """A storage seen from a test world: inside, its jobs are due by the world's time; for a worker that claims them, by the
-storage's clock (adapters/storage/test_clock.py)."""
+storage's clock (adapters/storage/account_time.py)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.storage.test_clock import ASIDE
+from cambist.adapters.storage.account_time import ASIDE
 from cambist.ports.bundle import Ports
 from cambist.ports.clock import TestClock
 from cambist.ports.jobs import Job

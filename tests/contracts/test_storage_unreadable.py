@@ -13,13 +13,13 @@ from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage, Unit
 from cambist.ports.unreadable import SettingAside, UnreadableRow
-from tests.contracts.storage_kit import StoragePlace, job, put, read, shop
+from tests.contracts.storage_kit import StorageLocation, job, put, read, shop
 from tests.servers import _execute
 
 LEASE = 8.0
 
 
-async def spoil(place: StoragePlace, statement: str) -> None:
+async def spoil(place: StorageLocation, statement: str) -> None:
     """Write past the program."""
     if place.where.startswith("postgres"):
         await _execute(place.where, statement)
@@ -28,7 +28,7 @@ async def spoil(place: StoragePlace, statement: str) -> None:
             connection.execute(statement)
 
 
-def is_sqlite(place: StoragePlace) -> bool:
+def is_sqlite(place: StorageLocation) -> bool:
     return not place.where.startswith("postgres")
 
 
@@ -49,9 +49,9 @@ BEYOND = 900_000_000_000_000_000
 
 @pytest.mark.parametrize("field", ["created_at", "due", "leased_until", "moment"])
 async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(
-    shared_place: StoragePlace, field: str
+    shared_location: StorageLocation, field: str
 ) -> None:
-    place = shared_place
+    place = shared_location
     storage = await place.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
     await spoil(place, f"UPDATE jobs SET {field} = {-BEYOND} WHERE id = 'watch:2'")
@@ -60,8 +60,10 @@ async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(
     )
 
 
-async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_again(shared_place: StoragePlace) -> None:
-    place = shared_place
+async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_again(
+    shared_location: StorageLocation,
+) -> None:
+    place = shared_location
     storage = await place.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2, argument="pay_of_somebody"), job("watch:3", -1))
     await spoil(place, f"UPDATE jobs SET created_at = {BEYOND} WHERE id = 'watch:2'")
@@ -79,10 +81,10 @@ async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_agai
 
 
 async def test_a_job_that_is_asked_for_again_stands_anew_beside_the_one_that_was_set_aside(
-    shared_place: StoragePlace,
+    shared_location: StorageLocation,
 ) -> None:
     """So the receiver whose one job was spoilt is served by the next event."""
-    place = shared_place
+    place = shared_location
     storage = await place.open()
     await put(storage, job("watch:1", -3))
     await spoil(place, f"UPDATE jobs SET created_at = {BEYOND}")
@@ -93,8 +95,10 @@ async def test_a_job_that_is_asked_for_again_stands_anew_beside_the_one_that_was
     assert await claimed(storage) == ["watch:1"]
 
 
-async def test_a_due_time_that_is_none_is_no_fault_of_whoever_asks_what_is_due(shared_place: StoragePlace) -> None:
-    place = shared_place
+async def test_a_due_time_that_is_none_is_no_fault_of_whoever_asks_what_is_due(
+    shared_location: StorageLocation,
+) -> None:
+    place = shared_location
     storage = await place.open()
     for number, due in enumerate((BEYOND, -BEYOND, *(["'zz'", "x'ff'", "1e300"] if is_sqlite(place) else []))):
         await put(storage, job(f"watch:{number}", -3))
@@ -122,36 +126,36 @@ SPOILT = (
 
 
 @pytest.mark.parametrize("spoilt", SPOILT)
-async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_place: StoragePlace, spoilt: str) -> None:
-    storage = await file_place.open()
+async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_location: StorageLocation, spoilt: str) -> None:
+    storage = await file_location.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
-    await spoil(file_place, f"UPDATE jobs SET {spoilt} WHERE id = 'watch:2'")
+    await spoil(file_location, f"UPDATE jobs SET {spoilt} WHERE id = 'watch:2'")
     assert [name for name in await claimed(storage) if name != "watch:2"] == ["watch:1", "watch:3"]
     await put(storage, job("watch:4"))
-    await file_place.clock.advance(LEASE + 1)
+    await file_location.clock.advance(LEASE + 1)
     assert {"watch:1", "watch:3", "watch:4"} <= set(await claimed(storage))
     if "attempts" not in spoilt:  # counting makes a number of it
         assert len(await notes(storage)) == 1
 
 
 async def test_a_row_that_is_met_after_a_newer_program_took_it_up_is_noted_again(
-    shared_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+    shared_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise no process would do the job that this program skipped."""
     monkeypatch.setattr("cambist.adapters.storage.sql.notes.AGAIN", 0.0)
-    storage, newer = await shared_place.open(), await shared_place.open()
+    storage, newer = await shared_location.open(), await shared_location.open()
     await put(storage, shop("shop_1", "One"))
     unreadable, readable = (f"UPDATE shops SET created_at = created_at {sign} {BEYOND}" for sign in "+-")
 
     async def met() -> None:
         """The older program passes it by, and its note stands a moment later."""
-        await spoil(shared_place, unreadable)
+        await spoil(shared_location, unreadable)
         async with storage.unit() as unit:
             assert await unit[Shop].find(readable=True) == []
         async with asyncio.timeout(60):
             while not await notes(newer):
                 await asyncio.sleep(0)
-        await spoil(shared_place, readable)
+        await spoil(shared_location, readable)
 
     async def nothing(_unit: Unit, _record: object) -> None:
         """There is nothing to resume."""
@@ -162,8 +166,8 @@ async def test_a_row_that_is_met_after_a_newer_program_took_it_up_is_noted_again
         assert await newer.take_up(nothing) == 1
 
 
-async def test_a_storage_closes_although_what_was_met_again_cannot_be_noted(shared_place: StoragePlace) -> None:
-    storage: Any = await shared_place.open()
+async def test_a_storage_closes_although_what_was_met_again_cannot_be_noted(shared_location: StorageLocation) -> None:
+    storage: Any = await shared_location.open()
 
     def broken() -> NoReturn:
         raise RuntimeError("no unit is made")

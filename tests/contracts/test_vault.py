@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.vault import key_file as room
+from cambist.adapters.vault.aes import AesVault
 from cambist.adapters.vault.key_file import add_key, drop_key, load_or_create
 from cambist.adapters.vault.memory import MemoryVault
-from cambist.adapters.vault.sealed import SealedVault
 from cambist.ports.vault import Vault, VaultError
 from tests.tables import table
 
@@ -25,8 +25,8 @@ OLD, NEW, PEPPER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
 PLACE = "payments.payer_name:pay_1"
 
 
-def one_key() -> SealedVault:
-    return SealedVault({1: OLD}, 1, PEPPER)
+def one_key() -> AesVault:
+    return AesVault({1: OLD}, 1, PEPPER)
 
 
 @pytest.fixture(params=["sealed", "memory"])
@@ -38,25 +38,25 @@ class TestContract:
     @given(plain=st.binary(max_size=200), place=st.text(max_size=50))
     def test_what_is_sealed_opens_at_its_place(self, plain: bytes, place: str) -> None:
         vault = one_key()
-        assert vault.unseal(vault.seal(plain, place), place) == plain
+        assert vault.decrypt(vault.encrypt(plain, place), place) == plain
 
     def test_the_content_does_not_show_and_equal_contents_look_different(self, vault: Vault) -> None:
-        sealed = [vault.seal(b"Ivan Petrovich P.", PLACE) for _ in range(50)]
+        sealed = [vault.encrypt(b"Ivan Petrovich P.", PLACE) for _ in range(50)]
         assert len(set(sealed)) == 50
         assert not any(b"Ivan" in one for one in sealed)
 
     def test_a_value_moved_elsewhere_does_not_open(self, vault: Vault) -> None:
-        sealed = vault.seal(b"4510 123456", PLACE)
+        sealed = vault.encrypt(b"4510 123456", PLACE)
         with pytest.raises(VaultError):
-            vault.unseal(sealed, "payments.payer_name:pay_2")
+            vault.decrypt(sealed, "payments.payer_name:pay_2")
 
     def test_any_altered_byte_is_noticed(self, vault: Vault) -> None:
-        sealed = vault.seal(b"4510 123456", PLACE)
+        sealed = vault.encrypt(b"4510 123456", PLACE)
         for position in range(len(sealed)):
             altered = bytearray(sealed)
             altered[position] ^= 1
             with pytest.raises(VaultError):
-                vault.unseal(bytes(altered), PLACE)
+                vault.decrypt(bytes(altered), PLACE)
 
     def test_a_tag_fits_what_it_was_made_of_and_nothing_else(self, vault: Vault) -> None:
         tag = vault.tag(b"said", PLACE)
@@ -77,23 +77,23 @@ class TestContract:
         after it."""
         tag = one_key().tag(b"said", PLACE)
         for key in (OLD, PEPPER):
-            assert not SealedVault({1: PEPPER}, 1, OLD).fits(tag, b"said", PLACE)
+            assert not AesVault({1: PEPPER}, 1, OLD).fits(tag, b"said", PLACE)
             assert hmac.digest(key, b"said", "sha256") != tag[1:]
-        assert SealedVault({1: OLD, 2: NEW}, 2, PEPPER).fits(tag, b"said", PLACE)
+        assert AesVault({1: OLD, 2: NEW}, 2, PEPPER).fits(tag, b"said", PLACE)
         with pytest.raises(VaultError, match="key 1"):
-            SealedVault({2: NEW}, 2, PEPPER).fits(tag, b"said", PLACE)
+            AesVault({2: NEW}, 2, PEPPER).fits(tag, b"said", PLACE)
 
     def test_any_cut_is_noticed(self, vault: Vault) -> None:
-        sealed = vault.seal(b"4510 123456", PLACE)
+        sealed = vault.encrypt(b"4510 123456", PLACE)
         for length in range(len(sealed)):
             with pytest.raises(VaultError):
-                vault.unseal(sealed[:length], PLACE)
+                vault.decrypt(sealed[:length], PLACE)
 
     def test_a_fingerprint_is_keyed_and_the_same_each_time(self) -> None:
         vault = one_key()
         secret = "ab" * 32
         assert vault.fingerprint(secret) == hmac.new(PEPPER, secret.encode(), sha256).digest()
-        assert vault.fingerprint(secret) != SealedVault({1: OLD}, 1, bytes(32)).fingerprint(secret)
+        assert vault.fingerprint(secret) != AesVault({1: OLD}, 1, bytes(32)).fingerprint(secret)
 
     @given(st.text(st.characters(), max_size=50))
     def test_any_text_has_a_fingerprint(self, text: str) -> None:
@@ -104,35 +104,35 @@ class TestContract:
 class TestRotation:
     def test_an_old_key_still_opens_and_the_current_one_seals(self) -> None:
         before = one_key()
-        after = SealedVault({1: OLD, 2: NEW}, 2, PEPPER)
-        assert after.unseal(before.seal(b"x", PLACE), PLACE) == b"x"
+        after = AesVault({1: OLD, 2: NEW}, 2, PEPPER)
+        assert after.decrypt(before.encrypt(b"x", PLACE), PLACE) == b"x"
         with pytest.raises(VaultError, match="key 2"):
-            before.unseal(after.seal(b"x", PLACE), PLACE)
+            before.decrypt(after.encrypt(b"x", PLACE), PLACE)
 
     def test_the_same_id_with_another_key_does_not_open(self) -> None:
         with pytest.raises(VaultError):
-            SealedVault({1: NEW}, 1, PEPPER).unseal(one_key().seal(b"x", PLACE), PLACE)
+            AesVault({1: NEW}, 1, PEPPER).decrypt(one_key().encrypt(b"x", PLACE), PLACE)
 
 
 class TestSecrecy:
     def test_no_repr_shows_a_key(self) -> None:
-        vault = SealedVault({1: OLD, 2: NEW}, 2, PEPPER)
+        vault = AesVault({1: OLD, 2: NEW}, 2, PEPPER)
         shown = repr(vault) + str(vault) + f"{[vault]}"
-        assert shown == "<SealedVault>" * 2 + "[<SealedVault>]"
+        assert shown == "<AesVault>" * 2 + "[<AesVault>]"
 
     @table(
         "build",
         [
-            lambda: SealedVault({1: OLD}, 2, PEPPER),
-            lambda: SealedVault({}, 1, PEPPER),
-            lambda: SealedVault({1: OLD[:-1]}, 1, PEPPER),
-            lambda: SealedVault({1: OLD, 2: b""}, 1, PEPPER),
-            lambda: SealedVault({256: OLD}, 256, PEPPER),
-            lambda: SealedVault({-1: OLD}, -1, PEPPER),
-            lambda: SealedVault({1: OLD}, 1, PEPPER[:-1]),
+            lambda: AesVault({1: OLD}, 2, PEPPER),
+            lambda: AesVault({}, 1, PEPPER),
+            lambda: AesVault({1: OLD[:-1]}, 1, PEPPER),
+            lambda: AesVault({1: OLD, 2: b""}, 1, PEPPER),
+            lambda: AesVault({256: OLD}, 256, PEPPER),
+            lambda: AesVault({-1: OLD}, -1, PEPPER),
+            lambda: AesVault({1: OLD}, 1, PEPPER[:-1]),
         ],
     )
-    def test_a_wrong_set_of_keys_is_refused_without_being_quoted(self, build: Callable[[], SealedVault]) -> None:
+    def test_a_wrong_set_of_keys_is_refused_without_being_quoted(self, build: Callable[[], AesVault]) -> None:
         with pytest.raises(VaultError) as caught:
             build()
         assert not any(part in str(caught.value) for part in ("\\x", OLD.hex()[:8], PEPPER.hex()[:8]))
@@ -145,7 +145,7 @@ class TestKeyFile:
         content = path.read_bytes()
         second = load_or_create(path)
         assert path.read_bytes() == content
-        assert second.unseal(first.seal(b"x", PLACE), PLACE) == b"x"
+        assert second.decrypt(first.encrypt(b"x", PLACE), PLACE) == b"x"
         assert second.fingerprint("s") == first.fingerprint("s")
         assert load_or_create(tmp_path / "other.json").fingerprint("s") != first.fingerprint("s")
 
@@ -190,8 +190,8 @@ class TestKeyFile:
         content["current"] = 2
         path.write_bytes(msgspec.json.encode(content))
         second = load_or_create(path)
-        assert second.unseal(first.seal(b"x", PLACE), PLACE) == b"x"
-        assert second.seal(b"x", PLACE)[0] == 2
+        assert second.decrypt(first.encrypt(b"x", PLACE), PLACE) == b"x"
+        assert second.encrypt(b"x", PLACE)[0] == 2
 
     @pytest.mark.parametrize(
         "content",
@@ -230,24 +230,24 @@ class TestKeyFileRotation:
 
     def test_a_fresh_key_seals_and_the_old_one_still_opens(self, tmp_path: Path) -> None:
         path = tmp_path / "vault.key"
-        sealed, fingerprint = load_or_create(path).seal(b"x", "p"), load_or_create(path).fingerprint("s")
+        sealed, fingerprint = load_or_create(path).encrypt(b"x", "p"), load_or_create(path).fingerprint("s")
         assert add_key(path) == 2
         after = load_or_create(path)
         assert (after.current, sorted(after.keys)) == (2, [1, 2])
         assert after.key_of(sealed) == 1
-        assert after.unseal(sealed, "p") == b"x"
-        assert after.key_of(after.seal(b"x", "p")) == 2
+        assert after.decrypt(sealed, "p") == b"x"
+        assert after.key_of(after.encrypt(b"x", "p")) == 2
         assert after.fingerprint("s") == fingerprint, "API secrets stay valid"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert [each.name for each in tmp_path.iterdir()] == ["vault.key"]
 
     def test_a_dropped_key_is_gone_and_its_id_is_never_given_again(self, tmp_path: Path) -> None:
         path = tmp_path / "vault.key"
-        sealed = load_or_create(path).seal(b"x", "p")
+        sealed = load_or_create(path).encrypt(b"x", "p")
         add_key(path)
         drop_key(path, 1)
         with pytest.raises(VaultError, match="key 1"):
-            load_or_create(path).unseal(sealed, "p")
+            load_or_create(path).decrypt(sealed, "p")
         assert add_key(path) == 3
 
     @pytest.mark.parametrize(("number", "why"), [(1, "seals"), (7, "no key 7")])

@@ -90,7 +90,7 @@ async def test_support_makes_a_link_that_verifies_the_client(kyc: KycApp) -> Non
     opened = open_link(kyc.ports, found[1].replace("%3D", "="))
     assert opened is not None
     assert (opened.account_id, opened.phone) == (kyc.account.account_id, PHONE)
-    [entry] = [each for each in await everything(kyc.ports, AuditEntry) if each.act == "client.link"]
+    [entry] = [each for each in await everything(kyc.ports, AuditEntry) if each.action == "client.link"]
     assert (entry.object_id, entry.account_id) == (client.id, kyc.account.account_id)
     assert PHONE not in repr(entry)
 

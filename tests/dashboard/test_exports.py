@@ -54,8 +54,8 @@ async def test_person_exports_the_filtered_payments(app: TestApp) -> None:
     assert owner.answer.headers["cache-control"] == "no-store"
     rows = list(csv.DictReader(io.StringIO(file, newline="")))
     assert [row["external_id"] for row in rows] == ["order-2", "order-1"]
-    acts = [each.act for each in await everything(app.ports, AuditEntry) if each.act.startswith("export.")]
-    assert sorted(acts) == ["export.download", "export.order"]
+    actions = [each.action for each in await everything(app.ports, AuditEntry) if each.action.startswith("export.")]
+    assert sorted(actions) == ["export.download", "export.order"]
 
 
 async def test_person_exports_refunds_as_a_workbook(app: TestApp) -> None:

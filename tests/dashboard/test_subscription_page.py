@@ -65,7 +65,7 @@ async def test_role_with_payments_asks_for_a_new_binding(app: TestApp, role: Rol
         return
     await person.send(f"/subscriptions/{made}/rebind")
     person.sees("Created.", f"https://pay.example/s/{made}")
-    entries = [each for each in await everything(app.ports, AuditEntry) if each.act == "subscription.rebind"]
+    entries = [each for each in await everything(app.ports, AuditEntry) if each.action == "subscription.rebind"]
     assert (entries[-1].object_id, entries[-1].account_id) == (made, app.account.account_id)
     await play(app, made, "confirm")
     assert not (await record(app, made)).rebind_required

@@ -2,10 +2,10 @@
 
 import re
 
-from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
 from cambist.core.domain.people.roles import Role
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.people.invitations import invite
 from tests.apps import WEBHOOK_URL, TestApp
 from tests.dashboard.browser import BASE, Browser, in_test_mode, joined
@@ -55,8 +55,8 @@ async def test_looking_at_payer_data_is_audited(app: TestApp) -> None:
     await support.open(f"/payments/{payment}")
     await support.send(f"/payments/{payment}/payer")
     support.sees("+79001234567")
-    acts = [(each.act, each.object_id) for each in await everything(app.ports, AuditEntry)]
-    assert ("payment.reveal", payment) in acts
+    actions = [(each.action, each.object_id) for each in await everything(app.ports, AuditEntry)]
+    assert ("payment.reveal", payment) in actions
 
 
 async def test_another_person_approves_a_refund(app: TestApp) -> None:
@@ -222,7 +222,7 @@ async def test_audit_log_names_the_person(app: TestApp) -> None:
 
 
 async def test_operators_actions_name_no_operator_to_the_merchant(app: TestApp) -> None:
-    ports = acting(app.ports, Act(operator="olga-the-operator", name="account.set"))
+    ports = acting(app.ports, OperatorAction(operator="olga-the-operator", name="account.set"))
     await set_settings(ports, app.account.account_id, {"acceptance": "false"})
     owner = await in_test_mode(await joined(app, Role.OWNER))
     await owner.open("/audit")

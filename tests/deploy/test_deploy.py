@@ -241,7 +241,7 @@ class TestOperators:
         script.write_text(OPERATORS.read_text().replace("/opt/cambist/bin/cambist", str(program)))
         script.chmod(0o755)
         environ = {"CAMBIST_FOUR_EYES": "", "CAMBIST_OPERATOR": "ivan", "PYTHONPATH": "/tmp", "PATH": "/usr/bin:/bin"}
-        done = subprocess.run([script, "act", "list"], env=environ, capture_output=True, text=True, check=True)
+        done = subprocess.run([script, "action", "list"], env=environ, capture_output=True, text=True, check=True)
         said, *variables = done.stdout.splitlines()
-        assert said == "--config /etc/cambist/cambist.toml act list"
+        assert said == "--config /etc/cambist/cambist.toml action list"
         assert {each.partition("=")[0] for each in variables} <= {"PATH", "HOME", "LANG", "TERM", "PWD", "SHLVL", "_"}

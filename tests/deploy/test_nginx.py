@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts.quota import networks
+from cambist.core.domain.accounts.rate_limit import networks
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.frontends.http.server import running

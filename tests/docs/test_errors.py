@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.core.domain.accounts.quota import API
+from cambist.core.domain.accounts.rate_limit import API
 from cambist.core.domain.errors import CATALOGUE, Retry
 from cambist.frontends.http.operations import OPERATIONS
 from tests.docs.test_blocks import PAGES, ROOT

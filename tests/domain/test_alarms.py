@@ -9,7 +9,7 @@ from cambist.core.domain.alarms import (
     Known,
     Looked,
     Message,
-    Trouble,
+    Problem,
     after,
     as_it_stands,
     news,
@@ -23,20 +23,20 @@ MINUTE = timedelta(minutes=1)
 GATHERING = timedelta(minutes=15)
 
 
-def trouble(name: str, *, urgent: bool = False, source: str = "payouts") -> Trouble:
-    return Trouble(id=name, source=source, kind="payout", text=f"{name}: stuck", urgent=urgent)
+def problem(name: str, *, urgent: bool = False, source: str = "payouts") -> Problem:
+    return Problem(id=name, source=source, kind="payout", text=f"{name}: stuck", urgent=urgent)
 
 
-CALM, URGENT = trouble("calm"), trouble("urgent", urgent=True)
+CALM, URGENT = problem("calm"), problem("urgent", urgent=True)
 
 
-def known(*troubles: Trouble, gone: timedelta | None = None) -> tuple[Known, ...]:
+def known(*problems: Problem, gone: timedelta | None = None) -> tuple[Known, ...]:
     since = None if gone is None else NOW - gone
-    return tuple(Known(trouble=each, told_at=NOW - 60 * MINUTE, gone_since=since) for each in troubles)
+    return tuple(Known(problem=each, told_at=NOW - 60 * MINUTE, gone_since=since) for each in problems)
 
 
-def looked(*troubles: Trouble, blind: tuple[str, ...] = ()) -> Looked:
-    return Looked(troubles=troubles, blind=blind)
+def looked(*problems: Problem, blind: tuple[str, ...] = ()) -> Looked:
+    return Looked(problems=problems, blind=blind)
 
 
 def told(
@@ -70,7 +70,7 @@ class TestNews:
         assert back.gone_since is None
 
     def test_what_becomes_urgent_is_told_again(self) -> None:
-        worse = trouble("calm", urgent=True)
+        worse = problem("calm", urgent=True)
         assert told(known(CALM), looked(worse), last=MINUTE) == (["calm"], [], False)
         assert told(known(worse), looked(CALM)) is None, "what is less urgent is no news"
 
@@ -100,11 +100,11 @@ class TestNews:
     def test_what_cannot_be_looked_at_is_not_over(self) -> None:
         [kept] = as_it_stands(known(CALM), looked(blind=("payouts",)), NOW)
         assert kept.gone_since is None
-        [other] = as_it_stands(known(trouble("x", source="ledger")), looked(blind=("payouts",)), NOW)
+        [other] = as_it_stands(known(problem("x", source="ledger")), looked(blind=("payouts",)), NOW)
         assert other.gone_since == NOW
 
     def test_the_number_of_troubles_is_bounded_and_the_urgent_ones_come_first(self) -> None:
-        many = [trouble(f"t{number}") for number in range(MOST_KNOWN + 5)]
+        many = [problem(f"t{number}") for number in range(MOST_KNOWN + 5)]
         found = told((), looked(*many, URGENT))
         assert found is not None
         assert (len(found[0]), found[0][0]) == (MOST_KNOWN, "urgent")
@@ -112,16 +112,16 @@ class TestNews:
         assert told(known(*many[: MOST_KNOWN + 2]), looked(*many)) is None, "an earlier version knew more"
 
     def test_what_becomes_urgent_has_its_place_already(self) -> None:
-        full = [trouble(f"t{number}") for number in range(MOST_KNOWN)]
-        worse = trouble("t7", urgent=True)
+        full = [problem(f"t{number}") for number in range(MOST_KNOWN)]
+        worse = problem("t7", urgent=True)
         assert told(known(*full), looked(*full[:7], worse, *full[8:])) == (["t7"], [], False)
         assert told(known(*full), looked(*full[:7], worse, *full[8:], URGENT)) == (["t7"], [], False)
 
 
 def test_after_a_message_what_began_is_known_and_what_is_over_is_not() -> None:
     message = Message(id="m", at=NOW, begun=(URGENT,), over=(CALM,))
-    left = after(known(CALM, trouble("other")), message, NOW)
-    assert [each.trouble.id for each in left] == ["other", "urgent"]
+    left = after(known(CALM, problem("other")), message, NOW)
+    assert [each.problem.id for each in left] == ["other", "urgent"]
     assert left[-1].told_at == NOW
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import ApiKey, Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.operators.audit import SAFE, Act, changes, checked
+from cambist.core.domain.operators.audit import SAFE, OperatorAction, changes, checked
 from cambist.core.domain.refunds.refunds import RefundStatus
 from tests.domain import exchange_kit
 from tests.domain.refund_kit import NOW, payment, refund
@@ -33,12 +33,12 @@ replaced = msgspec.structs.replace
     ],
 )
 def test_a_name_and_a_reason_are_short_and_printable(given: dict[str, str], kept: tuple[str, str] | None) -> None:
-    act = replaced(Act(operator="olga", name="x"), **given)
+    action = replaced(OperatorAction(operator="olga", name="x"), **given)
     if kept is None:
         with pytest.raises(Refusal):
-            checked(act)
+            checked(action)
     else:
-        assert (checked(act).operator, checked(act).reason) == kept
+        assert (checked(action).operator, checked(action).reason) == kept
 
 
 @table("kind", SAFE, ids=lambda kind: kind.__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.accounts.quota import window
+from cambist.core.domain.accounts.rate_limit import window
 from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, ExchangeTrigger
 from cambist.core.domain.exchanges.funds import Incoming, judge_deposits
 from cambist.core.domain.money import Rub

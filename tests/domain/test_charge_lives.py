@@ -35,7 +35,7 @@ GAPS = st.sampled_from(["edge", "just before the edge", "budget", "just before t
 GAPS_AND_TIMES = GAPS | st.timedeltas(timedelta(0), 4 * HOUR) | st.timedeltas(timedelta(0), timedelta(days=40))
 ENDINGS = st.sampled_from(["paid", "failed", "failed", "failed", "pending"])
 LAGS = st.sampled_from([timedelta(0), TICK, timedelta(minutes=2), timedelta(days=3)])
-ACTS = st.lists(st.tuples(GAPS_AND_TIMES, ENDINGS, st.booleans(), LAGS), max_size=60)
+ACTIONS = st.lists(st.tuples(GAPS_AND_TIMES, ENDINGS, st.booleans(), LAGS), max_size=60)
 
 
 class Life:
@@ -109,8 +109,8 @@ class Life:
             assert self.it.anchor == before, "only successes move the anchor"
         self.pending = None
 
-    def live(self, acts: list[Any]) -> None:
-        for gap, ending, settles, lag in acts:
+    def live(self, actions: list[Any]) -> None:
+        for gap, ending, settles, lag in actions:
             self.pass_time(gap)
             if self.pending is not None and settles:
                 self.end("paid" if ending == "paid" else "failed", lag)
@@ -131,15 +131,15 @@ class Life:
 
 
 class TestLives:
-    @given(st.sampled_from(COMMON) | st.sampled_from(ALL_TERMS), ANCHORS, ACTS)
+    @given(st.sampled_from(COMMON) | st.sampled_from(ALL_TERMS), ANCHORS, ACTIONS)
     @settings(max_examples=300)
     def test_a_period_is_paid_once_tried_within_its_budget_and_given_up_once(
-        self, terms: Terms, anchor: datetime, acts: list[Any]
+        self, terms: Terms, anchor: datetime, actions: list[Any]
     ) -> None:
         """One success per period, attempts within the budget, one exhausted event per period
         (docs/subscriptions.md "Periods and attempts")."""
         life = Life(terms, anchor)
-        life.live(acts)
+        life.live(actions)
         budget = terms.budget
         assert budget is not None
         assert all(count == 1 for count in life.paid.values())
@@ -148,15 +148,15 @@ class TestLives:
         assert life.exhausted <= set(life.announced)
         assert not set(life.announced) & set(life.paid)
 
-    @given(st.sampled_from(Interval), ANCHORS, ACTS)
+    @given(st.sampled_from(Interval), ANCHORS, ACTIONS)
     def test_a_calendar_period_has_one_charge_that_did_not_fail(
-        self, interval: Interval, anchor: datetime, acts: list[Any]
+        self, interval: Interval, anchor: datetime, actions: list[Any]
     ) -> None:
         """One charge a period; a failure frees it (docs/subscriptions.md "Periods and attempts")."""
         kind = terms(interval, 2, Scheme.CALENDAR)
         life = Life(kind, anchor)
         held: set[str] = set()
-        for gap, ending, settles, lag in acts:
+        for gap, ending, settles, lag in actions:
             life.pass_time(gap)
             ref = calendar_period(interval, life.now).ref
             of_this = life.it.attempts is not None and life.it.attempts.period.ref == ref

@@ -38,10 +38,13 @@ def test_the_former_secret_counts_for_a_day_after_a_rotation_and_the_one_before_
     assert (third.former_at(NOW + MINUTE), third.former_at(NOW + DAY)) == (b"second", b"second")
 
 
-@table(("heard_at", "expected"), [(None, True), (NOW - MINUTE + TICK, False), (NOW - MINUTE, True)])
-def test_it_is_written_down_once_a_minute_when_a_provider_was_heard(heard_at: datetime | None, expected: bool) -> None:
+@table(("received_at", "expected"), [(None, True), (NOW - MINUTE + TICK, False), (NOW - MINUTE, True)])
+def test_it_is_written_down_once_a_minute_when_a_provider_was_heard(
+    received_at: datetime | None, expected: bool
+) -> None:
     assert (
-        NotificationAddress(id="bank", secret=b"s", heard_at=heard_at, created_at=NOW).is_to_be_noted(NOW) is expected
+        NotificationAddress(id="bank", secret=b"s", received_at=received_at, created_at=NOW).is_to_be_noted(NOW)
+        is expected
     )
 
 

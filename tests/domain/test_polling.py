@@ -57,7 +57,7 @@ def test_an_unpaid_payment_of_fifteen_minutes_costs_some_sixty_looks_and_twenty_
 
 
 @table(
-    ("looks", "begin", "seconds", "kept", "common"),
+    ("polls", "begin", "seconds", "kept", "common"),
     [
         (600, NOW.replace(second=0, microsecond=0), 10, 40, 60),
         (60, NOW.replace(second=0, microsecond=0), 10, 4, 6),
@@ -68,16 +68,16 @@ def test_an_unpaid_payment_of_fifteen_minutes_costs_some_sixty_looks_and_twenty_
     ],
 )
 def test_a_minutes_looks_are_spread_over_it_and_some_are_kept(
-    looks: int, begin: datetime, seconds: int, kept: int, common: int
+    polls: int, begin: datetime, seconds: int, kept: int, common: int
 ) -> None:
-    assert slot_at(NOW, looks) == (begin, seconds, kept, common)
+    assert slot_at(NOW, polls) == (begin, seconds, kept, common)
 
 
 @given(st.integers(1, 100_000), st.datetimes(timezones=st.just(UTC)))
-def test_no_minute_has_more_looks_than_may_be(looks: int, at: datetime) -> None:
-    slot = slot_at(at, looks)
+def test_no_minute_has_more_looks_than_may_be(polls: int, at: datetime) -> None:
+    slot = slot_at(at, polls)
     assert slot.begin <= at < slot.begin + timedelta(seconds=slot.seconds)
-    assert 1 <= (slot.kept + slot.common) * 60 // slot.seconds <= looks
+    assert 1 <= (slot.kept + slot.common) * 60 // slot.seconds <= polls
 
 
 @table(("number", "seconds"), [(7, 10), (8, 10 + 10 / 6), (12, 10 + 50 / 6), (13, 20), (19, 30)])
@@ -87,8 +87,8 @@ def test_the_first_of_them_comes_back_at_the_start_of_the_next_slot(number: int,
 
 
 @given(st.integers(1, 5000), st.integers(1, 3000))
-def test_those_that_are_too_many_come_back_spread_as_they_may_be_asked(looks: int, too_many: int) -> None:
-    slot = slot_at(NOW, looks)
+def test_those_that_are_too_many_come_back_spread_as_they_may_be_asked(polls: int, too_many: int) -> None:
+    slot = slot_at(NOW, polls)
     turns = [slot.turn_after(slot.common + number) for number in range(1, too_many + 1)]
     assert min(turns) >= slot.begin + timedelta(seconds=slot.seconds)
     assert turns == sorted(turns)

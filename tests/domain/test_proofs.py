@@ -14,12 +14,12 @@ from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proof_checks import (
-    LOOKS,
-    SETTLEMENT_LOOK,
+    POLLS,
+    SETTLEMENT_POLL,
     Look,
     Next,
     Seen,
-    after_look,
+    after_poll,
     rejected,
     until_settled,
     waits_for_settlement,
@@ -104,7 +104,7 @@ LOOKED: list[tuple[ProofStatus, Look, ProofStatus]] = [
 class TestMoves:
     @table("before", SUBMITTED)
     def test_a_hash_is_taken_before_it_is_confirmed(self, before: ProofStatus) -> None:
-        earlier = None if before is S.WAITING else proof(before, submission=3, version=7, looks=5, final_at=NOW)
+        earlier = None if before is S.WAITING else proof(before, submission=3, version=7, polls=5, final_at=NOW)
         after = submitted("pay_1", earlier, OTHER_WISH, NOW + STUCK, holds=True)
         assert after == proof(
             tx_hash=OTHER,
@@ -127,7 +127,7 @@ class TestMoves:
 
     @table(("before", "look", "after"), LOOKED)
     def test_an_answer_of_the_chain_moves_it(self, before: ProofStatus, look: Look, after: ProofStatus) -> None:
-        assert after_look(proof(before), look, payment(), NOW).proof.status is after
+        assert after_poll(proof(before), look, payment(), NOW).proof.status is after
 
     def test_every_row_of_the_table_happens_and_nothing_else_does(self) -> None:
         happened = {(before, S.ACCEPTED) for before in SUBMITTED}
@@ -188,44 +188,44 @@ class TestAmounts:
         ],
     )
     def test_within_one_percent_of_the_credit_it_fits(self, units: int, status: ProofStatus) -> None:
-        after = after_look(proof(), seen(Usdt(units)), payment(), NOW)
+        after = after_poll(proof(), seen(Usdt(units)), payment(), NOW)
         assert (after.proof.status, after.proof.final_at, after.again_at) == (status, NOW, None)
         assert after.proof.claim == WISH.claim
 
     def test_a_part_of_the_smallest_unit_more_than_one_percent_does_not_fit(self) -> None:
-        after = after_look(proof(), seen(Usdt(100)), payment(amount_usdt=Usdt(99)), NOW)
+        after = after_poll(proof(), seen(Usdt(100)), payment(amount_usdt=Usdt(99)), NOW)
         assert after.proof.status is S.CONFIRMED_AMOUNT_DIFFERS
 
     def test_one_transfer_of_several_must_fit_and_not_their_sum(self) -> None:
         halves = Look(Seen.FINAL, (Usdt(50_00000000), Usdt(50_00000000)))
         one = Look(Seen.FINAL, (Usdt(3), CREDIT, Usdt(70_00000000)))
-        assert after_look(proof(), halves, payment(), NOW).proof.status is S.CONFIRMED_AMOUNT_DIFFERS
-        assert after_look(proof(), one, payment(), NOW).proof.status is S.CONFIRMED
+        assert after_poll(proof(), halves, payment(), NOW).proof.status is S.CONFIRMED_AMOUNT_DIFFERS
+        assert after_poll(proof(), one, payment(), NOW).proof.status is S.CONFIRMED
 
     @pytest.mark.parametrize("before", SUBMITTED[1:4])
     def test_before_the_settlement_a_final_transfer_is_in_review(self, before: ProofStatus) -> None:
         unsettled = payment(PaymentStatus.PAID)
-        after = after_look(proof(before), FITS, unsettled, NOW)
+        after = after_poll(proof(before), FITS, unsettled, NOW)
         assert (after.proof.status, after.proof.final_at) == (S.IN_REVIEW, NOW)
-        assert after.again_at == NOW + timedelta(hours=1) == NOW + SETTLEMENT_LOOK
+        assert after.again_at == NOW + timedelta(hours=1) == NOW + SETTLEMENT_POLL
         assert waits_for_settlement(after.proof, unsettled)
         assert not waits_for_settlement(after.proof, payment())
         assert not waits_for_settlement(proof(before), unsettled)
 
     def test_refunded_before_the_settlement_it_stays_in_review_and_nobody_looks_again(self) -> None:
-        after = after_look(proof(), FITS, payment(PaymentStatus.REFUNDED), NOW)
+        after = after_poll(proof(), FITS, payment(PaymentStatus.REFUNDED), NOW)
         assert (after.proof.status, after.again_at) == (S.IN_REVIEW, None)
 
     def test_the_first_time_that_it_was_seen_final_is_kept(self) -> None:
-        first = after_look(proof(), FITS, payment(PaymentStatus.PAID), NOW).proof
-        assert after_look(first, FITS, payment(), NOW + SETTLEMENT_LOOK).proof.final_at == NOW
+        first = after_poll(proof(), FITS, payment(PaymentStatus.PAID), NOW).proof
+        assert after_poll(first, FITS, payment(), NOW + SETTLEMENT_POLL).proof.final_at == NOW
 
 
 def climbed(start: DeliveryProof, look: Look) -> list[Next]:
     """Every look from here on, as long as there is a next one."""
-    steps = [after_look(start, look, payment(), NOW)]
+    steps = [after_poll(start, look, payment(), NOW)]
     while steps[-1].again_at is not None:
-        steps.append(after_look(steps[-1].proof, look, payment(), steps[-1].again_at))
+        steps.append(after_poll(steps[-1].proof, look, payment(), steps[-1].again_at))
     return steps
 
 
@@ -234,28 +234,28 @@ class TestBackoff:
     def test_not_found_or_not_final_until_the_last_look_it_is_rejected(self, look: Look, status: ProofStatus) -> None:
         *waiting, last = climbed(proof(), look)
         assert {step.proof.status for step in waiting} == {status}
-        assert len(waiting) == len(LOOKS)
+        assert len(waiting) == len(POLLS)
         assert (last.proof.status, last.proof.reason, last.proof.claim) == (
             S.REJECTED,
             RejectionReason.NOT_FOUND_OR_UNCONFIRMED,
             None,
         )
-        assert last.proof.status_at == NOW + sum(LOOKS, timedelta())
+        assert last.proof.status_at == NOW + sum(POLLS, timedelta())
 
     def test_the_looks_become_rare_within_an_hour_and_end_after_six(self) -> None:
         minutes = [(step.again_at - NOW) / timedelta(minutes=1) for step in climbed(proof(), MISSING) if step.again_at]
         assert minutes == [1 / 6, 1 / 2, 1, 2, 4, 9, 19, 39, 69, 129, 249, 369]
 
     def test_it_ends_within_the_day_after_which_merchants_may_ask_again(self) -> None:
-        assert 2 * sum(LOOKS, timedelta()) < STUCK
+        assert 2 * sum(POLLS, timedelta()) < STUCK
 
     def test_the_backoff_begins_again_once_when_it_is_first_seen_in_a_block(self) -> None:
-        late = proof(S.IN_REVIEW, looks=len(LOOKS))
-        first = after_look(late, IN_BLOCK, payment(), NOW)
-        assert (first.proof.looks, first.again_at) == (1, NOW + LOOKS[0])
-        dropped = after_look(first.proof, MISSING, payment(), NOW)
-        assert (dropped.proof.status, dropped.proof.looks) == (S.AWAITING_CONFIRMATIONS, 2)
-        assert after_look(dropped.proof, IN_BLOCK, payment(), NOW).proof.looks == 3
+        late = proof(S.IN_REVIEW, polls=len(POLLS))
+        first = after_poll(late, IN_BLOCK, payment(), NOW)
+        assert (first.proof.polls, first.again_at) == (1, NOW + POLLS[0])
+        dropped = after_poll(first.proof, MISSING, payment(), NOW)
+        assert (dropped.proof.status, dropped.proof.polls) == (S.AWAITING_CONFIRMATIONS, 2)
+        assert after_poll(dropped.proof, IN_BLOCK, payment(), NOW).proof.polls == 3
 
     @pytest.mark.parametrize(
         ("before", "after"),
@@ -266,8 +266,8 @@ class TestBackoff:
         ],
     )
     def test_a_chain_that_is_away_counts_for_nothing(self, before: ProofStatus, after: ProofStatus) -> None:
-        step = without_answer(proof(before, looks=len(LOOKS)), NOW)
-        assert (step.proof.status, step.proof.looks, step.again_at) == (after, len(LOOKS), NOW + timedelta(minutes=5))
+        step = without_answer(proof(before, polls=len(POLLS)), NOW)
+        assert (step.proof.status, step.proof.polls, step.again_at) == (after, len(POLLS), NOW + timedelta(minutes=5))
 
     @pytest.mark.parametrize("reason", RejectionReason)
     def test_rejected_it_says_why_and_lets_the_transaction_go(self, reason: RejectionReason) -> None:
@@ -365,5 +365,5 @@ class TestReminders:
 
 
 def test_a_proof_holds_nothing_that_cannot_be_stored_and_read_again() -> None:
-    before = proof(S.REJECTED, looks=3, final_at=NOW, submission=2)
+    before = proof(S.REJECTED, polls=3, final_at=NOW, submission=2)
     assert msgspec.json.decode(msgspec.json.encode(before), type=DeliveryProof) == before

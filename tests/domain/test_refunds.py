@@ -134,20 +134,22 @@ class TestSums:
             max_size=40,
         )
     )
-    def test_whatever_is_accepted_and_however_it_ends_no_more_than_what_came_goes_back(self, acts: list[Any]) -> None:
+    def test_whatever_is_accepted_and_however_it_ends_no_more_than_what_came_goes_back(
+        self, actions: list[Any]
+    ) -> None:
         """Any orders (an amount, or None for all that is left) among any allowed moves of those accepted."""
         refunds: list[Refund] = []
-        for act in acts:
-            if isinstance(act, tuple):
-                number, move = act
+        for action in actions:
+            if isinstance(action, tuple):
+                number, move = action
                 if number < len(refunds) and refunds[number].status is move.before:
                     refunds[number] = msgspec.structs.replace(refunds[number], status=move.after)
             else:
-                asked = case(None if act is None else str(Rub(act)), refunds)
+                asked = case(None if action is None else str(Rub(action)), refunds)
                 if refusal(asked) is None:
                     assert asked.amount > Rub(0)
                     refunds.append(refund(S.PENDING, asked.amount))
-                    if act is None:
+                    if action is None:
                         assert remainder(payment(), refunds) == Rub(0)
             assert Rub(0) <= remainder(payment(), refunds) <= PAID_AMOUNT
             assert len(refunds) <= APPLICATIONS_MAX

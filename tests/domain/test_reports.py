@@ -157,26 +157,26 @@ def test_a_failure_keeps_its_reason_and_without_one_it_is_unknown(reason: Failur
     named = decide(payment(S.PENDING), Report(status=S.FAILED, failure=reason), now)
     unnamed = decide(payment(S.PENDING), Report(status=S.FAILED), now)
     assert (named.failure, unnamed.failure) == (reason, FailureReason.UNKNOWN)
-    after = moved(payment(S.PENDING), named, now, sealed_name=None)
+    after = moved(payment(S.PENDING), named, now, encrypted_name=None)
     assert (after.status, after.failure_reason, after.closed_at) == (S.FAILED, reason, now)
 
 
 def test_a_move_fills_what_it_brings_and_rises_the_sequence() -> None:
     now = START + timedelta(minutes=2)
     arrival = money()
-    after = moved(payment(S.PENDING), Decision(trigger=T.PAID, arrival=arrival), now, sealed_name=b"sealed")
+    after = moved(payment(S.PENDING), Decision(trigger=T.PAID, arrival=arrival), now, encrypted_name=b"sealed")
     assert (after.status, after.actual_amount, after.paid_at, after.closed_at) == (S.PAID, ASKED, arrival.at, now)
     assert (after.transfer_id, after.payer_name, after.sequence) == ("t1", b"sealed", 1)
 
 
 def test_a_mismatch_holds_what_came_and_is_not_paid_yet() -> None:
     decision = Decision(trigger=T.OTHER_AMOUNT, arrival=money(kopecks=5))
-    after = moved(payment(S.PENDING), decision, START, sealed_name=None)
+    after = moved(payment(S.PENDING), decision, START, encrypted_name=None)
     assert (after.actual_amount, after.paid_at, after.closed_at) == (Rub(5), None, None)
 
 
 def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
-    after = moved(payment(S.PENDING), Decision(trigger=T.PAID, arrival=money()), START, sealed_name=None)
+    after = moved(payment(S.PENDING), Decision(trigger=T.PAID, arrival=money()), START, encrypted_name=None)
     assert after.paid_at == START
 
 
@@ -187,14 +187,17 @@ def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
 def test_settlement_and_refunds_do_not_open_the_payer_window_again(before: PaymentStatus, after: PaymentStatus) -> None:
     stored = msgspec.structs.replace(payment(before), paid_at=START, closed_at=START)
     later = moved(
-        stored, Decision(trigger=trigger_to(PAYMENT_MOVES, before, after)), START + timedelta(days=1), sealed_name=None
+        stored,
+        Decision(trigger=trigger_to(PAYMENT_MOVES, before, after)),
+        START + timedelta(days=1),
+        encrypted_name=None,
     )
     assert (later.closed_at, later.paid_at) == (START, START)
 
 
 def test_staying_is_no_move() -> None:
     with pytest.raises(IllegalMove):
-        moved(payment(S.PENDING), Decision(), START, sealed_name=None)
+        moved(payment(S.PENDING), Decision(), START, encrypted_name=None)
 
 
 @given(

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.usecases.standing import TELL_ALARMS
+from cambist.core.usecases.recurring_jobs import TELL_ALARMS
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.testing import FakeProvider
@@ -22,7 +22,7 @@ from tests.providers.yookassa.fake import KEY, SHOP, YooKassaFake
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import eventually, installation
 
-LOOK = 65
+POLL = 65
 """Seconds by which the clock is set forward: a little more than what lies between two looks of the alarms."""
 CHANNELS = ("email", "slack")
 LATER = 3 if FULL else 1
@@ -74,7 +74,7 @@ class Watch:
 
     async def look(self, trade: Callable[[], Awaitable[object]]) -> None:
         """Wait until each channel polled once more and sent its messages."""
-        self._ahead += LOOK
+        self._ahead += POLL
         set_clock(self.file, self._ahead)
         begun = datetime.now(UTC) + timedelta(seconds=self._ahead)
         await trade()

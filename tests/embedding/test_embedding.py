@@ -156,7 +156,7 @@ async def test_worker_ends_with_its_block_and_keeps_the_accounts_webhook_url() -
         await paid(merchant)
         await service.run_due()
         assert (posted, heard) == (["https://merchant.example/hooks"], [])
-        await service.hear(account.account_id)
+        await service.receive(account.account_id)
         await paid(merchant)
         await service.run_due()
         assert [event.payload for event in heard]

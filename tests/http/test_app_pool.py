@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from tests.app_pool import Face
 from tests.apps import TestApp, open_test_app
 
@@ -43,7 +43,7 @@ async def test_health_is_looked_at_anew_in_the_next_app(monkeypatch: pytest.Monk
         assert (await ailing.http.get("/health")).status_code == 503
     monkeypatch.undo()
     async with open_test_app() as well:
-        await start_standing(well.ports)
+        await start_recurring_jobs(well.ports)
         assert (await well.http.get("/health")).status_code == 200
 
 

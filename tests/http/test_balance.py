@@ -68,7 +68,7 @@ async def test_money_under_review_or_in_suspense_is_not_the_merchant_s(open_: Re
         payment = await open_.app.created()
         await open_.app.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
         assert (await balance(open_))["pending_rub"] == ("0.00" if outcome == "paid" else "60.00")
-        await open_.act(f"/sandbox/payments/{payment['id']}/resolve", {"outcome": outcome})
+        await open_.action(f"/sandbox/payments/{payment['id']}/resolve", {"outcome": outcome})
         assert await balance(open_) == EMPTY | {"pending_rub": "60.00"}
 
 

@@ -307,7 +307,7 @@ async def test_a_symbolic_qr_says_that_its_rouble_is_not_charged(app: TestApp) -
 async def test_the_panel_plays_the_payer(app: TestApp) -> None:
     made = await subscribed(app)
     await press(app, made["id"])
-    refused = await app.http.post(f"/s/{made['id']}/simulate", data={"act": "refuse", "reason": "declined_by_bank"})
+    refused = await app.http.post(f"/s/{made['id']}/simulate", data={"action": "refuse", "reason": "declined_by_bank"})
     assert (refused.status_code, refused.headers["location"]) == (303, f"/s/{made['id']}")
     [payment] = await bindings(app, made["id"])
     assert (payment.status, payment.failure_reason) == ("failed", "declined_by_bank")
@@ -315,13 +315,13 @@ async def test_the_panel_plays_the_payer(app: TestApp) -> None:
         answer = await press(app, made["id"]) if is_open else await page(app, made)
         forms = Page(answer.text).all("form")
         assert ("test" in [tag.get("id") for tag in forms]) is is_open
-        await app.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
+        await app.http.post(f"/s/{made['id']}/simulate", data={"action": "confirm"})
     assert (await shown(app, made["id"]))["status"] == "active"
     foreign = await app.http.post(
-        f"/s/{made['id']}/simulate", data={"act": "confirm"}, headers={"Sec-Fetch-Site": "cross-site"}
+        f"/s/{made['id']}/simulate", data={"action": "confirm"}, headers={"Sec-Fetch-Site": "cross-site"}
     )
     assert foreign.status_code == 403
-    assert (await app.http.post(f"/s/{made['id']}/simulate", data={"act": "steal"})).status_code == 400
+    assert (await app.http.post(f"/s/{made['id']}/simulate", data={"action": "steal"})).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["", "/state", "/events"])

@@ -169,7 +169,7 @@ class TestReads:
 
 
 class TestSandbox:
-    async def act(self, charges: ChargeApp, subscription_id: str, body: Any, mode: str = "test") -> Any:
+    async def action(self, charges: ChargeApp, subscription_id: str, body: Any, mode: str = "test") -> Any:
         return await charges.app.http.post(
             f"/api/v1/sandbox/subscriptions/{subscription_id}/next-charge",
             json=body,
@@ -191,7 +191,7 @@ class TestSandbox:
     ) -> None:
         """The wish sets the bank's answer (docs/sandbox.md "The calls")."""
         subscription_id = await due(charges)
-        wished = await self.act(charges, subscription_id, {"result": result})
+        wished = await self.action(charges, subscription_id, {"result": result})
         assert (wished.status_code, wished.json()) == (200, {"result": result})
         assert (await charges.post(subscription_id)).status_code == answer
         await charges.app.work(60)
@@ -199,13 +199,13 @@ class TestSandbox:
 
     async def test_what_is_refused(self, charges: ChargeApp) -> None:
         subscription_id = await due(charges)
-        assert (await self.act(charges, subscription_id, {})).json() == {"result": "paid"}
-        assert told(await self.act(charges, UNKNOWN, {})) == (404, "SUBSCRIPTION_NOT_FOUND")
-        assert told(await self.act(charges, subscription_id, {}, "live")) == (404, "NOT_FOUND")
-        assert told(await self.act(charges, subscription_id, {"result": "maybe"})) == (400, "VALIDATION_ERROR")
-        assert told(await self.act(charges, subscription_id, {"outcome": "paid"})) == (400, "VALIDATION_ERROR")
+        assert (await self.action(charges, subscription_id, {})).json() == {"result": "paid"}
+        assert told(await self.action(charges, UNKNOWN, {})) == (404, "SUBSCRIPTION_NOT_FOUND")
+        assert told(await self.action(charges, subscription_id, {}, "live")) == (404, "NOT_FOUND")
+        assert told(await self.action(charges, subscription_id, {"result": "maybe"})) == (400, "VALIDATION_ERROR")
+        assert told(await self.action(charges, subscription_id, {"outcome": "paid"})) == (400, "VALIDATION_ERROR")
         await charges.change(subscription_id, mandate_bank=None, mandate_reference=None, mandate_token=None)
-        assert told(await self.act(charges, subscription_id, {})) == (409, "INVALID_STATE")
+        assert told(await self.action(charges, subscription_id, {})) == (409, "INVALID_STATE")
 
     async def test_a_pending_charge_is_ended_as_a_payment_is(self, charges: ChargeApp) -> None:
         subscription_id = await due(charges, Interval.WEEK)
@@ -228,7 +228,7 @@ class TestSandbox:
         ("amount", "answer", "code"),
         [("404.01", 502, "insufficient_funds"), ("404.02", 502, "declined_by_bank"), ("404.04", 503, None)],
     )
-    async def test_exact_amounts_act(self, charges: ChargeApp, amount: str, answer: int, code: str | None) -> None:
+    async def test_exact_amounts_action(self, charges: ChargeApp, amount: str, answer: int, code: str | None) -> None:
         """Amounts that act without a call (docs/sandbox.md "Amounts that act by themselves")."""
         subscription_id = await due(charges, amount=Rub(500_00), cap_amount=Rub(500_00))
         response = await charges.post(subscription_id, {"amount_rub": amount})

@@ -92,12 +92,12 @@ async def test_rest_of_an_answered_body_has_a_second(monkeypatch: pytest.MonkeyP
     async with line() as (reader, writer):
         writer.write(HEAD + b"Content-Length: 1000\r\n\r\n ")
         assert b" 401 " in await answer(reader)
-        looks = HalfRequests(found[0])
-        looks.look(0.0)
-        looks.look(REST - 0.001)
+        polls = HalfRequests(found[0])
+        polls.look(0.0)
+        polls.look(REST - 0.001)
         await asyncio.sleep(0)
         assert not reader.at_eof()
-        looks.look(REST)
+        polls.look(REST)
         await closed(reader)
 
 

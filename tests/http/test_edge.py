@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from cambist.adapters.script import Twist
-from cambist.core.domain.accounts.quota import WINDOW
-from cambist.core.usecases.standing import start_standing
+from cambist.core.domain.accounts.rate_limit import WINDOW
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from tests.apps import TestApp
 from tests.tables import table
 
@@ -196,7 +196,7 @@ async def test_money_bucket_is_its_own_and_no_spelling_escapes_it(app: TestApp) 
 
 
 async def test_health_needs_no_key_and_answers_at_both_paths(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     for path in ("/health", "/api/v1/health"):
         response = await app.http.get(path)
         assert response.status_code == 200
@@ -211,7 +211,7 @@ async def test_health_names_what_is_degraded_and_the_process_stays_ready(
 ) -> None:
     """The app takes payments without the server of its counters or queue, so it must stay in service."""
 
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
 
     async def away() -> bool:
         return False

@@ -323,7 +323,7 @@ async def test_the_sandbox_refuses(
     made = await app.created()
     if first is not None:
         await app.simulate(made["id"], first)
-    assert told(await app.act(f"/sandbox/exchanges/{made['id']}/simulate", body)) == expected
+    assert told(await app.action(f"/sandbox/exchanges/{made['id']}/simulate", body)) == expected
 
 
 async def test_answers_are_as_the_document_promises(app: ExchangeApp) -> None:

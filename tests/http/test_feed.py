@@ -13,8 +13,8 @@ from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.domain.webhooks.feed import KEPT, FeedEntry
 from cambist.core.domain.webhooks.signing import Signer, standard_secret, verify_signature
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.sealed import event_body_place
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.encrypted import event_body_aad
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.webhooks.feed import BATCH, TIDY, first_tidying, note_letters
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.frontends.http.app import create_app
@@ -40,7 +40,7 @@ async def failed(app: TestApp) -> str:
 def event(app: TestApp, number: int) -> Event:
 
     event_id = f"evt_{app.ports.ids.uuid()}"
-    body = app.ports.vault.seal(msgspec.json.encode(full("gateway.status_changed")), event_body_place(event_id))
+    body = app.ports.vault.encrypt(msgspec.json.encode(full("gateway.status_changed")), event_body_aad(event_id))
     return Event(
         id=event_id,
         account_id=app.account.account_id,
@@ -244,7 +244,7 @@ async def test_too_many_waiting_questions_are_answered_at_once(app: TestApp) -> 
 
 
 async def test_old_entries_are_tidied_away_and_young_ones_stay(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     async with app.ports.storage.unit() as unit:
         assert await unit[Job].get(first_tidying(app.ports).id) is not None
     await write(app, *(event(app, number) for number in range(2 * BATCH + 5)))

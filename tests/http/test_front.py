@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import cambist
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.frontends.http.app import create_app
 from tests.apps import TestApp
 from tests.tables import table
@@ -26,7 +26,7 @@ async def test_a_browser_sees_that_it_runs_and_every_link_works(app: TestApp) ->
     response = await app.http.get("/", headers=BROWSER)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
-    await start_standing(app.ports)  # health looks for these jobs
+    await start_recurring_jobs(app.ports)  # health looks for these jobs
     links = set(_LINK.findall(response.text))
     assert {"/docs", "/openapi.json", "/health"} <= links
     for path in links:

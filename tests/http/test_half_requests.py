@@ -22,7 +22,7 @@ class Edge:
     def __init__(self, port: int, connections: set[object]) -> None:
         self._port = port
         self._connections = connections
-        self.looks = HalfRequests(connections)
+        self.polls = HalfRequests(connections)
 
     async def call(self, *said: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection that said this; the server has heard it when this returns."""
@@ -73,10 +73,10 @@ async def test_what_never_becomes_a_request_is_closed_after_its_time(
     async with a_edge(monkeypatch) as edge:
         reader, writer = await edge.call(*said)
         for moment in (0.0, 1.0, patience - 0.001):
-            edge.looks.look(moment)
+            edge.polls.look(moment)
         await edge.settled()
         assert not reader.at_eof()
-        edge.looks.look(patience)
+        edge.polls.look(patience)
         assert await is_closed(reader)
         writer.close()
 
@@ -85,13 +85,13 @@ async def test_half_a_head_after_a_whole_request_has_a_time_of_its_own(monkeypat
     async with a_edge(monkeypatch) as edge:
         reader, writer = await edge.call(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
-        edge.looks.look(0.0)
+        edge.polls.look(0.0)
         writer.write(HALF_HEAD)
         await edge.settled()
-        edge.looks.look(HEAD)  # seen half for the first time
+        edge.polls.look(HEAD)  # seen half for the first time
         await edge.settled()
         assert not reader.at_eof()
-        edge.looks.look(2 * HEAD)
+        edge.polls.look(2 * HEAD)
         assert await is_closed(reader)
         writer.close()
 
@@ -101,14 +101,14 @@ async def test_a_connection_is_closed_on_which_nothing_more_is_asked(monkeypatch
         reader, writer = await edge.call(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
         for moment in (0.0, IDLE - 0.001):
-            edge.looks.look(moment)
+            edge.polls.look(moment)
         writer.write(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
         for moment in (IDLE, 2 * IDLE - 0.001):  # it was idle for the first time again
-            edge.looks.look(moment)
+            edge.polls.look(moment)
         await edge.settled()
         assert not reader.at_eof()
-        edge.looks.look(2 * IDLE)
+        edge.polls.look(2 * IDLE)
         assert await is_closed(reader)
         writer.close()
 
@@ -116,8 +116,8 @@ async def test_a_connection_is_closed_on_which_nothing_more_is_asked(monkeypatch
 async def test_a_body_that_goes_on_to_the_next_part_in_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_edge(monkeypatch) as edge:
         reader, writer = await edge.call(HALF_BODY)
-        edge.looks.look(0.0)
-        edge.looks.look(GRACE)
+        edge.polls.look(0.0)
+        edge.polls.look(GRACE)
         writer.write(b"}\r\n0\r\n\r\n")
         assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
         writer.close()
@@ -132,10 +132,10 @@ async def test_a_body_has_the_time_that_its_bytes_give_it(
     head = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n"
     async with a_edge(monkeypatch) as edge:
         reader, writer = await edge.call(head, b"x" * size)
-        edge.looks.look(0.0)
-        edge.looks.look(patience - 0.001)
+        edge.polls.look(0.0)
+        edge.polls.look(patience - 0.001)
         await edge.settled()
         assert not reader.at_eof()
-        edge.looks.look(patience)
+        edge.polls.look(patience)
         assert await is_closed(reader)
         writer.close()

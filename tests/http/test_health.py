@@ -12,12 +12,12 @@ import pytest
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import INSTALLATION, Installation
 from cambist.core.domain.ledger import LedgerAccount
+from cambist.core.usecases.encrypted import tag_hold
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.health import EVERY, NO_WORKER
-from cambist.core.usecases.sealed import tag_hold
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.settlement.settlement import DAILY
-from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.vault_checks import PEPPER
 from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable
@@ -30,7 +30,7 @@ from tests.quiesce import at_rest
 @pytest.fixture
 async def app(app: TestApp) -> TestApp:
     """With the jobs that a worker writes when it starts; none falls due within a day."""
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await run_due(app.ports)
     return app
 
@@ -75,14 +75,14 @@ async def test_jobs_that_nobody_takes_say_that_no_worker_works(
     assert await degraded(app) == named
 
 
-async def test_a_standing_job_that_is_not_there_is_missed(app: TestApp) -> None:
+async def test_missing_recurring_job_is_reported(app: TestApp) -> None:
     async with app.ports.storage.unit() as unit:
         daily = await unit[Job].get(DAILY)
         assert daily is not None
         unit[Job].remove(daily)
         await unit.commit()
     assert await degraded(app) == ["standing"]
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await app.clock.advance(EVERY)
     assert await degraded(app) == []
 
@@ -235,14 +235,14 @@ async def test_keys_that_stop_fitting_are_named_and_the_process_is_not_ready(app
     assert (await app.http.get("/readyz")).status_code == 503
 
 
-@pytest.mark.parametrize("trouble", ["fails", "hangs", "breaks"])
+@pytest.mark.parametrize("problem", ["fails", "hangs", "breaks"])
 async def test_a_storage_that_fails_or_hangs_is_told_in_time_and_nothing_is_asked_of_it(
-    app: TestApp, monkeypatch: pytest.MonkeyPatch, trouble: str
+    app: TestApp, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     async def away() -> None:
-        if trouble == "hangs":
+        if problem == "hangs":
             await asyncio.Event().wait()
-        raise Unavailable("no connection") if trouble == "fails" else ValueError("a slip")
+        raise Unavailable("no connection") if problem == "fails" else ValueError("a slip")
 
     async def must_not_be_asked() -> NoReturn:
         raise AssertionError

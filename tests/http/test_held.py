@@ -8,8 +8,8 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode, Scheme
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.installation import Because
-from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.quarantine import hold
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.frontends import simulated_banks
 from cambist.ports.jobs import Job

@@ -13,7 +13,7 @@ import pytest
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.edge import intake as rules
 from cambist.frontends.http.edge.gated import GatedProtocol
-from cambist.frontends.http.edge.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE, REFUSALS, ROOM, Intake
+from cambist.frontends.http.edge.intake import HOPE, LEAST_ROOM, PATIENCE, POLL, REFUSALS, ROOM, Intake
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.counters import Counters
@@ -86,7 +86,7 @@ class Rush:
         for _ in range(count):
             self.line.ends.pop()(None)
 
-    def look(self, after: float = LOOK) -> None:
+    def look(self, after: float = POLL) -> None:
         self.clock.time += after
         self.intake.look()
 
@@ -107,7 +107,7 @@ async def test_what_finds_no_room_waits_and_is_begun_in_its_order(rush: Rush) ->
 
 async def test_what_has_waited_for_its_patience_is_refused_and_counted(rush: Rush) -> None:
     asked = rush.ask(ROOM + 1)
-    rush.clock.time += PATIENCE - LOOK - 0.001
+    rush.clock.time += PATIENCE - POLL - 0.001
     rush.look()
     assert rush.line.refused == []
     rush.look()
@@ -116,7 +116,7 @@ async def test_what_has_waited_for_its_patience_is_refused_and_counted(rush: Rus
 
 
 async def test_one_more_is_refused_at_once_when_as_many_wait_as_are_begun_in_its_hope(rush: Rush) -> None:
-    turn = 2 * LOOK  # in which room neither grows nor shrinks
+    turn = 2 * POLL  # in which room neither grows nor shrinks
     rush.ask(ROOM)
     for _ in range(20):
         rush.look(after=turn)

@@ -182,7 +182,7 @@ async def test_refused_client_uploads_again_and_does_not_see_the_refusal(kyc: Ky
     assert EN["again_text"] not in page.text
 
 
-async def test_strangers_documents_use_no_quota_of_client_or_merchant(kyc: KycApp) -> None:
+async def test_strangers_documents_use_no_rate_limit_of_client_or_merchant(kyc: KycApp) -> None:
     session = begun(await give(kyc, phone=PHONE))
     for _ in range(HELD_AT_ONCE):
         assert (await call(kyc, "upload-url", session, content_type="image/png")).status_code == 200

@@ -130,7 +130,7 @@ async def test_without_a_living_link_there_is_nothing(kyc: KycApp) -> None:
     assert code(await call(kyc, "register", session)) == (404, "NOT_FOUND")
 
 
-async def test_a_link_acts_for_its_own_client_only(kyc: KycApp) -> None:
+async def test_link_works_for_its_own_client_only(kyc: KycApp) -> None:
     """Another client's file key counts as unknown (docs/decisions.md "Hosted page")."""
     mine, theirs = session_of(await link(kyc)), session_of(await link(kyc, OTHER))
     keys = {"selfie_key": await upload(kyc, mine), "document_key": await upload(kyc, mine)}

@@ -38,9 +38,9 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0)
-        act, self.meanwhile = self.meanwhile, None
-        if act is not None:
-            act()
+        action, self.meanwhile = self.meanwhile, None
+        if action is not None:
+            action()
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
         raise NotImplementedError

@@ -12,8 +12,8 @@ import pytest
 
 from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases.accounts import limit_hits
-from cambist.core.usecases.accounts.admission import Counted, admit_stranger
 from cambist.core.usecases.accounts.limit_hits import read_hits
+from cambist.core.usecases.accounts.rate_limits import Counted, admit_stranger
 from cambist.frontends.http.edge.edge import Edge
 from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
 from cambist.frontends.telemetry.requests import RequestWatch

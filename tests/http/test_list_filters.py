@@ -21,14 +21,14 @@ from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
-from cambist.core.usecases.kyc.register import new_client
-from cambist.core.usecases.payments.tallies import add_payment
-from cambist.core.usecases.sealed import (
-    client_phone_place,
-    event_body_place,
-    exchange_phone_place,
+from cambist.core.usecases.encrypted import (
+    client_phone_aad,
+    event_body_aad,
+    exchange_phone_aad,
     open_event_body,
 )
+from cambist.core.usecases.kyc.register import new_client
+from cambist.core.usecases.payments.tallies import add_payment
 from cambist.frontends.http.edge.operation import FOUND_BY, MADE, PAGES, Operation, Query
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
@@ -155,11 +155,11 @@ def copies(ports: Ports, specimen: Any, owner: dict[str, Any], first: int) -> li
         if isinstance(specimen, Client):
             more["phone_digest"] = str(number).encode()
         made_id = numbered(prefix, number)
-        if (place := SEALED_IN.get(type(specimen))) is not None:
+        if (place := ENCRYPTED_IN.get(type(specimen))) is not None:
             phone = "phone" if isinstance(specimen, Client) else "client_phone"
-            more[phone] = ports.vault.seal(b"+79000000000", place(made_id))
+            more[phone] = ports.vault.encrypt(b"+79000000000", place(made_id))
         if isinstance(specimen, Event):
-            more["body"] = ports.vault.seal(open_event_body(ports.vault, specimen), event_body_place(made_id))
+            more["body"] = ports.vault.encrypt(open_event_body(ports.vault, specimen), event_body_aad(made_id))
         made.append(msgspec.structs.replace(specimen, id=made_id, version=0, **owner, **more))
     return made
 
@@ -168,7 +168,7 @@ PREFIXES: dict[Any, str] = {
     Payment: "pay", Refund: "ref", Subscription: "sub", Exchange: "exch", Client: "cl", Settlement: "stl",
     Withdrawal: "wd", Event: "evt",
 }  # fmt: skip
-SEALED_IN: dict[Any, Callable[[str], str]] = {Client: client_phone_place, Exchange: exchange_phone_place}
+ENCRYPTED_IN: dict[Any, Callable[[str], str]] = {Client: client_phone_aad, Exchange: exchange_phone_aad}
 
 
 async def write(app: TestApp, records: Sequence[Any]) -> None:

@@ -260,7 +260,9 @@ async def test_a_payout_that_came_to_nothing_is_a_line_of_the_next(open_: Refund
     await open_.settled("1000.00")
     [failed] = (await open_.app.get("/withdrawals")).json()["data"]
     await open_.app.work(3)
-    assert (await open_.act(f"/sandbox/withdrawals/{failed['id']}/simulate", {"outcome": "failed"})).status_code == 200
+    assert (
+        await open_.action(f"/sandbox/withdrawals/{failed['id']}/simulate", {"outcome": "failed"})
+    ).status_code == 200
     await open_.app.clock.advance(1)
     await open_.settle()
     newest, _ = (await open_.app.get("/withdrawals")).json()["data"]

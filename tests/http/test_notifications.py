@@ -17,7 +17,7 @@ from cambist.core.usecases.jobs import do
 from cambist.core.usecases.notification_addresses import make_addresses, rotate_address
 from cambist.core.usecases.sandbox.clock import advance
 from cambist.frontends.http.notifications import LIMIT, WITHIN
-from cambist.ports import Heard, InboundNotification, Notification, Unavailable
+from cambist.ports import InboundNotification, Notification, Received, Unavailable
 from examples.own_bank.bank import NAME
 from examples.own_bank.provider import Provider
 from tests.notification_kit import PROVIDER_AT, TOKEN, Hearing, hearing, watched
@@ -91,7 +91,7 @@ async def test_a_forged_one_is_403_and_keeps_nothing() -> None:
         body, headers = world.provider.notification(payment.id, "another token")
         assert (await world.post(body, headers)).status_code == 403
         assert await world.jobs() == []
-        assert (await world.address()).heard_at is None
+        assert (await world.address()).received_at is None
 
 
 @table(
@@ -125,12 +125,12 @@ async def test_a_body_of_64_kb_is_heard_and_a_longer_one_is_413() -> None:
 async def test_the_adapter_gets_the_raw_bytes_and_all_that_came_with_them() -> None:
     seen: list[InboundNotification] = []
 
-    async def hear(notification: InboundNotification) -> Heard:
+    async def receive(notification: InboundNotification) -> Received:
         seen.append(notification)
-        return Heard(status=202, body=b"\xff\x00", content_type="application/octet-stream")
+        return Received(status=202, body=b"\xff\x00", content_type="application/octet-stream")
 
     async with hearing() as world:
-        world.bank.hear = hear  # type: ignore[method-assign]
+        world.bank.receive = receive  # type: ignore[method-assign]
         path = f"{await world.path()}?shop=%D0%AF&empty="
         answer = await world.post(b"\xff\xfe raw", {"X-Sign": "s", "Content-Type": "text/weird"}, path=path)
     [notification] = seen
@@ -146,25 +146,31 @@ async def test_the_adapter_gets_the_raw_bytes_and_all_that_came_with_them() -> N
 async def test_at_most_a_hundred_operations_of_visible_characters_are_believed() -> None:
     named = [*(f"pay_{number}" for number in range(150)), "with a space", "line\u2028break", "x" * 513, "pay_1"]
 
-    async def hear(notification: InboundNotification) -> Heard:
-        return Heard(notifications=tuple(Notification(operation=each[:512]) for each in named))
+    async def receive(notification: InboundNotification) -> Received:
+        return Received(notifications=tuple(Notification(operation=each[:512]) for each in named))
 
     async with hearing() as world:
-        world.bank.hear = hear  # type: ignore[method-assign]
+        world.bank.receive = receive  # type: ignore[method-assign]
         assert (await world.post(ANYTHING)).status_code == 200
         assert len(await world.jobs()) == MOST
 
 
 @table(
     "garbage",
-    [Heard(status=99), Heard(status=204, body=b"x"), Heard(body=b"x" * 65_537), Heard(content_type="a\r\nb"), None],
+    [
+        Received(status=99),
+        Received(status=204, body=b"x"),
+        Received(body=b"x" * 65_537),
+        Received(content_type="a\r\nb"),
+        None,
+    ],
 )
-async def test_an_answer_that_cannot_be_sent_is_503(garbage: Heard) -> None:
-    async def hear(notification: InboundNotification) -> Heard:
+async def test_an_answer_that_cannot_be_sent_is_503(garbage: Received) -> None:
+    async def receive(notification: InboundNotification) -> Received:
         return garbage
 
     async with hearing() as world:
-        world.bank.hear = hear  # type: ignore[method-assign]
+        world.bank.receive = receive  # type: ignore[method-assign]
         assert (await world.post(ANYTHING)).status_code == 503
 
 
@@ -172,11 +178,11 @@ async def test_an_answer_that_cannot_be_sent_is_503(garbage: Heard) -> None:
 async def test_what_the_adapter_cannot_tell_is_503_so_that_it_is_posted_again(
     raised: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def hear(notification: InboundNotification) -> Heard:
+    async def receive(notification: InboundNotification) -> Received:
         raise raised
 
     async with hearing() as world:
-        world.bank.hear = hear  # type: ignore[method-assign]
+        world.bank.receive = receive  # type: ignore[method-assign]
         with caplog.at_level(logging.DEBUG):
             assert (await world.post(ANYTHING)).status_code == 503
     assert TOKEN not in caplog.text
@@ -303,17 +309,17 @@ async def test_it_is_written_down_once_a_minute_when_the_provider_was_heard() ->
         await world.tell("pay_1")
         first = await world.address()
         await world.tell("pay_2")
-        assert first.heard_at is not None
+        assert first.received_at is not None
         assert (await world.address()).version == first.version
         [shown] = await known_gateways(world.service.ports, cambist.Mode.LIVE)
-        assert (shown.id, shown.last_notification) == (NAME, first.heard_at), "the console tells it"
+        assert (shown.id, shown.last_notification) == (NAME, first.received_at), "the console tells it"
 
 
 async def test_what_takes_longer_than_eight_seconds_is_503() -> None:
     class Slow(Hearing):
-        async def hear(self, notification: InboundNotification) -> Heard:
+        async def receive(self, notification: InboundNotification) -> Received:
             await asyncio.Event().wait()
-            return Heard()
+            return Received()
 
     async with watched(Slow) as app:
         posting = asyncio.create_task(app.http.post(app.address, content=ANYTHING))

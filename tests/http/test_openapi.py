@@ -223,7 +223,7 @@ def test_every_refusal_is_in_the_catalogue_with_its_status(document: Document) -
         assert status in (CATALOGUE[code].status, *CATALOGUE[code].variants), code
     operators_only = {
         *("TERMINAL_NOT_FOUND", "ACCOUNT_NOT_FOUND", "SUSPENSE_NOT_FOUND", "CLIENT_NOT_FOUND"),
-        *("ACT_NOT_FOUND", "SECOND_OPERATOR_NEEDED", "KEY_NOT_FOUND"),
+        *("ACTION_NOT_FOUND", "SECOND_OPERATOR_NEEDED", "KEY_NOT_FOUND"),
     }
     dashboard_only = {
         *("SIGN_IN_FAILED", "TOO_MANY_GUESSES", "PERSON_RIGHT_MISSING", "SECOND_FACTOR_NEEDED", "STEP_UP_NEEDED"),

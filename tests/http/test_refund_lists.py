@@ -30,7 +30,7 @@ async def test_lists_by_filters_the_newest_first(refunds: RefundApp) -> None:
     for payment_id, external_id in ((one, "a"), (one, "b"), (two, "a")):
         made.append(await refunds.apply(payment_id, "10.00", external_id=external_id))
         await refunds.app.clock.advance(0.1)
-    await refunds.act(f"/refunds/{made[0]}/cancel")
+    await refunds.action(f"/refunds/{made[0]}/cancel")
     first, second, third = made
     default = refunds.app.account.default_shop_id
     for query, expected in (

@@ -180,7 +180,7 @@ async def test_the_eleventh_application_ever_is_refused(refunds: RefundApp) -> N
     for number in range(10):
         refund_id = await refunds.apply(payment_id, "1.00")
         if number < 5:
-            await refunds.act(f"/refunds/{refund_id}/cancel")
+            await refunds.action(f"/refunds/{refund_id}/cancel")
     assert told(await refunds.post({"payment_id": payment_id, "amount_rub": "1.00"})) == (409, "LIMIT_PER_PAYMENT")
     await refunds.app.work(7)
     assert told(await refunds.post({"payment_id": payment_id})) == (409, "LIMIT_PER_PAYMENT")
@@ -238,21 +238,21 @@ async def test_a_key_is_one_over_kinds_and_two_over_modes(refunds: RefundApp) ->
 async def test_only_a_pending_application_is_cancelled(refunds: RefundApp, status: str) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     if status == "cancelled":
-        assert (await refunds.act(f"/refunds/{refund_id}/cancel")).status_code == 200
+        assert (await refunds.action(f"/refunds/{refund_id}/cancel")).status_code == 200
     elif status == "processing":
         await refunds.app.work(2)
     else:
         if status == "reversed":
             await refunds.simulate(refund_id, "completed")
         assert (await refunds.simulate(refund_id, status)).status_code == 200
-    assert told(await refunds.act(f"/refunds/{refund_id}/cancel")) == (409, "INVALID_STATE")
+    assert told(await refunds.action(f"/refunds/{refund_id}/cancel")) == (409, "INVALID_STATE")
     assert await refunds.status(refund_id) == status
 
 
 async def test_a_cancelled_application_touches_nothing_and_sends_no_event(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
-    response = await refunds.act(f"/refunds/{refund_id}/cancel")
+    response = await refunds.action(f"/refunds/{refund_id}/cancel")
     shown = response.json()
     assert (response.status_code, shown["status"], shown["pending_reason"]) == (200, "cancelled", None)
     assert (await refunds.payment(payment_id)).refund_pending is False
@@ -280,7 +280,7 @@ async def test_answers_are_as_the_description_says(refunds: RefundApp) -> None:
         document.check(await refunds.app.get(path))
     for outcome in ("reversed", "completed", "reversed", "garbage"):
         document.check(await refunds.simulate(refund_id, outcome))
-    document.check(await refunds.act(f"/refunds/{refund_id}/cancel"))
+    document.check(await refunds.action(f"/refunds/{refund_id}/cancel"))
     await refunds.set(refunds="false")
     for method, path in CALLS:
         document.check(await refunds.app.http.request(method, f"/api/v1{path}", headers=refunds.app.headers()))

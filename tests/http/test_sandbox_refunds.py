@@ -48,7 +48,7 @@ async def test_the_sandbox_plays_each_way_there_is(
     if status == "processing":
         await refunds.app.work(2)
     elif status == "cancelled":
-        await refunds.act(f"/refunds/{refund_id}/cancel")
+        await refunds.action(f"/refunds/{refund_id}/cancel")
     elif status == "reversed":
         await refunds.simulate(refund_id, "completed")
     if status not in ("pending", "processing", "cancelled"):
@@ -103,7 +103,7 @@ async def test_sandbox_reports_a_silent_bank_and_the_worker_finds_the_outcome(re
 async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundApp, status: str) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     await refunds.simulate(refund_id, status)
-    response = await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "awaiting_approval"})
+    response = await refunds.action(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "awaiting_approval"})
     assert told(response) == (409, "INVALID_STATE")
     assert await refunds.status(refund_id) == status
 
@@ -111,10 +111,10 @@ async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundApp, sta
 @pytest.mark.parametrize("body", [{}, {"outcome": "done"}, {"outcome": "pending"}, {"outcome": None}, {"x": 1}])
 async def test_an_outcome_that_is_none_is_a_validation_error(refunds: RefundApp, body: Any) -> None:
     refund_id = await refunds.apply(await refunds.paid())
-    assert told(await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", body)) == (400, "VALIDATION_ERROR")
+    assert told(await refunds.action(f"/sandbox/refunds/{refund_id}/simulate", body)) == (400, "VALIDATION_ERROR")
 
 
 async def test_live_keys_have_no_sandbox(refunds: RefundApp) -> None:
     refund_id = await refunds.apply(await refunds.paid(mode="live"), mode="live")
-    response = await refunds.act(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "completed"}, mode="live")
+    response = await refunds.action(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "completed"}, mode="live")
     assert told(response) == (404, "NOT_FOUND")

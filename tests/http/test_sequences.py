@@ -11,8 +11,8 @@ import pytest
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.encrypted import event_body_aad, open_event_body
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.sealed import event_body_place, open_event_body
 from cambist.frontends.cli.recipes import RECIPES, filled
 from tests.apps import WEBHOOK_SECRET, WEBHOOK_URL, TestApp
 from tests.invariants import everything
@@ -121,7 +121,7 @@ async def test_sequence_continues_after_forgetting_and_an_uncounted_event(app: T
     [told] = await everything(app.ports, Event)
     async with beneath(app.ports).unit() as unit:
         after = told.created_at + timedelta(seconds=1)
-        body = app.ports.vault.seal(open_event_body(app.ports.vault, told), event_body_place("evt_before"))
+        body = app.ports.vault.encrypt(open_event_body(app.ports.vault, told), event_body_aad("evt_before"))
         unit[Event].add(msgspec.structs.replace(told, id="evt_before", sequence=4, created_at=after, body=body))
         await unit.commit()
     await app.clock.advance(2)

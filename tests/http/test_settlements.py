@@ -47,7 +47,7 @@ async def get(app: RefundApp, path: str, *, mode: str = "test") -> Any:
 
 async def settle(app: RefundApp) -> dict[str, Any]:
     """POST /sandbox/settlements; its statement."""
-    response = await app.act("/sandbox/settlements")
+    response = await app.action("/sandbox/settlements")
     assert response.status_code == 200, response.text
     DOCUMENT.check(response)
     found: dict[str, Any] = response.json()
@@ -398,7 +398,7 @@ async def test_the_sandbox_settles_nothing_into_a_statement_of_nothing(open_: Re
 
 
 async def test_the_sandbox_is_not_there_for_live_keys(open_: RefundApp) -> None:
-    refused(await open_.act("/sandbox/settlements", mode="live"), 404, "NOT_FOUND")
+    refused(await open_.action("/sandbox/settlements", mode="live"), 404, "NOT_FOUND")
     refused(await open_.app.http.post("/api/v1/sandbox/settlements"), 401, "Unauthorized")
     assert (await get(open_, "/settlements", mode="live"))["data"] == []
 
@@ -426,7 +426,7 @@ async def test_without_a_rate_nothing_starts(open_: RefundApp) -> None:
     payment_id = await open_.paid()
     await say(open_, "92.50", silent=True)
     await open_.app.clock.advance(600)
-    response = await open_.act("/sandbox/settlements")
+    response = await open_.action("/sandbox/settlements")
     refused(response, 503, "RATE_UNAVAILABLE")
     assert 30 <= int(response.headers["retry-after"]) <= 60
     assert (await get(open_, "/settlements"))["data"] == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.files.local import LEAST_RATE, LocalFiles
-from cambist.adapters.vault.sealed import SealedVault
+from cambist.adapters.vault.aes import AesVault
 from cambist.core.domain.kyc.kyc import UPLOAD_KEPT, UPLOAD_MAX
 from cambist.core.usecases.kyc.upload_put import PER_MINUTE
 from cambist.core.usecases.kyc.uploads import TIDY_UPLOAD
@@ -322,7 +322,7 @@ async def test_a_place_stays_for_as_long_as_its_address_takes_a_file(kyc: KycApp
 
 
 def store(folder: Path, **more: Any) -> LocalFiles:
-    return LocalFiles(folder, "https://pay.example", SealedVault({1: bytes(32)}, 1, bytes(32)), VirtualClock(), **more)
+    return LocalFiles(folder, "https://pay.example", AesVault({1: bytes(32)}, 1, bytes(32)), VirtualClock(), **more)
 
 
 def query_of(url: str) -> dict[str, str]:
@@ -349,7 +349,7 @@ async def test_an_upload_that_stands_still_is_ended_and_lets_go_of_its_place(tmp
 
 async def test_an_upload_that_drips_ends_after_two_minutes(tmp_path: Path) -> None:
     clock = VirtualClock()
-    one = LocalFiles(tmp_path, "https://pay.example", SealedVault({1: bytes(32)}, 1, bytes(32)), clock)
+    one = LocalFiles(tmp_path, "https://pay.example", AesVault({1: bytes(32)}, 1, bytes(32)), clock)
     url = one.grant("0" * 64, "image/jpeg", UPLOAD_MAX, clock.now() + timedelta(minutes=10))
     came = 0
 
@@ -389,7 +389,7 @@ async def test_so_many_at_once(tmp_path: Path) -> None:
 
 async def test_what_a_crash_left_behind_goes_after_an_hour(tmp_path: Path) -> None:
     clock = SystemClock()
-    one = LocalFiles(tmp_path, "https://pay.example", SealedVault({1: bytes(32)}, 1, bytes(32)), clock)
+    one = LocalFiles(tmp_path, "https://pay.example", AesVault({1: bytes(32)}, 1, bytes(32)), clock)
     old, new, whole = tmp_path / "a.part", tmp_path / "b.part", tmp_path / ("0" * 64)
     for path in (old, new, whole):
         path.write_bytes(b"x")

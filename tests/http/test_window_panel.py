@@ -14,7 +14,7 @@ from tests.tables import table
 from tests.windows import with_face
 
 
-async def act(app: TestApp, payment: dict[str, Any], headers: dict[str, str] | None = None, **form: str) -> Any:
+async def action(app: TestApp, payment: dict[str, Any], headers: dict[str, str] | None = None, **form: str) -> Any:
     return await app.http.post(f"/p/{payment['id']}/simulate", data=form, headers=headers or {})
 
 
@@ -25,7 +25,7 @@ async def status(app: TestApp, payment: dict[str, Any]) -> dict[str, Any]:
 
 async def test_pay_in_the_panel_pays_and_leads_back_to_the_page(app: TestApp) -> None:
     payment = await app.created({"amount_rub": "250.00"})
-    answer = await act(app, payment, act="pay")
+    answer = await action(app, payment, action="pay")
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/p/{payment['id']}")
     paid = await status(app, payment)
     assert (paid["status"], paid["actual_amount_rub"]) == ("paid", "250.00")
@@ -34,14 +34,14 @@ async def test_pay_in_the_panel_pays_and_leads_back_to_the_page(app: TestApp) ->
 
 async def test_underpay_sends_half_and_the_payment_goes_under_review(app: TestApp) -> None:
     payment = await app.created({"amount_rub": "250.01"})
-    await act(app, payment, act="underpay")
+    await action(app, payment, action="underpay")
     short = await status(app, payment)
     assert (short["status"], short["actual_amount_rub"]) == ("amount_mismatch", "125.00")
 
 
 async def test_fail_takes_the_chosen_reason_and_keeps_the_chosen_language(app: TestApp) -> None:
     payment = await app.created()
-    form = {"act": "fail", "reason": "insufficient_funds"}
+    form = {"action": "fail", "reason": "insufficient_funds"}
     answer = await app.http.post(f"/p/{payment['id']}/simulate?lang=en", data=form)
     assert answer.headers["Location"] == f"/p/{payment['id']}?lang=en"
     failed = await status(app, payment)
@@ -53,18 +53,18 @@ async def test_an_expired_payment_can_be_paid_late_but_not_fail(app: TestApp) ->
     await app.work(15 * 60)
     html = (await app.http.get(f"/p/{payment['id']}")).text
     assert ('value="pay"' in html, 'value="fail"' in html) == (True, False)
-    assert (await act(app, payment, act="fail", reason="unknown")).status_code == 303
+    assert (await action(app, payment, action="fail", reason="unknown")).status_code == 303
     assert (await status(app, payment))["status"] == "expired"
-    await act(app, payment, act="pay")
+    await action(app, payment, action="pay")
     assert (await status(app, payment))["status"] == "paid"
 
 
-async def test_an_act_that_comes_too_late_changes_nothing(app: TestApp) -> None:
+async def test_an_action_that_comes_too_late_changes_nothing(app: TestApp) -> None:
     """Two clicks, or two tabs."""
     payment = await app.created()
-    await act(app, payment, act="pay")
-    for form in ({"act": "pay"}, {"act": "underpay"}, {"act": "fail", "reason": "unknown"}):
-        assert (await act(app, payment, None, **form)).status_code == 303
+    await action(app, payment, action="pay")
+    for form in ({"action": "pay"}, {"action": "underpay"}, {"action": "fail", "reason": "unknown"}):
+        assert (await action(app, payment, None, **form)).status_code == 303
     assert (await status(app, payment))["status"] == "paid"
     assert len(await app.events(payment["id"])) == 1
 
@@ -73,7 +73,7 @@ async def test_nothing_is_played_while_the_bank_has_not_answered(app: TestApp) -
     """There is no invoice yet that a payer could pay."""
     payment = await with_face(app, "preparing")
     assert "<form" not in (await app.http.get(f"/p/{payment['id']}")).text
-    assert (await act(app, payment, act="pay")).status_code == 303
+    assert (await action(app, payment, action="pay")).status_code == 303
     assert (await status(app, payment))["status"] == "pending"
 
 
@@ -86,7 +86,7 @@ async def test_panel_is_marked_as_test_and_live_pages_name_the_simulated_bank(
         html = (await app.http.get(f"/p/{payment['id']}?lang=en")).text
         assert head in html
         assert 'value="underpay"' in html
-    assert (await act(app, payment, act="pay")).status_code == 303
+    assert (await action(app, payment, action="pay")).status_code == 303
 
 
 class RealBank:
@@ -108,8 +108,8 @@ async def test_with_a_real_bank_there_is_no_panel_and_the_post_is_404(app: TestA
     transport = httpx.ASGITransport(Litestar([window_router(real)], openapi_config=None, logging_config=None))  # type: ignore[arg-type]  # litestar's and httpx's ASGI types differ in name only
     async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
         page = await client.get(f"/p/{payment['id']}?lang=en")
-        answer = await client.post(f"/p/{payment['id']}/simulate", data={"act": "pay"})
-        garbage = await client.post(f"/p/{payment['id']}/simulate", data={"act": "dance"})
+        answer = await client.post(f"/p/{payment['id']}/simulate", data={"action": "pay"})
+        garbage = await client.post(f"/p/{payment['id']}/simulate", data={"action": "dance"})
     assert page.status_code == 200
     assert ("<form" in page.text, "Simulated" in page.text) == (False, False)
     assert (answer.status_code, garbage.status_code) == (404, 404)
@@ -119,24 +119,24 @@ async def test_with_a_real_bank_there_is_no_panel_and_the_post_is_404(app: TestA
 
 async def test_the_panel_of_an_unknown_or_closed_payment_is_404(app: TestApp) -> None:
     payment = await app.created()
-    assert (await app.http.post("/p/pay_x/simulate", data={"act": "pay"})).status_code == 404
-    await act(app, payment, act="pay")
+    assert (await app.http.post("/p/pay_x/simulate", data={"action": "pay"})).status_code == 404
+    await action(app, payment, action="pay")
     await app.clock.advance(60)
-    assert (await act(app, payment, act="pay")).status_code == 404
+    assert (await action(app, payment, action="pay")).status_code == 404
 
 
 FORMS: list[tuple[dict[str, str], dict[str, str], int]] = [
-    ({"Sec-Fetch-Site": "same-origin", "Origin": "null"}, {"act": "fail", "reason": "unknown"}, 303),
-    ({"Origin": "https://pay.example"}, {"act": "pay"}, 303),
-    ({"Origin": "null"}, {"act": "pay"}, 303),
-    ({"Sec-Fetch-Site": "cross-site"}, {"act": "pay"}, 403),
-    ({"Sec-Fetch-Site": "same-site", "Origin": "https://pay.example"}, {"act": "pay"}, 403),
-    ({"Origin": "https://evil.example"}, {"act": "pay"}, 403),
-    ({"Origin": "https://pay.example:8443"}, {"act": "pay"}, 403),
+    ({"Sec-Fetch-Site": "same-origin", "Origin": "null"}, {"action": "fail", "reason": "unknown"}, 303),
+    ({"Origin": "https://pay.example"}, {"action": "pay"}, 303),
+    ({"Origin": "null"}, {"action": "pay"}, 303),
+    ({"Sec-Fetch-Site": "cross-site"}, {"action": "pay"}, 403),
+    ({"Sec-Fetch-Site": "same-site", "Origin": "https://pay.example"}, {"action": "pay"}, 403),
+    ({"Origin": "https://evil.example"}, {"action": "pay"}, 403),
+    ({"Origin": "https://pay.example:8443"}, {"action": "pay"}, 403),
     ({}, {}, 400),
-    ({}, {"act": "PAY"}, 400),
-    ({}, {"act": "fail", "reason": "because"}, 400),
-    ({"Content-Type": "application/json"}, {"act": "pay"}, 400),
+    ({}, {"action": "PAY"}, 400),
+    ({}, {"action": "fail", "reason": "because"}, 400),
+    ({"Content-Type": "application/json"}, {"action": "pay"}, 400),
 ]
 
 
@@ -146,6 +146,6 @@ async def test_the_panel_takes_forms_of_its_own_page_only(
 ) -> None:
     """Other sites' forms are told by `Sec-Fetch-Site`, and by `Origin` where that is not sent."""
     payment = await app.created()
-    answer = await act(app, payment, headers, **form)
+    answer = await action(app, payment, headers, **form)
     assert answer.status_code == expected
     assert ((await status(app, payment))["status"] == "pending") is (expected != 303)

@@ -61,9 +61,9 @@ async def test_every_answer_carries_the_safety_headers(app: TestApp) -> None:
         await app.http.get(f"{path}/state"),
         await app.http.get("/p/nothing"),
         await app.http.get("/p/nothing/state"),
-        await app.http.post(f"{path}/simulate", data={"act": "dance"}),
-        await app.http.post(f"{path}/simulate", data={"act": "pay"}, headers={"Sec-Fetch-Site": "cross-site"}),
-        await app.http.post(f"{path}/simulate", data={"act": "pay"}),
+        await app.http.post(f"{path}/simulate", data={"action": "dance"}),
+        await app.http.post(f"{path}/simulate", data={"action": "pay"}, headers={"Sec-Fetch-Site": "cross-site"}),
+        await app.http.post(f"{path}/simulate", data={"action": "pay"}),
     ]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 404, 400, 403, 303]
     for answer in answers:

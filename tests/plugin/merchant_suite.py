@@ -34,7 +34,7 @@ def test_every_test_has_a_app_of_its_own(round_: int, cambist_client: Client, ca
     assert cambist_client.payments.create(amount_rub=100).created_at == cambist_sandbox.clock.now()
 
 
-def test_acts_and_their_webhooks(cambist_sandbox: Sandbox) -> None:
+def test_actions_and_their_webhooks(cambist_sandbox: Sandbox) -> None:
     client = cambist_sandbox.client
     paid, failed, expired, short = (client.payments.create(amount_rub=100).id for _ in range(4))
     assert cambist_sandbox.pay(paid).status is PaymentStatus.PAID
@@ -146,7 +146,7 @@ def test_two_services_at_once(cambist_stage: Stage, cambist_sandbox: Sandbox) ->
     assert amounts == [[100], [50]]
 
 
-def test_an_operators_act(cambist_sandbox: Sandbox) -> None:
+def test_an_operators_action(cambist_sandbox: Sandbox) -> None:
     shop = cambist_sandbox.run(create_shop, cambist_sandbox.account_id, "Second")
     with pytest.raises(CambistError) as error:
         cambist_sandbox.client.payments.create(amount_rub=100, shop_id=shop.id)

@@ -59,8 +59,8 @@ class MoneyHistory(ABC):
         for fault in _CREDENTIALS:
             self._sometimes(fault, self.faults / 500)
 
-    def _sometimes(self, trouble: Any, chance: float) -> None:
-        self.fake.next(trouble, matching=lambda _: self.random.random() < chance, always=True)
+    def _sometimes(self, problem: Any, chance: float) -> None:
+        self.fake.next(problem, matching=lambda _: self.random.random() < chance, always=True)
 
     async def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> Any:
         """Post as a merchant does: without a clear answer, repeat the request later with the same key. When the bank

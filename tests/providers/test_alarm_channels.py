@@ -111,7 +111,7 @@ class Manager:
             if not labels or not names or not all(labels.values()) or starts > ends:
                 return ProviderAnswer.of_json("invalid alert", 400)
             assert set(alert) <= {"labels", "annotations", "startsAt", "endsAt", "generatorURL"}
-            self.alerts[labels["trouble"]] = (starts, ends)
+            self.alerts[labels["problem"]] = (starts, ends)
         return ProviderAnswer(status=200)
 
     def firing(self, at: datetime) -> set[str]:

@@ -39,7 +39,7 @@ from cambist.ports.files import StoredFile
 from cambist.ports.kyc import Check, CheckNotification, CheckStatus
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus, MandateState, MandateStatus
 from cambist.ports.members import MemberBank
-from cambist.ports.notifications import Heard
+from cambist.ports.notifications import Received
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
 from cambist.ports.receipts import ReceiptState, ReceiptStatus
@@ -99,7 +99,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "find_remittance"): REMITTANCE,
     ("bank", "banks"): [MemberBank(id="bank100000000004", name="Alfa", bic="044525593")],
     ("bank", "entries"): ReportedPage(entries=(ENTRY,), next_cursor="ENTRY-1"),
-    ("bank", "hear"): Heard(notifications=(Notification(operation="pay_1"),), body=b"OK"),
+    ("bank", "receive"): Received(notifications=(Notification(operation="pay_1"),), body=b"OK"),
     ("bank", "search_invoice"): INVOICE,
     ("bank", "search_refund"): REFUND,
     ("bank", "search_binding"): Binding(reference="m_1", link=None, payload=None),
@@ -112,7 +112,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("kyc", "find_check"): CHECK,
     ("kyc", "search_check"): CHECK,
     ("kyc", "check_state"): CHECK,
-    ("kyc", "hear"): Heard(notifications=(CheckNotification(operation="kyc_1"),), status=204),
+    ("kyc", "receive"): Received(notifications=(CheckNotification(operation="kyc_1"),), status=204),
     ("payouts", "sign"): SIGNED,
     ("payouts", "broadcast"): None,
     ("payouts", "state"): TransferState.IN_BLOCK,
@@ -181,7 +181,7 @@ def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any)
 )
 def test_what_cannot_be_answered_to_a_provider_does_not_pass(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswer):
-        check("bank", "hear", changed(SOUND["bank", "hear"], **fields))
+        check("bank", "receive", changed(SOUND["bank", "receive"], **fields))
 
 
 @pytest.mark.parametrize("kind", InvoiceKind)

@@ -35,7 +35,7 @@ class Bank:
         self.fault: Exception | None = None
         self.asked = 0
 
-    async def _act(self, _: str) -> None:
+    async def _action(self, _: str) -> None:
         self.asked += 1
         while self.takes is None:
             try:
@@ -47,7 +47,7 @@ class Bank:
         if self.fault is not None:
             raise self.fault
 
-    find_invoice = revoke = _act
+    find_invoice = revoke = _action
 
 
 def how_ended(task: "asyncio.Task[Any]") -> str:

@@ -22,14 +22,14 @@ from tests.tables import table
 
 ALL = [(port, operation) for port, operations in OPERATIONS.items() for operation in operations]
 
-Acts = Callable[[], Awaitable[Any]]
+Actions = Callable[[], Awaitable[Any]]
 
 
-def adapter(act: Acts) -> Any:
+def adapter(action: Actions) -> Any:
     """Does the same whatever it is asked."""
 
     async def method(self: Any, *given: Any) -> Any:
-        return await act()
+        return await action()
 
     operations = {name for names in OPERATIONS.values() for name in names}
     return type("Provider", (), {"name": "theirs", **dict.fromkeys(operations, method)})()
@@ -39,8 +39,8 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-def ask(guard: Guard, port: str, operation: str, act: Acts) -> "asyncio.Task[Any]":
-    return asyncio.ensure_future(getattr(guard.over(port, adapter(act)), operation)("given"))
+def ask(guard: Guard, port: str, operation: str, action: Actions) -> "asyncio.Task[Any]":
+    return asyncio.ensure_future(getattr(guard.over(port, adapter(action)), operation)("given"))
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ class TestOneThatCannotBeCancelled:
     """The guard does not wait for such a call: it abandons the call and drops its later answer."""
 
     @staticmethod
-    def stubborn(let_go: asyncio.Event, result: Any) -> Acts:
-        async def act() -> Any:
+    def stubborn(let_go: asyncio.Event, result: Any) -> Actions:
+        async def action() -> Any:
             while not let_go.is_set():
                 try:
                     await let_go.wait()
@@ -155,7 +155,7 @@ class TestOneThatCannotBeCancelled:
                 raise result
             return result
 
-        return act
+        return action
 
     @pytest.mark.parametrize("result", ["paid 100.00 by IVAN PETROV", ValueError("IVAN PETROV")])
     async def test_its_late_end_is_dropped_with_a_line_in_the_log(

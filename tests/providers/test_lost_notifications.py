@@ -107,8 +107,8 @@ class Shop:
     async def status(self, payment_id: str) -> str:
         return (await self.app.payment(payment_id)).status.value
 
-    def spoil_reads(self, trouble: ProviderFault | ProviderAnswer, **more: Any) -> None:
-        self.fake.next(trouble, matching=_is_read, always=True, **more)
+    def spoil_reads(self, problem: ProviderFault | ProviderAnswer, **more: Any) -> None:
+        self.fake.next(problem, matching=_is_read, always=True, **more)
 
 
 def _is_read(request: ProviderRequest) -> bool:

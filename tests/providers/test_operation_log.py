@@ -18,7 +18,7 @@ class Page(msgspec.Struct, frozen=True):
     """The record that these tests keep."""
 
     qr: str
-    looks: int = 0
+    polls: int = 0
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def operation_log(app: TestApp) -> OperationLog[Page]:
 async def test_what_was_remembered_is_recalled_by_operation_and_reference(app: TestApp) -> None:
     notes = operation_log(app)
     assert (await notes.read("pay_1"), await notes.operation_of("inv-1")) == (None, None)
-    for looks in (0, 1):
-        await notes.remember("pay_1", Page(qr="a", looks=looks), reference="inv-1")
-    assert await notes.read("pay_1") == Page(qr="a", looks=1)
+    for polls in (0, 1):
+        await notes.remember("pay_1", Page(qr="a", polls=polls), reference="inv-1")
+    assert await notes.read("pay_1") == Page(qr="a", polls=1)
     assert await notes.operation_of("inv-1") == "pay_1"
     assert await notes.read("inv-1") is None
 
@@ -54,10 +54,10 @@ async def test_of_many_that_remember_at_once_none_fails_and_changes_all_count(ap
     await asyncio.gather(*(notes.remember("pay_1", Page(qr="a"), reference="inv-1") for _ in range(8)))
 
     def turn(page: Page) -> Page:
-        return msgspec.structs.replace(page, looks=page.looks + 1)
+        return msgspec.structs.replace(page, polls=page.polls + 1)
 
     await asyncio.gather(*(notes.change("pay_1", turn) for _ in range(8)))
-    assert await notes.read("pay_1") == Page(qr="a", looks=8)
+    assert await notes.read("pay_1") == Page(qr="a", polls=8)
 
 
 async def test_a_page_is_bounded(app: TestApp) -> None:
@@ -68,8 +68,8 @@ async def test_a_page_is_bounded(app: TestApp) -> None:
 
 async def test_pages_may_be_dicts(app: TestApp) -> None:
     notes = OperationLog("desk", dict[str, int], app.ports.storage, app.clock)
-    await notes.remember("pay_1", {"looks": 1})
-    assert await notes.read("pay_1") == {"looks": 1}
+    await notes.remember("pay_1", {"polls": 1})
+    assert await notes.read("pay_1") == {"polls": 1}
 
 
 def counter(app: TestApp, what: str = "addresses") -> NumberedOperations:

@@ -150,7 +150,7 @@ def shrink(outcome: Outcome) -> Plan:
     short = shortest(outcome.plan, lambda plan: wanted in kinds_of(live(plan)))
     file = _file(f"plan-{short.seed}.json")
     file.write_bytes(msgspec.json.format(msgspec.json.encode(short)))
-    print(f"  seed {short.seed}, shortest: {len(short.orders)} orders, {len(short.blows)} troubles; {file}")
+    print(f"  seed {short.seed}, shortest: {len(short.orders)} orders, {len(short.blows)} problems; {file}")
     print(f"  again: python -m tests.simulation --plan {file} --trace {_file(f'trace-{short.seed}.txt')}")
     return short
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tests.simulation.plan import Trouble
+from tests.simulation.plan import Problem
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _ELSEWHERE = (
-    *(Trouble.BANK_AWAY, Trouble.BANK_HANGS, Trouble.RECEIVER_AWAY, Trouble.RECEIVER_HANGS),
-    *(Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT, Trouble.APART),
+    *(Problem.BANK_AWAY, Problem.BANK_HANGS, Problem.RECEIVER_AWAY, Problem.RECEIVER_HANGS),
+    *(Problem.EVENT_SPOILT, Problem.DELIVERY_SPOILT, Problem.APART),
 )
 """Faults after which the process still records the result of a request to a bank."""
 _WRITTEN = timedelta(minutes=5)

@@ -9,7 +9,7 @@ import msgspec
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notification_addresses import list_addresses
-from cambist.frontends.notifications import begin_hearing
+from cambist.frontends.notifications import begin_receiving
 from cambist.ports.storage import Storage
 from tests.simulation.clocks import Sandbox
 from tests.simulation.endpoints import FurtherEndpoint
@@ -39,7 +39,7 @@ async def keep_office(world: "World", opened: Any) -> None:
         return world.database
 
     async with world.app(clock, ids, way, storage) as app:
-        await begin_hearing(app.settings, app.ports)
+        await begin_receiving(app.settings, app.ports)
         for shown in await list_addresses(app.ports):
             assert shown.address is not None
             world.post.addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")

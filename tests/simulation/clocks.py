@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _VERIFIED = "+70000000001"
 """A client who is verified in test mode anyway (docs/sandbox.md "The calls")."""
 _ENDS_IN = 4 * 3600.0
-"""Seconds in which an advance is at its end, whatever befalls it: more than any trouble lasts."""
+"""Seconds in which an advance is at its end, whatever befalls it: more than any problem lasts."""
 
 
 @dataclass

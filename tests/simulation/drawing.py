@@ -23,8 +23,8 @@ from tests.simulation.plan import (
     Order,
     Payer,
     Plan,
+    Problem,
     Return,
-    Trouble,
 )
 from tests.simulation.proof_plans import drawn_handovers
 from tests.simulation.rotation_plans import drawn_rotation
@@ -111,7 +111,7 @@ def _chain_away(chance: random.Random) -> tuple[Blow, ...]:
     if chance.random() >= 0.3:
         return ()
     seconds = round(chance.choice((chance.uniform(1, 100), chance.uniform(100, 4000))), 3)
-    return (Blow(at=_moment(chance), kind=Trouble.CHAIN_AWAY, seconds=seconds),)
+    return (Blow(at=_moment(chance), kind=Problem.CHAIN_AWAY, seconds=seconds),)
 
 
 def _crashes_on_the_way(plan: Plan, rehearsals: Sequence[Rehearsal], chance: random.Random) -> Iterator[Blow]:
@@ -122,7 +122,7 @@ def _crashes_on_the_way(plan: Plan, rehearsals: Sequence[Rehearsal], chance: ran
             moment = round(moment + leap.after, 3)
             if chance.random() < 0.3:
                 whom, seconds = f"api{chance.randrange(plan.apis)}", round(chance.uniform(0.1, 20), 3)
-                yield Blow(at=moment, kind=Trouble.CRASH, whom=whom, seconds=seconds, steps=chance.randint(0, 400))
+                yield Blow(at=moment, kind=Problem.CRASH, whom=whom, seconds=seconds, steps=chance.randint(0, 400))
 
 
 def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:
@@ -131,11 +131,11 @@ def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:
         return plan
     victim = chance.randrange(plan.merchants)
     rows = tuple(
-        Blow(at=_moment(chance), kind=Trouble.ROW_DAMAGED, whom=str(victim), seconds=9000.0)
+        Blow(at=_moment(chance), kind=Problem.ROW_DAMAGED, whom=str(victim), seconds=9000.0)
         for _ in range(chance.choice((0, 3)))
     )
-    hangs = Blow(at=30.0, kind=Trouble.RECEIVER_HANGS, whom=str(victim), seconds=chance.choice((3000.0, FAULTS_END)))
-    bank = Blow(at=_moment(chance), kind=Trouble.BANK_HANGS, whom=chance.choice(("north", "south")), seconds=1200.0)
+    hangs = Blow(at=30.0, kind=Problem.RECEIVER_HANGS, whom=str(victim), seconds=chance.choice((3000.0, FAULTS_END)))
+    bank = Blow(at=_moment(chance), kind=Problem.BANK_HANGS, whom=chance.choice(("north", "south")), seconds=1200.0)
     return msgspec.structs.replace(plan, victim=victim, weather=FINE, skews=(), blows=(hangs, bank, *rows))
 
 
@@ -231,20 +231,20 @@ def _return(chance: random.Random) -> Return:
 
 
 def _blow(plan: Plan, chance: random.Random) -> Blow:
-    kind = chance.choice((Trouble.CRASH, Trouble.CRASH, Trouble.CRASH, *(each for each in Trouble if each not in ODD)))
+    kind = chance.choice((Problem.CRASH, Problem.CRASH, Problem.CRASH, *(each for each in Problem if each not in ODD)))
     match kind:
-        case Trouble.BANK_AWAY | Trouble.BANK_HANGS:
+        case Problem.BANK_AWAY | Problem.BANK_HANGS:
             whom = chance.choice(("north", "south"))
-        case Trouble.RECEIVER_AWAY | Trouble.RECEIVER_HANGS | Trouble.ROW_DAMAGED:
+        case Problem.RECEIVER_AWAY | Problem.RECEIVER_HANGS | Problem.ROW_DAMAGED:
             whom = str(chance.randrange(plan.merchants))
         case _:
             whom = chance.choice(plan.processes)
     seconds = {
-        Trouble.CRASH: chance.uniform(0.1, 20),
-        Trouble.STOP: chance.choice((chance.uniform(0.5, 7), chance.uniform(9, 60))),
-        Trouble.SET_CLOCK: chance.choice((-1, 1)) * chance.choice((3, 30, 300)),
+        Problem.CRASH: chance.uniform(0.1, 20),
+        Problem.STOP: chance.choice((chance.uniform(0.5, 7), chance.uniform(9, 60))),
+        Problem.SET_CLOCK: chance.choice((-1, 1)) * chance.choice((3, 30, 300)),
     }.get(kind, chance.choice((chance.uniform(1, 30), chance.uniform(60, 900))))
-    # Most troubles where most goes on.
+    # Most problems where most goes on.
     at = (
         _moment(chance) if chance.random() < 0.5 else EVENING[0] + chance.choice((0, 600, 1200)) + chance.uniform(0, 30)
     )
@@ -253,5 +253,5 @@ def _blow(plan: Plan, chance: random.Random) -> Blow:
         kind=kind,
         whom=whom,
         seconds=round(seconds, 3),
-        steps=chance.randint(0, 400) if kind is Trouble.CRASH else 0,
+        steps=chance.randint(0, 400) if kind is Problem.CRASH else 0,
     )

@@ -27,7 +27,7 @@ from cambist.ports.faults import Forged, OutcomeUnknown, Unavailable
 from cambist.ports.kyc import Check, CheckNotification, CheckRequest
 from cambist.ports.kyc import NoAnswer as VerifierSilent
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
-from cambist.ports.notifications import Heard, InboundNotification
+from cambist.ports.notifications import InboundNotification, Received
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
 from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
@@ -126,8 +126,8 @@ class BankLink:
     async def find_remittance(self, operation: str) -> RemittanceState | None:
         return await self._ask("find_remittance", lambda: self._bank.find_remittance(operation))
 
-    async def hear(self, notification: InboundNotification) -> Heard:
-        return Heard(notifications=(Notification(operation=_named(notification)),), body=b"OK")
+    async def receive(self, notification: InboundNotification) -> Received:
+        return Received(notifications=(Notification(operation=_named(notification)),), body=b"OK")
 
     async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
         return await self._way.ask(self._bank.name, what, call, writes=writes)
@@ -163,8 +163,8 @@ class VerifierLink:
     async def check_state(self, reference: str) -> Check:
         return await self._read("check_state", lambda: self._verifier.check_state(reference))
 
-    async def hear(self, notification: InboundNotification) -> Heard:
-        return Heard(notifications=(CheckNotification(operation=_named(notification)),), body=b"OK")
+    async def receive(self, notification: InboundNotification) -> Received:
+        return Received(notifications=(CheckNotification(operation=_named(notification)),), body=b"OK")
 
     async def _read(self, what: str, call: Callable[[], T]) -> T:
         try:

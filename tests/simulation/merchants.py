@@ -133,14 +133,14 @@ class Merchant:
         for wish in order.returns:
             self._world.begin(self._return(sale, wish))
         while self._world.loop.time() < FAULTS_END:
-            await self._sleep(self._until_next_look())
+            await self._sleep(self._until_next_poll())
             await self.look(sale)
-            await self.look_at_balance()
+            await self.poll_balance()
             if self._chance.random() < 0.1:
                 await self.statement.look()
         await payer
 
-    def _until_next_look(self) -> float:
+    def _until_next_poll(self) -> float:
         """Often while much happens, seldom at night."""
         now = self._world.loop.time()
         dawn = MORNING[0] - now + self._chance.uniform(0.0, 600.0)
@@ -235,7 +235,7 @@ class Merchant:
             sale.statuses.append(status)
         return status
 
-    async def look_at_balance(self) -> dict[str, Decimal]:
+    async def poll_balance(self) -> dict[str, Decimal]:
         """Read the balance. Check that its parts always agree and that the settled total never falls."""
         before = self._settled
         answer = await self.insist("GET", "/api/v1/balance", None, None)

@@ -7,7 +7,7 @@ import random
 import msgspec
 
 from tests.simulation.clock_plans import rushed
-from tests.simulation.plan import EVENING, SETTLES, Blow, Order, Payer, Plan, Trouble
+from tests.simulation.plan import EVENING, SETTLES, Blow, Order, Payer, Plan, Problem
 from tests.simulation.weather import FINE
 
 CROWD = 10
@@ -21,7 +21,7 @@ def with_oddities(plan: Plan) -> Plan:
     chance = random.Random(f"oddities/{plan.seed}")
     if plan.victim is not None:
         others = [str(number) for number in range(plan.merchants) if number != plan.victim]
-        spoilt = _blow(Trouble.EVENT_SPOILT, chance.uniform(*EVENING), chance.choice(others))
+        spoilt = _blow(Problem.EVENT_SPOILT, chance.uniform(*EVENING), chance.choice(others))
         plan = msgspec.structs.replace(plan, slots=2, blows=(*plan.blows, _or_unread(plan, spoilt)))
         return _with_crowd(plan, chance) if chance.random() < 0.5 else plan
     if chance.random() < 0.125:
@@ -31,7 +31,7 @@ def with_oddities(plan: Plan) -> Plan:
     if random.Random(f"haste/{plan.seed}").random() < 0.25:
         plan = msgspec.structs.replace(plan, haste=0.5)
     if chance.random() < 0.25:
-        breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
+        breaks = _blow(Problem.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
         return msgspec.structs.replace(plan, blows=(*plan.blows, breaks))
     return plan
 
@@ -41,7 +41,7 @@ def _or_unread(plan: Plan, spoilt: Blow) -> Blow:
     chance = random.Random(f"left out/{plan.seed}")
     if chance.random() < 2 / 3:
         return spoilt
-    return _blow(Trouble.DELIVERY_SPOILT, SETTLES - chance.uniform(1.0, 60.0), spoilt.whom)
+    return _blow(Problem.DELIVERY_SPOILT, SETTLES - chance.uniform(1.0, 60.0), spoilt.whom)
 
 
 def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
@@ -50,8 +50,8 @@ def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
     if chance.random() >= 0.25:
         return plan
     workers = [name for name in plan.processes if name.startswith("worker")]
-    lasts = {Trouble.STOP: (9.0, 30.0), Trouble.DISK_FULL: (0.1, 2.0)}
-    kinds = (Trouble.CRASH, Trouble.STOP, Trouble.DISK_FULL, Trouble.DISK_FULL, Trouble.STORAGE_FAILS)
+    lasts = {Problem.STOP: (9.0, 30.0), Problem.DISK_FULL: (0.1, 2.0)}
+    kinds = (Problem.CRASH, Problem.STOP, Problem.DISK_FULL, Problem.DISK_FULL, Problem.STORAGE_FAILS)
     blows = tuple(
         _blow(
             kind, SETTLES + chance.uniform(0.5, 15.0), chance.choice(workers), chance.uniform(*lasts.get(kind, (1, 9)))
@@ -62,7 +62,7 @@ def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
     wallet_finds, signs_for = chance.random() < 0.5, chance.choice((0.0, 10.0))
     if chance.random() < 0.5:
         # Longer than a lease: another worker has it signed meanwhile.
-        blows += (_blow(Trouble.SIGNER_STOPS, SETTLES - 1.0, "", chance.uniform(9.0, 30.0)),)
+        blows += (_blow(Problem.SIGNER_STOPS, SETTLES - 1.0, "", chance.uniform(9.0, 30.0)),)
     return msgspec.structs.replace(plan, blows=(*plan.blows, *blows), wallet_finds=wallet_finds, signs_for=signs_for)
 
 
@@ -78,10 +78,10 @@ def _with_rushes(plan: Plan, chance: random.Random) -> Plan:
         rehearsals[number] = rushed(rehearsal, after, chance)
         # A world begins with wishes, and sets its blows up to 0.27 s later, from when on their moments count.
         at, steps = rehearsal.at + after, chance.randint(5, 80)
-        blows.append(msgspec.structs.replace(_blow(Trouble.STOP, at - 0.27, "api0", seconds), steps=steps))
-        blows.append(_blow(Trouble.APART, at, "api0", seconds))
+        blows.append(msgspec.structs.replace(_blow(Problem.STOP, at - 0.27, "api0", seconds), steps=steps))
+        blows.append(_blow(Problem.APART, at, "api0", seconds))
         if chance.random() < 0.5:
-            blows += [_blow(Trouble.STOP, at + seconds - 0.1, each, 0.5) for each in workers]
+            blows += [_blow(Problem.STOP, at + seconds - 0.1, each, 0.5) for each in workers]
     return msgspec.structs.replace(plan, rehearsals=tuple(rehearsals), blows=tuple(blows))
 
 
@@ -101,7 +101,7 @@ def _with_crowd(plan: Plan, chance: random.Random) -> Plan:
         )
         for number, merchant in enumerate([*crowd, *crowd, *others, *others])
     )
-    hang = tuple(_blow(Trouble.RECEIVER_HANGS, 30.0, str(merchant), 4000.0) for merchant in crowd)
+    hang = tuple(_blow(Problem.RECEIVER_HANGS, 30.0, str(merchant), 4000.0) for merchant in crowd)
     return msgspec.structs.replace(
         plan,
         merchants=plan.merchants + CROWD,
@@ -120,14 +120,14 @@ def _on_one_machine(plan: Plan, chance: random.Random) -> Plan:
     blows: list[Blow] = []
     for burst in (0.0, 600.0, 1200.0):
         began = EVENING[0] + burst - 5.0
-        blows += [_blow(Trouble.RECEIVER_HANGS, began, str(each), 30.0) for each in range(plan.merchants)]
+        blows += [_blow(Problem.RECEIVER_HANGS, began, str(each), 30.0) for each in range(plan.merchants)]
         blows += [
-            _blow(Trouble.SET_CLOCK, began, "machine", AHEAD),
-            _blow(Trouble.CRASH, began + chance.uniform(5.0, 30.0), "worker0", chance.uniform(1.0, 20.0)),
-            _blow(Trouble.SET_CLOCK, began + chance.uniform(15.0, 45.0), "machine", -AHEAD),
+            _blow(Problem.SET_CLOCK, began, "machine", AHEAD),
+            _blow(Problem.CRASH, began + chance.uniform(5.0, 30.0), "worker0", chance.uniform(1.0, 20.0)),
+            _blow(Problem.SET_CLOCK, began + chance.uniform(15.0, 45.0), "machine", -AHEAD),
         ]
     return msgspec.structs.replace(plan, blows=tuple(blows))
 
 
-def _blow(kind: Trouble, at: float, whom: str, seconds: float = 0.0) -> Blow:
+def _blow(kind: Problem, at: float, whom: str, seconds: float = 0.0) -> Blow:
     return Blow(at=round(at, 3), kind=kind, whom=whom, seconds=round(seconds, 3))

@@ -16,7 +16,7 @@ from tests.simulation.plan import ENDS, HOUR
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-LOOKS = (0.3 * HOUR, 0.6 * HOUR, 8 * HOUR, 13 * HOUR, 13.1 * HOUR, 14.5 * HOUR, 20 * HOUR, 24 * HOUR, 30 * HOUR)
+POLLS = (0.3 * HOUR, 0.6 * HOUR, 8 * HOUR, 13 * HOUR, 13.1 * HOUR, 14.5 * HOUR, 20 * HOUR, 24 * HOUR, 30 * HOUR)
 """The last look comes before the last settlement."""
 
 
@@ -36,7 +36,7 @@ async def return_exchanged(world: "World") -> None:
 
 async def operate(world: "World") -> None:
     """Work at intervals. Unreadable or changed records are left to the next round."""
-    for look in LOOKS:
+    for look in POLLS:
         await world.network.sleep(look - world.loop.time())
         for work in (judge_mismatches, judge_refunds, return_exchanged, return_unapplied):
             with suppress(Refusal, Fault):

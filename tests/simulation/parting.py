@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tests.simulation.plan import Plan, Trouble
+from tests.simulation.plan import Plan, Problem
 from tests.simulation.world import Outcome, live
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def together(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
 
 
 def _but_step(plan: Plan) -> Plan:
-    if len(plan.blows) != 1 or plan.blows[0].kind is not Trouble.CRASH:
+    if len(plan.blows) != 1 or plan.blows[0].kind is not Problem.CRASH:
         return plan
     return msgspec.structs.replace(plan, blows=(msgspec.structs.replace(plan.blows[0], steps=0),))
 

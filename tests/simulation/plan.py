@@ -103,7 +103,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     """To so many kopecks."""
 
 
-class Trouble(StrEnum):
+class Problem(StrEnum):
     """Fault of a process, or of the connections between processes."""
 
     CRASH = "crash"
@@ -144,17 +144,17 @@ class Trouble(StrEnum):
 
 
 ODD = (
-    *(Trouble.CHAIN_AWAY, Trouble.CLAIM_BREAKS, Trouble.SIGNER_STOPS),
-    *(Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT),
+    *(Problem.CHAIN_AWAY, Problem.CLAIM_BREAKS, Problem.SIGNER_STOPS),
+    *(Problem.EVENT_SPOILT, Problem.DELIVERY_SPOILT),
 )
-"""Troubles that are drawn with what they befall, some of them for worlds of their own (oddities.py)."""
+"""Problems that are drawn with what they befall, some of them for worlds of their own (oddities.py)."""
 
 
 class Blow(msgspec.Struct, frozen=True, kw_only=True):
-    """One trouble."""
+    """One problem."""
 
     at: float
-    kind: Trouble
+    kind: Problem
     whom: str = ""
     seconds: float = 0.0
     steps: int = 0
@@ -219,7 +219,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def clocks_off(self) -> float:
         """Seconds by which two processes may be off with each other at most."""
-        set_by = [abs(blow.seconds) for blow in self.blows if blow.kind is Trouble.SET_CLOCK]
+        set_by = [abs(blow.seconds) for blow in self.blows if blow.kind is Problem.SET_CLOCK]
         return sum(set_by, max((abs(skew) for skew in self.skews), default=0.0))
 
     @property

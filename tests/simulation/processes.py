@@ -4,7 +4,7 @@ killed between any two steps, and is started again by its supervisor."""
 from typing import TYPE_CHECKING, Any
 
 from cambist.frontends.compose import App
-from cambist.frontends.notifications import begin_hearing
+from cambist.frontends.notifications import begin_receiving
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Fault
 from cambist.ports.storage import Storage
@@ -66,7 +66,7 @@ class Process:
         ids = ProcessIds(clock, world.chance.of(f"ids/{self.name}/{self.lives}"))
         line = StorageLine(network, self.name)
         async with world.app(clock, ids, way, lambda wake_up: self._opened(wake_up, line)) as app:
-            await begin_hearing(app.settings, app.ports)
+            await begin_receiving(app.settings, app.ports)
             self.app = app
             if self.serves:
                 self.asgi = world.lend(app.ports)

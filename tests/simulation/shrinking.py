@@ -1,4 +1,4 @@
-"""Shrink a failing plan to the shortest one that still fails: remove orders, troubles and kinds of faults, in the
+"""Shrink a failing plan to the shortest one that still fails: remove orders, problems and kinds of faults, in the
 largest possible groups (delta debugging), until no removal is possible."""
 
 from collections.abc import Callable, Sequence

@@ -17,11 +17,11 @@ from cambist.ports.faults import Fault
 from tests.simulation.loop import SimLoop
 from tests.simulation.plan import EVENING, MORNING
 
-BUSY = {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0, "TAKE_UP": 600.0}
-QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0, "TAKE_UP": 600.0}
+BUSY = {"SWEEP": 8.0, "WATCH": 3600.0, "RECURRING_POLL": 60.0, "TAKE_UP": 600.0}
+QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "RECURRING_POLL": 3600.0, "TAKE_UP": 600.0}
 """Seconds between an idle worker's polls: long ones, because virtual nights are long. Due jobs and wake-ups still start
 at once; only recovery from lost wake-ups is slower."""
-_SELDOM = {"SWEEP": 1800.0, "WATCH": 36_000.0, "STANDING_LOOK": 36_000.0, "TAKE_UP": 36_000.0}
+_SELDOM = {"SWEEP": 1800.0, "WATCH": 36_000.0, "RECURRING_POLL": 36_000.0, "TAKE_UP": 36_000.0}
 _OFTEN_FOR = 120.0
 """Seconds of frequent polls after a process has started; a dead worker's jobs are free again after 8."""
 

@@ -23,8 +23,8 @@ from tests.simulation.plan import (
     Order,
     Payer,
     Plan,
+    Problem,
     Return,
-    Trouble,
 )
 from tests.simulation.proof_plans import Handover, Sent, Submission
 from tests.simulation.swap_plans import Sending, Swap
@@ -34,7 +34,7 @@ from tests.simulation.weather import Weather
 _BEGINS = 60.0
 _LEAPS = 100.0
 _SETTLES = MORNING[0] + 360.0
-_LOOKS = 0.3 * 3600
+_POLLS = 0.3 * 3600
 """When operators look for the first time (operators.py)."""
 
 
@@ -113,15 +113,15 @@ STORIES: Mapping[str, Story] = {
     "payment": Story(_plan(_order()), (_BEGINS,)),
     "payment-doubled": Story(_plan(_order(doubled=True)), (_BEGINS,)),
     "payment-late": Story(_plan(_order(Payer.LATE)), (_BEGINS, _BEGINS + 895.0)),
-    "mismatch": Story(_plan(_order(Payer.OTHER)), (_BEGINS, _LOOKS)),
-    "suspense-return": Story(_plan(_order(Payer.TWICE)), (_BEGINS, _LOOKS)),
+    "mismatch": Story(_plan(_order(Payer.OTHER)), (_BEGINS, _POLLS)),
+    "suspense-return": Story(_plan(_order(Payer.TWICE)), (_BEGINS, _POLLS)),
     "refund": Story(_plan(_order(Payer.PAYS, Return(1.0, 100))), (_BEGINS,)),
     "refunds-in-parts": Story(
         _plan(
             _order(Payer.PAYS, Return(1.0, 40), Return(2.0, 60), Return(3.0, 20, cancels_after=1.0), merchant=2),
             merchants=3,
         ),
-        (_BEGINS, _LOOKS),
+        (_BEGINS, _POLLS),
     ),
     "refund-reversed": Story(_plan(_order(Payer.PAYS, Return(1.0, 50)), reverses_refunds=1.0), (_BEGINS, _SETTLES)),
     "settlement": Story(_plan(_order()), (_SETTLES,)),
@@ -172,4 +172,4 @@ def _drawn(at: float, story: Story, steps: int, chance: random.Random) -> Blow:
 
 
 def _crash(at: float, whom: str, step: int) -> Blow:
-    return Blow(at=at, kind=Trouble.CRASH, whom=whom, seconds=3.0, steps=step)
+    return Blow(at=at, kind=Problem.CRASH, whom=whom, seconds=3.0, steps=step)

@@ -3,7 +3,7 @@
 import msgspec
 
 from tests.simulation.drawing import drawn_plan
-from tests.simulation.plan import Plan, Trouble
+from tests.simulation.plan import Plan, Problem
 from tests.simulation.shrinking import shortest
 
 SEED = next(
@@ -42,4 +42,4 @@ def test_a_plan_is_the_same_when_it_is_read_again() -> None:
 def test_a_seed_draws_the_same_plan_and_all_troubles_are_drawn() -> None:
     assert drawn_plan(7) == drawn_plan(7)
     drawn = [blow.kind for seed in range(60) for blow in drawn_plan(seed).blows]
-    assert set(drawn) == set(Trouble)
+    assert set(drawn) == set(Problem)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulation.clock_plans import Leap, Rehearsal, Trial
 from tests.simulation.drawing import drawn_plan
-from tests.simulation.plan import Blow, Plan, Trouble
+from tests.simulation.plan import Blow, Plan, Problem
 from tests.simulation.sweep import paired, swept
 from tests.simulation.weather import Weather
 from tests.simulation.world import World, live
@@ -74,9 +74,9 @@ def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
         rehearsals.append(Rehearsal(number=number, at=at, merchant=number % 3, trials=trials, leaps=(leap,)))
         blows += [
             # Blows come up to 0.27 s after their moments (oddities.py).
-            Blow(at=at + 0.7, kind=Trouble.STOP, whom="api0", seconds=20.0, steps=number + 1),
-            Blow(at=at + 1.0, kind=Trouble.APART, whom="api0", seconds=20.0),
-            Blow(at=at + 20.6, kind=Trouble.STOP, whom="worker0", seconds=1.0),
+            Blow(at=at + 0.7, kind=Problem.STOP, whom="api0", seconds=20.0, steps=number + 1),
+            Blow(at=at + 1.0, kind=Problem.APART, whom="api0", seconds=20.0),
+            Blow(at=at + 20.6, kind=Problem.STOP, whom="worker0", seconds=1.0),
         ]
     outcome = live(Plan(seed=1, apis=2, workers=1, rehearsals=tuple(rehearsals), blows=tuple(blows)))
     assert not outcome.faults, "\n".join(outcome.faults)

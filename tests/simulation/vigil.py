@@ -25,7 +25,7 @@ EVERY = 10.0
 PROMPT = 60.0
 """Seconds after which what is due is late. A worker that was told nothing looks every 8 s."""
 HEALS = 90.0
-"""Seconds after a trouble in which its traces are gone: a lease of a worker that died, a claim that was lost."""
+"""Seconds after a problem in which its traces are gone: a lease of a worker that died, a claim that was lost."""
 _LARGE = 5.0
 """Seconds by which clocks may be off for times to be compared."""
 

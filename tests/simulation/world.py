@@ -61,6 +61,7 @@ from tests.simulation.notifications import NotificationPost
 from tests.simulation.operators import operate
 from tests.simulation.outside import OwnChain, OwnMarket
 from tests.simulation.plan import ENDS, FAULTS_END, Plan
+from tests.simulation.problems import strike
 from tests.simulation.processes import Process
 from tests.simulation.proofs import Till
 from tests.simulation.receivers import Receiver
@@ -69,7 +70,6 @@ from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.strands import WORLD, Strand
 from tests.simulation.surroundings import Hearing, Pace, no_threads, own_chance, own_pace, unlisted_tasks
-from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Spins, Vigil
 from tests.simulation.weather import Chance

@@ -20,7 +20,7 @@ def postgres_database(server: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def sqlite_place(tmp_path: Path) -> Iterator[Installation]:
+def sqlite_location(tmp_path: Path) -> Iterator[Installation]:
     """An installation on SQLite, as it is by default."""
     with installation(tmp_path) as made:
         yield made

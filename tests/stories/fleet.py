@@ -43,7 +43,7 @@ class Order:
     address: str
     ids: set[str] = field(default_factory=set)
     """Ids from answers 201 and 200; there is one if all is well."""
-    trouble: Counter[str] = field(default_factory=Counter)
+    problem: Counter[str] = field(default_factory=Counter)
     """Other answers."""
     waited: float = 0.0
     """Seconds from the first request to the last answer."""
@@ -188,14 +188,14 @@ class Load:
                 async with asyncio.timeout(GIVES_UP):
                     answer = await request(edge)
             except (aiohttp.ClientError, OSError, TimeoutError) as lost:
-                order.trouble[type(lost).__name__] += 1
+                order.problem[type(lost).__name__] += 1
             else:
                 if answer.status in (200, 201):
                     done: dict[str, Any] = answer.json
                     return done
                 # Temporary, and nothing else: a 404 would be a lost payment, a 500 a fault, a 502 a key that is dead.
                 assert answer.status == 503, (answer, order)
-                order.trouble[str(answer.status)] += 1
+                order.problem[str(answer.status)] += 1
             await asyncio.sleep(self._chance.uniform(*self._again_after))
 
 

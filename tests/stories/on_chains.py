@@ -13,9 +13,9 @@ from cambist.adapters.nodes.networks import CHAINS
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import NewAccount
+from cambist.core.usecases.encrypted import client_phone_aad
 from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.notifications import on_notification
-from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
@@ -151,7 +151,7 @@ async def add_client(ports: Ports, account_id: str) -> None:
                 id=record_id,
                 account_id=account_id,
                 mode=Mode.LIVE,
-                phone=ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
+                phone=ports.vault.encrypt(PHONE.encode(), client_phone_aad(record_id)),
                 phone_digest=client_id(ports, account_id, Mode.LIVE, PHONE),
                 kyc=KycStatus.VERIFIED,
                 created_at=now,

@@ -33,10 +33,10 @@ WEBHOOK_SECRET = "a-webhook-secret-of-the-stories"
 PROGRAM = Path(sysconfig.get_path("scripts"), "cambist")
 _READY = re.compile(r"cambist serves at (\S+)\n")
 WORKS = re.compile(r"cambist works\n")
-_LOOK = 0.02
+_POLL = 0.02
 
 
-async def eventually(look: Callable[[], Awaitable[T | None]], within: float = HANGS, every: float = _LOOK) -> T:
+async def eventually(look: Callable[[], Awaitable[T | None]], within: float = HANGS, every: float = _POLL) -> T:
     """Poll `look` until its result is true, and return it. Raises TimeoutError."""
     async with asyncio.timeout(within):
         while not (found := await look()):
@@ -129,7 +129,7 @@ class Process:
             if self.ended and not pattern.search(self.out):
                 raise AssertionError(f"it ended without saying so: {self.out}{self.err}")
             assert time.monotonic() < deadline, f"it does not say so: {self.out}{self.err}"
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
         return found
 
 

@@ -144,7 +144,7 @@ async def test_keep_stays_up_with_keys_and_requests_that_work(place: Installatio
         assert status == 200
         assert payment["id"] in {each["id"] for each in page["data"]}
         panel = f"{payment['payment_url']}/simulate"
-        async with client.post(panel, data={"act": "pay"}, allow_redirects=False) as paid:
+        async with client.post(panel, data={"action": "pay"}, allow_redirects=False) as paid:
             assert paid.status == 303
     # The demo prints arriving webhooks while it stays up.
     await asyncio.to_thread(demo.said, re.compile(rf"{payment['id']}  paid  \(verified\)\n"))

@@ -45,7 +45,7 @@ async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tm
     print(f"about the same chances again: DRILL_SEED={seed}")
     async with running_fleet(tmp_path, apis=4, workers=2, spare=8 * ROUNDS + 2, loaded_anew=FULL) as (fleet, shops):
         load = Load(fleet, shops, random.Random(seed), per_second=PER_SECOND)
-        await eventually(fleet.is_well)  # workers make the standing jobs
+        await eventually(fleet.is_well)  # workers make the recurring jobs
         async with load.at_work():
             await load.grows_by(10)
             for _ in range(ROUNDS):
@@ -188,6 +188,6 @@ async def all_end_well(fleet: Fleet) -> None:
 
 def summary(orders: list[Order]) -> str:
     """Summarise the merchants' answers."""
-    trouble: Counter[str] = sum((order.trouble for order in orders), Counter())
+    problem: Counter[str] = sum((order.problem for order in orders), Counter())
     slowest = max(order.waited for order in orders)
-    return f"{len(orders)} orders, {dict(trouble)}; the slowest took {slowest:.1f} s"
+    return f"{len(orders)} orders, {dict(problem)}; the slowest took {slowest:.1f} s"

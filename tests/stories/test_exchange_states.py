@@ -38,7 +38,7 @@ class Client:
 
     async def begins(self, **amount: Any) -> None:
         """POST /sandbox/exchanges."""
-        response = await self.app.act("/sandbox/exchanges", {"client_phone": PHONE, **amount})
+        response = await self.app.action("/sandbox/exchanges", {"client_phone": PHONE, **amount})
         assert response.status_code == 201, response.text
         self.id = response.json()["id"]
         self.seen.append("pending")
@@ -54,7 +54,7 @@ class Client:
         await self.look()
 
     async def wait(self, seconds: int) -> None:
-        moved = await self.app.act("/sandbox/clock/advance", {"seconds": seconds})
+        moved = await self.app.action("/sandbox/clock/advance", {"seconds": seconds})
         assert moved.json()["advancing"] is False, moved.text
         await self.look()
 
@@ -189,7 +189,7 @@ async def test_one_that_stays_pending_goes_on_by_itself(client: Client, amount: 
 async def test_what_cannot_be_begun_is_refused_as_ever(
     client: Client, body: dict[str, str], refusal: tuple[int, str]
 ) -> None:
-    response = await client.app.act("/sandbox/exchanges", {"client_phone": PHONE, **body})
+    response = await client.app.action("/sandbox/exchanges", {"client_phone": PHONE, **body})
     assert (response.status_code, response.json()["error"]["code"]) == refusal
     assert (await client.app.app.get("/exchanges")).json()["data"] == []
 

@@ -32,8 +32,8 @@ def objects(process: Process) -> list[str]:
 
 
 @pytest.mark.drill
-async def test_neither_a_killed_listener_nor_a_killed_service_loses_an_event(sqlite_place: Installation) -> None:
-    place = sqlite_place
+async def test_neither_a_killed_listener_nor_a_killed_service_loses_an_event(sqlite_location: Installation) -> None:
+    place = sqlite_location
     service, base = place.serve()
     port = base.rpartition(":")[2]
     account = await place.account()
@@ -67,8 +67,8 @@ async def test_neither_a_killed_listener_nor_a_killed_service_loses_an_event(sql
         assert listener.wait() == 130
 
 
-async def test_a_stopping_service_does_not_wait_for_its_listeners(sqlite_place: Installation) -> None:
-    place = sqlite_place
+async def test_a_stopping_service_does_not_wait_for_its_listeners(sqlite_location: Installation) -> None:
+    place = sqlite_location
     service, base = place.serve()
     account = await place.account()
     place.environ["CAMBIST_API_KEY"] = account.test.api_key

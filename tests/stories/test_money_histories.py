@@ -19,8 +19,8 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.ledger.balance import read_balance
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.settlement.settlement import settle_own
-from cambist.core.usecases.standing import start_standing
 from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
@@ -76,7 +76,7 @@ class History:
         await set_settings(self.app.ports, self.app.account.account_id, {"refunds": "true"})
         further = await shops.create_shop(self.app.ports, self.app.account.account_id, "Further", "0.0175")
         self.shops = [self.app.account.default_shop_id, further.id]
-        await start_standing(self.app.ports)
+        await start_recurring_jobs(self.app.ports)
         for kopecks in (100_00, 333_33, 7_777_77):
             await self.pay(kopecks, kopecks == 333_33)
 

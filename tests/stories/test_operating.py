@@ -40,18 +40,18 @@ class TestTwoServices:
         first.kill()
         place.serve()
 
-    async def test_one_that_drains_is_waited_for(self, sqlite_place: Installation) -> None:
+    async def test_one_that_drains_is_waited_for(self, sqlite_location: Installation) -> None:
         """A restart that starts the next before the last one ended."""
         release = asyncio.Event()
         async with Receiver() as receiver:
             receiver.answer_with(held_until(release))
-            account = await sqlite_place.account(receiver.url)
-            first, base = sqlite_place.serve()
+            account = await sqlite_location.account(receiver.url)
+            first, base = sqlite_location.serve()
             async with merchant(base, account.test) as shop:
                 await shop.paid()
             await receiver.arrived()
             first.signal(signal.SIGTERM)
-            second = sqlite_place.start_service()
+            second = sqlite_location.start_service()
             await eventually(lambda: says(second, "waiting for it to stop"))
             assert (first.ended, second.out) == (False, "")
             release.set()
@@ -65,12 +65,12 @@ async def says(process: Process, words: str) -> bool:
 
 class TestBackup:
     async def test_one_that_was_made_under_load_restores_to_a_service_that_goes_on(
-        self, sqlite_place: Installation, tmp_path: Path
+        self, sqlite_location: Installation, tmp_path: Path
     ) -> None:
         async with Receiver() as receiver:
-            account = await sqlite_place.account(receiver.url)
-            service, base = sqlite_place.serve()
-            uploads = sqlite_place.settings.data_dir / "uploads"
+            account = await sqlite_location.account(receiver.url)
+            service, base = sqlite_location.serve()
+            uploads = sqlite_location.settings.data_dir / "uploads"
             uploads.mkdir(mode=0o700)
             (uploads / ("a" * 64)).write_bytes(b"%PDF-1.7")
             (uploads / f"{'b' * 64}.1.part").write_bytes(b"half")
@@ -88,7 +88,7 @@ class TestBackup:
                     return count
 
                 loading = [asyncio.create_task(load()) for _ in range(4)]
-                made = await asyncio.to_thread(sqlite_place.call, "backup", str(target), "--json")
+                made = await asyncio.to_thread(sqlite_location.call, "backup", str(target), "--json")
                 stop.set()
                 assert sum(await asyncio.gather(*loading)) > 0, "the service went on meanwhile"
             service.kill()
@@ -106,7 +106,7 @@ class TestBackup:
         with installation(tmp_path / "elsewhere", data_dir=str(target)) as restored:
             without = restored.call("ledger", "verify")
             assert (without.status, "vault.key is missing" in without.err) == (1, True), "no fresh keys beside old data"
-            (target / "vault.key").write_bytes((sqlite_place.settings.data_dir / "vault.key").read_bytes())
+            (target / "vault.key").write_bytes((sqlite_location.settings.data_dir / "vault.key").read_bytes())
             (target / "vault.key").chmod(0o600)
             verified = restored.call("ledger", "verify", "--json")
             assert (verified.status, verified.document["holds"]) == (0, True)
@@ -131,9 +131,9 @@ class TestBackup:
             levels = {each["name"]: each["level"] for each in well.document["checks"]}
             assert {levels[name] for name in ("ledger", "vault", "schema", "processes", "jobs")} == {"ok"}
 
-    def test_what_is_there_is_never_written_over(self, sqlite_place: Installation, tmp_path: Path) -> None:
+    def test_what_is_there_is_never_written_over(self, sqlite_location: Installation, tmp_path: Path) -> None:
         (tmp_path / "taken").mkdir()
-        outcome = sqlite_place.call("backup", str(tmp_path / "taken"))
+        outcome = sqlite_location.call("backup", str(tmp_path / "taken"))
         refused(outcome, "is there already")
         assert list((tmp_path / "taken").iterdir()) == []
 

@@ -14,13 +14,13 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.holding import read_hold
 from cambist.core.usecases.installation.comparison import compare
 from cambist.core.usecases.installation.resume import resume_compared
 from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.quarantine import read_hold
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.refunds.refunds import create_refund
-from cambist.core.usecases.standing import start_standing
 from tests.payout_kit import WALLET
 from tests.restored import App, World
 
@@ -103,7 +103,7 @@ def units_of(paid: tuple[str, str, int]) -> int:
 
 async def begun(app: App) -> tuple[list[Caller], list[Payment]]:
     """Two merchants with one wallet; the first was paid 1000 RUB, the second 2000."""
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     other = await create_account(app.ports, "Other")
     await set_settings(app.ports, other.account_id, {"payout_wallet": WALLET})
     merchants = [await caller(app, account_id) for account_id in (app.world.account_id, other.account_id)]

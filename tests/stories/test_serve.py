@@ -47,11 +47,11 @@ def held_until(release: asyncio.Event) -> Script:
 
 
 class TestStart:
-    def test_says_in_one_line_where_it_serves_and_ends_well_on_sigint(self, sqlite_place: Installation) -> None:
+    def test_says_in_one_line_where_it_serves_and_ends_well_on_sigint(self, sqlite_location: Installation) -> None:
         """It prints one line with its address when it accepts requests; logs go to stderr (docs/cli.md "Serving",
         "Answers")."""
-        sqlite_place.loaded_anew = True
-        service, base = sqlite_place.serve()
+        sqlite_location.loaded_anew = True
+        service, base = sqlite_location.serve()
         with socket.create_connection(("127.0.0.1", port_of(base))):
             pass
         service.signal(signal.SIGINT)
@@ -106,11 +106,11 @@ def refused(outcome: Outcome, why: str) -> None:
 
 
 class TestStop:
-    async def test_a_request_under_way_gets_its_answer(self, sqlite_place: Installation) -> None:
+    async def test_a_request_under_way_gets_its_answer(self, sqlite_location: Installation) -> None:
         """SIGTERM drains (docs/operations.md "Deployment"). The request's head was taken when the signal comes, its
         body comes after it."""
-        account = await sqlite_place.account()
-        service, base = sqlite_place.serve()
+        account = await sqlite_location.account()
+        service, base = sqlite_location.serve()
         body = b'{"amount_rub": "55.00"}'
         reader, writer = await asyncio.open_connection("127.0.0.1", port_of(base))
         head = {
@@ -139,18 +139,18 @@ class TestStop:
 
         assert await asyncio.to_thread(service.wait) == 0
         assert "Traceback" not in service.err
-        _, base = sqlite_place.serve()
+        _, base = sqlite_location.serve()
         async with merchant(base, account.test) as shop:
             assert (await shop.ask("GET", f"/payments/{payment['id']}")).json["amount_rub"] == "55.00"
 
-    async def test_a_delivery_under_way_is_finished_and_entered(self, sqlite_place: Installation) -> None:
+    async def test_a_delivery_under_way_is_finished_and_entered(self, sqlite_location: Installation) -> None:
         """SIGTERM drains jobs too (docs/operations.md "Deployment"): a receiver that answers meanwhile is not asked
         again."""
         release = asyncio.Event()
         async with Receiver() as receiver:
             receiver.answer_with(held_until(release))
-            account = await sqlite_place.account(receiver.url)
-            service, base = sqlite_place.serve()
+            account = await sqlite_location.account(receiver.url)
+            service, base = sqlite_location.serve()
             async with merchant(base, account.test) as shop:
                 await shop.paid()
             await receiver.arrived()
@@ -158,22 +158,22 @@ class TestStop:
             await eventually(lambda: no_longer_listens(port_of(base)))
             release.set()
             assert await asyncio.to_thread(service.wait) == 0
-        async with sqlite_place.app() as ports, ports.storage.unit() as unit:
+        async with sqlite_location.app() as ports, ports.storage.unit() as unit:
             [delivery] = await unit[Delivery].find(account_id=account.account_id)
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.DELIVERED, 1)
         assert len(receiver.requests) == 1
         assert "Traceback" not in service.err
 
-    async def test_limits_that_were_hit_are_written_before_the_end(self, sqlite_place: Installation) -> None:
+    async def test_limits_that_were_hit_are_written_before_the_end(self, sqlite_location: Installation) -> None:
         """A process writes its counters at its end at the latest (docs/operations.md "Metrics")."""
-        account = await sqlite_place.account()
-        service, base = sqlite_place.serve()
+        account = await sqlite_location.account()
+        service, base = sqlite_location.serve()
         async with merchant(base, account.test) as shop:
             # More than twice the limit: a minute may end on the way.
             asked = [(await shop.ask("GET", "/rates")).status for _ in range(121)]
         service.signal(signal.SIGTERM)
         assert await asyncio.to_thread(service.wait) == 0
-        async with sqlite_place.app() as ports:
+        async with sqlite_location.app() as ports:
             assert sum((await read_dashboard(ports)).hits.hour) == asked.count(429) > 0
 
     async def test_an_open_stream_of_a_payer_window_does_not_hold_it_up(self, tmp_path: Path) -> None:
@@ -191,16 +191,16 @@ class TestStop:
             assert "Traceback" not in service.err
 
     async def test_a_service_whose_worker_died_ends_and_says_so_by_its_exit_status(
-        self, sqlite_place: Installation
+        self, sqlite_location: Installation
     ) -> None:
         """Half a service would take payments and deliver nothing. A supervisor restarts the process only after a
         failure."""
-        account = await sqlite_place.account()
-        service, base = sqlite_place.serve()
+        account = await sqlite_location.account()
+        service, base = sqlite_location.serve()
         async with merchant(base, account.test) as shop:
             await shop.created()
         # A bad row kills no worker; a missing file does.
-        (sqlite_place.settings.data_dir / "cambist.db").unlink()
+        (sqlite_location.settings.data_dir / "cambist.db").unlink()
         assert await asyncio.to_thread(service.wait) == 1
         assert "the worker died" in service.err
 

@@ -49,11 +49,11 @@ class LateReceiver(Receiver):
         return self
 
 
-async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_place: Installation) -> None:
+async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_location: Installation) -> None:
     """Standard Webhooks libraries verify our webhooks as they are (docs/webhooks.md "The signature")."""
     async with Receiver() as receiver:
-        account = await sqlite_place.account(receiver.url)
-        _, base = sqlite_place.serve()
+        account = await sqlite_location.account(receiver.url)
+        _, base = sqlite_location.serve()
         async with merchant(base, account.test) as shop:
             created = await shop.create(external_id="order-7", metadata={"basket": 7})
             assert created.status == 201
@@ -66,7 +66,7 @@ async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_place:
                 assert (page.status, page.content_type) == (200, "text/html")
                 assert "100.00" in await page.text()
 
-            async with shop.client.post(f"{window}/simulate", data={"act": "pay"}, allow_redirects=False) as done:
+            async with shop.client.post(f"{window}/simulate", data={"action": "pay"}, allow_redirects=False) as done:
                 assert (done.status, done.headers["Location"]) == (303, f"/p/{payment['id']}")
 
             [request] = await receiver.arrived()
@@ -99,13 +99,13 @@ async def test_a_payment_from_its_creation_to_the_verified_webhook(sqlite_place:
             assert shown.json["paid_at"] is not None
 
 
-async def test_a_receiver_that_fails_is_tried_again_with_the_same_event(sqlite_place: Installation) -> None:
+async def test_a_receiver_that_fails_is_tried_again_with_the_same_event(sqlite_location: Installation) -> None:
     """Pauses of 1 s and 2 s (docs/webhooks.md "When you do not answer"), X-Webhook-Id the same, X-Webhook-Attempt
     rising, and X-Webhook-Timestamp of each attempt's own time. A 2xx closes the delivery."""
     async with Receiver() as receiver:
         receiver.answer_with(500, 500, 200)
-        account = await sqlite_place.account(receiver.url)
-        _, base = sqlite_place.serve()
+        account = await sqlite_location.account(receiver.url)
+        _, base = sqlite_location.serve()
         async with merchant(base, account.test) as shop:
             await shop.paid()
         attempts = await receiver.arrived(3)
@@ -116,28 +116,28 @@ async def test_a_receiver_that_fails_is_tried_again_with_the_same_event(sqlite_p
         assert second - first >= 1
         assert third - second >= 2
 
-        async with sqlite_place.app() as ports:
+        async with sqlite_location.app() as ports:
             delivery = await eventually(lambda: delivered(ports, event_id))
         assert delivery.attempts == len(receiver.requests) == 3
 
 
-async def test_a_receiver_that_was_down_over_a_restart_gets_its_event(sqlite_place: Installation) -> None:
+async def test_a_receiver_that_was_down_over_a_restart_gets_its_event(sqlite_location: Installation) -> None:
     """A restart loses nothing (ARCHITECTURE.md "Units and jobs")."""
     async with Receiver() as gone:
         port = gone.port
     receiver = LateReceiver(port)
-    account = await sqlite_place.account(receiver.url)
-    service, base = sqlite_place.serve()
+    account = await sqlite_location.account(receiver.url)
+    service, base = sqlite_location.serve()
     async with merchant(base, account.test) as shop:
         payment = await shop.paid()
-    async with sqlite_place.app() as ports:
+    async with sqlite_location.app() as ports:
         [before] = await eventually(lambda: tried(ports, account.account_id))
         async with ports.storage.unit() as unit:
             attempt = await unit[Attempt].get(last_attempt_id(before))
     assert attempt is not None
     assert (attempt.answer, attempt.status) == ("connection", None)
     assert service.terminate() == 0
-    sqlite_place.serve()
+    sqlite_location.serve()
     async with receiver:
         [request, *_] = await receiver.arrived()
     assert event_of(request) == before.id

@@ -210,29 +210,29 @@ def kept_back(release: asyncio.Event) -> Script:
 
 
 @pytest.mark.drill
-async def test_kill_9_in_mid_delivery_loses_none(sqlite_place: Installation) -> None:
+async def test_kill_9_in_mid_delivery_loses_none(sqlite_location: Installation) -> None:
     """Twenty events, a receiver that keeps its answers back; the service is killed with eight webhooks under way, and
     once more while it drains. All twenty arrive, the same ones, and are delivered."""
     release = asyncio.Event()
     async with Receiver() as receiver:
         receiver.answer_with(kept_back(release))
-        account = await sqlite_place.account(receiver.url)
-        async with sqlite_place.app() as ports:
+        account = await sqlite_location.account(receiver.url)
+        async with sqlite_location.app() as ports:
             ids = await happen(ports, account.account_id, 20)
-        service, _ = sqlite_place.serve()
+        service, _ = sqlite_location.serve()
         await receiver.arrived(8)
         service.kill()
         assert len(receiver.requests) == 8, "eight at a time"
         release.set()
-        await end_leases(sqlite_place)
-        service, _ = sqlite_place.serve()
+        await end_leases(sqlite_location)
+        service, _ = sqlite_location.serve()
         await receiver.arrived(12)
         service.kill()
-        await end_leases(sqlite_place)
-        service, _ = sqlite_place.serve()
+        await end_leases(sqlite_location)
+        service, _ = sqlite_location.serve()
 
         async def all_delivered() -> bool:
-            async with sqlite_place.app() as ports, ports.storage.unit() as unit:
+            async with sqlite_location.app() as ports, ports.storage.unit() as unit:
                 found = await unit[Delivery].find(account_id=account.account_id)
             return [each.status for each in found] == [DeliveryStatus.DELIVERED] * 20
 

@@ -24,12 +24,12 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.domain.reconciliation.reconciliation import bounds, last_comparable
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.notification_addresses import make_addresses
 from cambist.core.usecases.payments import tallies
+from cambist.core.usecases.quarantine import hold
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.frontends.http.edge.crowd import Crowd
 from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs
@@ -135,7 +135,7 @@ async def _break(_: Any) -> NoReturn:
 async def test_what_is_read_from_the_storage(app: Traced) -> None:
     """Each sign is brought about, and seen."""
     await set_gateway(app.ports, "simulator-live", GatewayStatus.DOWN)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     now = app.clock.now()
     async with app.ports.storage.unit() as unit:
         for number in (1, 2):
@@ -203,14 +203,14 @@ async def test_a_hold_is_seen_while_it_lasts(app: Traced) -> None:
     assert seen == [0, 1, 0]
 
 
-async def hear_notification(app: Traced) -> None:
+async def handle_notification(app: Traced) -> None:
     """As if an adapter of the app had heard its provider."""
     hearing = msgspec.structs.replace(app.ports, notification_networks={"example": ()})
     await make_addresses(hearing)
     async with hearing.storage.unit() as unit:
         address = await unit[NotificationAddress].get("example")
         assert address is not None
-        unit[NotificationAddress].change(address, heard_at=app.clock.now())
+        unit[NotificationAddress].change(address, received_at=app.clock.now())
         await unit.commit()
     app.reader = Reader(hearing)
     app.telemetry.counters.notifications.add("example", "heard")
@@ -222,14 +222,14 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(app: Tra
     await app.simulate(payment, outcome="paid")
     await app.work()
     await app.http.post("/api/v1/sandbox/settlements", headers=app.headers())
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await app.clock.advance(2 * 86_400)
     await app.work()
     await app.clock.advance(3600)
     for _ in range(61):
         await app.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
     Crowd(most=0, of_an_address=0, ids=SystemIds(), counters=app.telemetry.counters).enter("192.0.2.1")
-    await hear_notification(app)
+    await handle_notification(app)
     app.telemetry.counters.assertions.add("tally")
     await reconcile(app.ports, last_comparable(app.clock.now()))
     found = await app.scrape()
@@ -241,14 +241,14 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(app: Tra
     assert exposed_names == {series for metric in METRICS.values() for series in metric.series}
 
 
-@pytest.mark.parametrize("trouble", ["fails", "hangs"])
+@pytest.mark.parametrize("problem", ["fails", "hangs"])
 async def test_a_scrape_answers_while_the_storage_is_away(
-    app: Traced, monkeypatch: pytest.MonkeyPatch, trouble: str
+    app: Traced, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     await app.scrape()
 
     async def away() -> None:
-        if trouble == "hangs":
+        if problem == "hangs":
             await asyncio.Event().wait()
         raise Unavailable("no connection")
 

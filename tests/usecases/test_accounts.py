@@ -24,7 +24,7 @@ from cambist.core.usecases.accounts.accounts import (
     set_settings,
 )
 from cambist.core.usecases.accounts.keys import rotate_key
-from cambist.core.usecases.sealed import open_webhook_secret
+from cambist.core.usecases.encrypted import open_webhook_secret
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
@@ -311,8 +311,8 @@ class TestAccess:
                 self.digests += 1
                 return ports.vault.fingerprint(secret)
 
-            seal = ports.vault.seal
-            unseal = ports.vault.unseal
+            seal = ports.vault.encrypt
+            decrypt = ports.vault.decrypt
 
         made = await create_account(ports, "Merchant")
         for api_key in (made.test.api_key, "svc_test_" + "0" * 32, "nothing like a key"):

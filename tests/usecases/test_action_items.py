@@ -16,7 +16,7 @@ from cambist.core.domain.installation import Because, Installation
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.domain.ledger import Currency, LedgerAccount
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.operators.pending_acts import PendingAct
+from cambist.core.domain.operators.pending_actions import PendingAction
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.proofs import STUCK, DeliveryProof, ProofNetwork, ProofStatus
@@ -25,18 +25,18 @@ from cambist.core.domain.refunds.refunds import PendingReason, RefundStatus
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import new_breaker
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.core.usecases.encrypted import tag_action, tag_exchange, tag_withdrawal
 from cambist.core.usecases.operators.action_item import ActionItem
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.receipt_sales import SALE
 from cambist.core.usecases.refunds.receipts import BACK
-from cambist.core.usecases.sealed import tag_act, tag_exchange, tag_withdrawal
 from cambist.ports.unreadable import UnreadableRow
 from cambist.ports.vault import Vault
 from tests.domain.exchange_kit import client, exchange
 from tests.domain.refund_kit import payment, refund
 from tests.planting import beneath
 from tests.refund_app import RefundApp, open_refund_app
-from tests.usecases.test_reseal import blank
+from tests.usecases.test_reencrypt import blank
 
 Make = Callable[[datetime, Vault], Any]
 """Make an object whose state has not changed since the moment."""
@@ -327,16 +327,16 @@ async def test_what_another_operator_asked_for_waits_and_is_urgent_where_it_was_
     app: RefundApp, is_altered: bool
 ) -> None:
     now = app.app.clock.now()
-    act = PendingAct(
-        id="act_1", use_case="approve_refund", act="refund.approve", object_id="ref_1", arguments={}, shown=(),
+    action = PendingAction(
+        id="action_1", use_case="approve_refund", action="refund.approve", object_id="ref_1", arguments={}, shown=(),
         operator="ivan", reason="ok", created_at=now, expires_at=now + DAY, slot="slot", **OWNED,
     )  # fmt: skip
-    act = tag_act(app.ports.vault, act)
+    action = tag_action(app.ports.vault, action)
     if is_altered:
-        act = msgspec.structs.replace(act, object_id="ref_2")
-    [item] = await found(app, act)
+        action = msgspec.structs.replace(action, object_id="ref_2")
+    [item] = await found(app, action)
     told = "not what the vault tagged: reject it"
-    assert (item.kind, item.object_id, item.since, item.urgent) == ("confirm", "act_1", now, is_altered)
+    assert (item.kind, item.object_id, item.since, item.urgent) == ("confirm", "action_1", now, is_altered)
     assert item.text == (told if is_altered else "ivan asks for refund.approve")
     assert item.brief == (told if is_altered else "refund.approve waits for a second operator")
 

@@ -12,13 +12,13 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.returns import ReturnStatus
 from cambist.core.domain.ledger import LEDGER
 from cambist.core.domain.money import Usdt
-from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.actions.audit import note
 from cambist.core.usecases.chains import CHAINS, extend_chain
+from cambist.core.usecases.encrypted import tag_exchange, tag_return, tag_settings, tag_withdrawal
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.sealed import tag_exchange, tag_return, tag_settings, tag_withdrawal
 from tests.apps import TestApp
 from tests.domain.exchange_kit import NOW, exchange
 from tests.domain.test_exchange_returns import late, planned, standing
@@ -51,10 +51,10 @@ async def more(app: TestApp, name: str) -> None:
     """One more entry, and one more act."""
     app.made_up = True
     await book(app, entry(app, f"pay_{name}"))
-    await note(app.ports, Act(operator="vera", name="look", object_id=name))
+    await note(app.ports, OperatorAction(operator="vera", name="look", object_id=name))
 
 
-async def resealed(app: TestApp, chain: Chain, row: Any, seal: bytes) -> None:
+async def reencrypted(app: TestApp, chain: Chain, row: Any, seal: bytes) -> None:
     async with beneath(app.ports).unit() as unit:
         unit[chain.rows].change(row, seal=seal)
         await unit.commit()
@@ -67,7 +67,7 @@ async def untagged(app: TestApp, *chains: Chain) -> None:
         await extend_chain(app.ports, chain)
     for chain in chains:
         for row in await rows_of(app, chain):
-            await resealed(app, chain, row, link_in(row.seal))
+            await reencrypted(app, chain, row, link_in(row.seal))
         await write(app, save=(changed(await head_of(app, chain), tag=None),))
 
 
@@ -77,10 +77,10 @@ async def test_what_was_never_tagged_is_taken_over_and_goes_on(app: TestApp) -> 
     await more(app, "new")
     before = await heads(app)
     done = await adopt(app.ports)
-    assert (done.chains, done.entries, done.acts) == (NAMES, 2, len(await rows_of(app, CHAINS[1])))
+    assert (done.chains, done.entries, done.actions) == (NAMES, 2, len(await rows_of(app, CHAINS[1])))
     report = await verify_ledger(app.ports)
-    assert (report.first_bad_entry, report.first_bad_act) == (None, None)
-    assert (report.unsealed, report.acts_unsealed) == (0, 0)
+    assert (report.first_bad_entry, report.first_bad_action) == (None, None)
+    assert (report.unsealed, report.actions_unsealed) == (0, 0)
     assert [each.number for each in await heads(app)] == [each.number + 1 for each in before]
     assert (await adopt(app.ports)).chains == ()
 
@@ -109,8 +109,8 @@ async def test_a_tag_tells_that_this_is_no_upgrade(app: TestApp, chain: Chain, o
     await untagged(app, *CHAINS)
     if of_row:
         [row, *_] = await rows_of(app, chain)
-        tag = app.ports.vault.tag(row.seal, chain.row_place(1))
-        await resealed(app, chain, row, row.seal + tag)
+        tag = app.ports.vault.tag(row.seal, chain.row_aad(1))
+        await reencrypted(app, chain, row, row.seal + tag)
     else:
         await write(app, save=(changed(await head_of(app, chain), tag=OTHERS),))
     before = await heads(app)

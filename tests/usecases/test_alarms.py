@@ -19,13 +19,13 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.alarms.channels import channels_failing, list_channels, list_troubles, try_channels
+from cambist.core.usecases.alarms.channels import channels_failing, list_channels, list_problems, try_channels
+from cambist.core.usecases.alarms.problems import SOURCES, look
 from cambist.core.usecases.alarms.telling import tell_recipient
-from cambist.core.usecases.alarms.troubles import SOURCES, look
 from cambist.core.usecases.gateways.gateways import list_gateways, set_gateway
 from cambist.core.usecases.installation.backups import note_backup
 from cambist.core.usecases.jobs import LEASE, run
-from cambist.core.usecases.standing import TELL_ALARMS, missing_standing, start_standing
+from cambist.core.usecases.recurring_jobs import TELL_ALARMS, missing_recurring_jobs, start_recurring_jobs
 from cambist.frontends.compose import Adapters, open_app
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings_sources import load
@@ -65,7 +65,7 @@ async def alarmed(*channels: Alarms, **settings: Any) -> AsyncIterator[TestApp]:
     """An app with these channels, each with its job; the receiver's job is the merchant's own."""
     given = Adapters(alarms=channels)
     async with open_test_app(adapters=given, **{"alarm_backup_hours": 0, **settings}) as app:
-        await start_standing(app.ports)
+        await start_recurring_jobs(app.ports)
         await app.work()
         yield app
 
@@ -99,7 +99,7 @@ async def row(app: TestApp, name: str = "listener") -> AlarmRecipient:
     return found
 
 
-class TestATrouble:
+class TestAProblem:
     async def test_a_bank_that_is_taken_down_wakes_an_operator_once_and_its_end_is_told(self) -> None:
         """Two processes work, by the jobs of one storage, and one of them tells."""
         ear, eye = Listener("ear"), Listener("eye")
@@ -250,12 +250,12 @@ class TestWhatAlarms:
                 assert daily is not None
                 unit[Job].remove(daily)
                 await unit.commit()
-            assert (await look(app.ports)).troubles == (), "a process that was just started catches up"
+            assert (await look(app.ports)).problems == (), "a process that was just started catches up"
             await app.clock.advance(6 * MINUTE)
-            found = {trouble.id for trouble in (await look(app.ports)).troubles}
+            found = {problem.id for problem in (await look(app.ports)).problems}
             assert found == {"jobs", "standing:settlement.daily"}
-            await start_standing(app.ports)
-            assert {trouble.id for trouble in (await look(app.ports)).troubles} == {"jobs"}
+            await start_recurring_jobs(app.ports)
+            assert {problem.id for problem in (await look(app.ports)).problems} == {"jobs"}
 
     async def test_a_channel_that_is_dead_is_told_by_the_others(self) -> None:
         ear, dead = Listener("ear"), Listener("dead")
@@ -276,13 +276,13 @@ class TestWhatAlarms:
         async with alarmed(ear) as app:
             app.ports = msgspec.structs.replace(app.ports, chain=network)
             network.since = app.clock.now()
-            assert (await look(app.ports)).troubles == (), "a node that starts again alarms nobody"
+            assert (await look(app.ports)).problems == (), "a node that starts again alarms nobody"
             await app.clock.advance(MINUTE)
-            [trouble] = (await look(app.ports)).troubles
-            assert (trouble.id, trouble.urgent) == ("nodes:tron", True)
-            assert "1 of 2 nodes answer" in trouble.text
+            [problem] = (await look(app.ports)).problems
+            assert (problem.id, problem.urgent) == ("nodes:tron", True)
+            assert "1 of 2 nodes answer" in problem.text
             network.since = None
-            assert (await look(app.ports)).troubles == ()
+            assert (await look(app.ports)).problems == ()
 
 
 class TestAChannel:
@@ -363,7 +363,7 @@ class TestAChannel:
             [again] = await app.ports.storage.claim(1, LEASE, kind="alarm.tell")
             await tell_recipient(app.ports, again)
             await tell_recipient(app.ports, job)
-            assert [each.trouble.id for each in (await row(app)).known] == ["suspense:sus_1"]
+            assert [each.problem.id for each in (await row(app)).known] == ["suspense:sus_1"]
             assert ear.news == [(["suspense:sus_1"], [])]
 
     async def test_that_mirrors_hears_all_that_goes_on_every_minute(self) -> None:
@@ -393,9 +393,9 @@ class TestAChannel:
 
     async def test_has_a_standing_job(self) -> None:
         async with open_test_app(adapters=Adapters(alarms=[Listener()])) as app:
-            assert "alarm.tell:listener" in await missing_standing(app.ports)
-            await start_standing(app.ports)
-            assert await missing_standing(app.ports) == ()
+            assert "alarm.tell:listener" in await missing_recurring_jobs(app.ports)
+            await start_recurring_jobs(app.ports)
+            assert await missing_recurring_jobs(app.ports) == ()
 
     async def test_needs_a_name_of_its_own(self) -> None:
         for names in (("a", "a"), ("a/b",)):
@@ -429,9 +429,9 @@ class TestAChannel:
         ear = Listener()
         async with alarmed(ear) as app:
             await strand(app, "sus_1")
-            [before] = await list_troubles(app.ports)
+            [before] = await list_problems(app.ports)
             await app.work(MINUTE)
-            [after] = await list_troubles(app.ports)
+            [after] = await list_problems(app.ports)
             assert (before.told_by, after.told_by) == ((), ("listener",))
 
 

@@ -21,9 +21,9 @@ from cambist.core.domain.settlement.settlement import Settlement, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.assertions import AssertingStorage
+from cambist.core.usecases.encrypted import event_body_aad
 from cambist.core.usecases.ledger.ledger import post
 from cambist.core.usecases.payments.tallies import add_payment, remove_payment, save_moved
-from cambist.core.usecases.sealed import event_body_place
 from cambist.frontends.conformance.storage.kit import START, payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
@@ -59,7 +59,7 @@ RECEIPT = entry(EntryKind.RECEIPT, "pay_1", {BalanceType.BANK: -5, BalanceType.P
 
 def event(object_id: str, sequence: int, previous: str = "") -> Event:
     made = assertion_kit.event(object_id, sequence, previous)
-    return msgspec.structs.replace(made, mode=Mode.TEST, body=VAULT.seal(made.body, event_body_place(made.id)))
+    return msgspec.structs.replace(made, mode=Mode.TEST, body=VAULT.encrypt(made.body, event_body_aad(made.id)))
 
 
 async def _unbalanced(unit: Unit) -> None:

@@ -44,7 +44,7 @@ OTHERS = st.one_of(
 )
 
 
-async def act(app: TestApp, subscription_id: str, step: tuple[object, ...]) -> None:
+async def action(app: TestApp, subscription_id: str, step: tuple[object, ...]) -> None:
     match step:
         case ("open",):
             await open_binding(app.ports, subscription_id)
@@ -119,7 +119,7 @@ async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -
             await choose_calendar(app)
         made = (await subscribed(app, binding_charge=charge))["id"]
         for step in steps:
-            await act(app, made, step)
+            await action(app, made, step)
         for name in TWISTED:
             getattr(app.script, name).clear()
         # Whatever was lost is found by the looks that come of themselves; the rate of requests is not in question.
@@ -142,7 +142,7 @@ def test_any_history_ends_well(steps: list[tuple[object, ...]], calendar: bool, 
 async def test_a_binding_that_is_confirmed_and_lost_before_anybody_looks_is_told_by_two_moves() -> None:
     async with open_test_app() as app:
         made = (await subscribed(app, binding_charge="first"))["id"]
-        await act(app, made, ("open",))
-        await act(app, made, ("bank", MandateEvent.CONFIRM, 0, True))
-        await act(app, made, ("bank", MandateEvent.MANDATE_LOST, 0, False))
+        await action(app, made, ("open",))
+        await action(app, made, ("bank", MandateEvent.CONFIRM, 0, True))
+        await action(app, made, ("bank", MandateEvent.MANDATE_LOST, 0, False))
         assert await statuses(app, made) == [("pending_binding", "active"), ("active", "paused")]

@@ -302,7 +302,7 @@ async def test_a_calendar_bank_that_refuses_for_certain_gives_no_link(app: TestA
 
 
 @pytest.mark.parametrize(("amount", "reason"), [("404.01", "insufficient_funds"), ("404.02", "declined_by_bank")])
-async def test_amounts_that_act_fail_the_binding(app: TestApp, amount: str, reason: str) -> None:
+async def test_amounts_that_action_fail_the_binding(app: TestApp, amount: str, reason: str) -> None:
     """The bank's side is played (docs/sandbox.md "The calls")."""
     made = await subscribed(app, amount_rub=amount)
     payment = await open_link(app, made["id"])

@@ -14,11 +14,11 @@ from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.accounts.keys import rotate_key
+from cambist.core.usecases.encrypted import webhook_secret_aad
 from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.operators.settlement import due_by_account
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.retention import RETAIN, retain
-from cambist.core.usecases.sealed import webhook_secret_place
-from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.outbox import ask_to_deliver
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult
@@ -43,7 +43,7 @@ async def paid_around(app: TestApp, moment: datetime) -> list[str]:
 async def test_a_settlement_takes_what_was_paid_before_its_cutoff(app: TestApp) -> None:
     """A settlement takes "every payment `paid` with `paid_at` < 00:00 UTC". All payments were created before it: only
     the time of payment counts."""
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await app.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
     payments = await paid_around(app, MIDNIGHT)
     await app.work(9 * 3600 + 60)
@@ -112,7 +112,7 @@ async def test_the_secret_before_the_last_is_kept_only_while_it_signs(app: TestA
             found = await unit[Account].get(account)
         assert found is not None
         assert found.previous_secret is not None
-        assert app.ports.vault.unseal(found.previous_secret, webhook_secret_place(account)) == signs.encode()
+        assert app.ports.vault.decrypt(found.previous_secret, webhook_secret_aad(account)) == signs.encode()
 
 
 async def test_a_link_to_the_kyc_page_is_good_for_an_hour(app: TestApp) -> None:
@@ -154,7 +154,7 @@ async def test_rub_of_an_exchange_are_held_for_five_minutes() -> None:
 
 
 async def test_events_are_kept_for_thirty_days_at_least(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     payment = await app.created()
     await app.simulate(payment["id"], outcome="paid")
     await app.work()

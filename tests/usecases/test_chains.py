@@ -9,24 +9,24 @@ import pytest
 
 from cambist.core.domain.chains import Head, heads_in, told
 from cambist.core.domain.ledger import LEDGER, JournalEntry
-from cambist.core.domain.operators.audit import AUDIT, Act
-from cambist.core.usecases.acts.audit import note
+from cambist.core.domain.operators.audit import AUDIT, OperatorAction
+from cambist.core.usecases.actions.audit import note
 from cambist.core.usecases.chains import extend_chain, present_head
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.operators.reseal import reseal
+from cambist.core.usecases.operators.reencrypt import reencrypt
 from cambist.frontends.telemetry.masking import masked
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
 from tests.planting import beneath
 from tests.usecases.test_ledger import book, entry
-from tests.usecases.test_reseal import AFTER, BEFORE, BETWEEN, keyed
+from tests.usecases.test_reencrypt import AFTER, BEFORE, BETWEEN, keyed
 
 
 async def grown(app: TestApp, ports: Ports, name: str) -> None:
     """One more entry and one more act, chained."""
     await book(app, entry(app, f"pay_{name}"))
-    await note(ports, Act(operator="vera", name="look", object_id=name))
+    await note(ports, OperatorAction(operator="vera", name="look", object_id=name))
     assert (await extend_chain(ports, LEDGER), await extend_chain(ports, AUDIT)) == (1, 1)
 
 
@@ -45,7 +45,7 @@ async def test_chains_outlive_their_keys(app: TestApp) -> None:
     await adopt(old, anyway=True)  # the app's own key is another one
     await grown(app, old, "old")
     early = await present_head(old)
-    report = await reseal(both)
+    report = await reencrypt(both)
     assert (report.old_in_use, report.unopened_count) == ((), 0)
     for ports in (both, new):
         assert (await verify_ledger(ports, against=heads_in(early))).holds
@@ -60,7 +60,7 @@ async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(app: Test
     old, both, new = (keyed(app.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
     await adopt(old, anyway=True)
     await grown(app, old, "old")
-    await reseal(both)
+    await reencrypt(both)
     await grown(app, new, "new")
     async with beneath(app.ports).unit() as unit:
         first, second = await unit[JournalEntry].find(order="number")

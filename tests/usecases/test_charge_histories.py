@@ -27,7 +27,7 @@ WISHES = st.sampled_from([None, None, "pending", "insufficient_funds", "insuffic
 ENDINGS = st.sampled_from([None, None, None, *(each for each in Ending if each is not Ending.NORMAL)])
 HOURS = st.sampled_from([0, 0, 1, 2, 4, 7, 13, 24, 30, 80])
 CRASHES = st.none() | st.none() | st.none() | st.tuples(st.integers(1, 3), st.booleans())
-ACTS = st.lists(st.tuples(HOURS, WISHES, ENDINGS, CRASHES, st.booleans(), st.booleans()), min_size=4, max_size=14)
+ACTIONS = st.lists(st.tuples(HOURS, WISHES, ENDINGS, CRASHES, st.booleans(), st.booleans()), min_size=4, max_size=14)
 EXPECTED = {
     "CHARGE_BEFORE_WINDOW",
     "RECURRING_CHARGE_EXHAUSTED",
@@ -37,12 +37,12 @@ EXPECTED = {
 }
 
 
-async def live(kind: tuple[Interval, int, Scheme], acts: list[Any]) -> None:
+async def live(kind: tuple[Interval, int, Scheme], actions: list[Any]) -> None:
     interval, count, scheme = kind
     async with open_charge_app(receiver=False) as charges:
         subscription_id = await charges.subscribed(interval, count, scheme=scheme)
         key = str(uuid4())
-        for hours, wish, ending, crash, repeats, settles in acts:
+        for hours, wish, ending, crash, repeats, settles in actions:
             await charges.app.work(timedelta(hours=hours).total_seconds())
             if settles:
                 await settle(charges, subscription_id, paid=repeats)
@@ -107,7 +107,9 @@ async def check(charges: ChargeApp, subscription_id: str, terms: Terms) -> None:
         assert subscription.anchor == max(times)
 
 
-@given(KINDS, ACTS)
+@given(KINDS, ACTIONS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_period_is_never_charged_twice_whatever_happens(kind: tuple[Interval, int, Scheme], acts: list[Any]) -> None:
-    asyncio.run(live(kind, acts))
+def test_a_period_is_never_charged_twice_whatever_happens(
+    kind: tuple[Interval, int, Scheme], actions: list[Any]
+) -> None:
+    asyncio.run(live(kind, actions))

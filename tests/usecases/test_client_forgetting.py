@@ -12,14 +12,14 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.domain.kyc.kyc import Upload
-from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.domain.webhooks.events import Attempt, Delivery, Event
-from cambist.core.usecases.acts.audit import acting, list_audit
+from cambist.core.usecases.actions.audit import acting, list_audit
+from cambist.core.usecases.encrypted import open_exchange_phone
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.kyc.results import on_notification
 from cambist.core.usecases.operators.client_forgetting import ForgottenClient, forget_client, remains
 from cambist.core.usecases.sandbox.forgetting import forget_clients
-from cambist.core.usecases.sealed import open_exchange_phone
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckNotification, CheckStatus
@@ -51,8 +51,8 @@ async def anywhere(url: str, tmp_path: Path) -> AsyncIterator[KycApp]:
 
 async def forget(kyc: KycApp, client: Client) -> ForgottenClient:
     """As the command line does."""
-    act = Act(operator="olga", name="client.forget", object_id=client.id, reason="asked by letter")
-    return await forget_client(acting(kyc.ports, act), client.id)
+    action = OperatorAction(operator="olga", name="client.forget", object_id=client.id, reason="asked by letter")
+    return await forget_client(acting(kyc.ports, action), client.id)
 
 
 async def refused(kyc: KycApp, client: Client) -> tuple[str, str]:
@@ -91,7 +91,7 @@ async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(
     assert other.id in left
     assert await kyc.ports.files.stat(stays["selfie_key"]) is not None, "another client's"
     [row] = await list_audit(kyc.ports, object_id=client.id, limit=9)
-    assert (row.act, row.operator, row.reason) == ("client.forget", "olga", "asked by letter")
+    assert (row.action, row.operator, row.reason) == ("client.forget", "olga", "asked by letter")
     assert PHONE not in str(row)
 
 
@@ -204,7 +204,7 @@ class TestMoneyUnderWay:
     async def app(self) -> AsyncIterator[ExchangeApp]:
         async with open_exchange_app() as opened:
             body = {"phone": PHONE, "kyc_status": "verified"}
-            made = await opened.act("/sandbox/exchange-clients", body)
+            made = await opened.action("/sandbox/exchange-clients", body)
             assert made.status_code == 200, made.text
             yield opened
 
@@ -220,7 +220,7 @@ class TestMoneyUnderWay:
 
     async def test_events_of_exchanges_and_payments_go_with_their_client(self, app: ExchangeApp) -> None:
         test_app = app.app
-        await app.act("/sandbox/exchange-clients", {"phone": OTHER, "kyc_status": "verified"})
+        await app.action("/sandbox/exchange-clients", {"phone": OTHER, "kyc_status": "verified"})
         others = await app.made(phone=OTHER)
         mine = await app.made(phone=PHONE)
         for made in (mine, others):
@@ -249,7 +249,7 @@ class TestMoneyUnderWay:
         phones = (PHONE, OTHER, "+79001234569")
         clients = []
         for phone in phones:
-            await app.act("/sandbox/exchange-clients", {"phone": phone, "kyc_status": "verified"})
+            await app.action("/sandbox/exchange-clients", {"phone": phone, "kyc_status": "verified"})
             made = await app.made(phone=phone)
             clients.append(str(made.client_id))
             for amount in ("60", "50") if phone != phones[2] else ("100",):

@@ -23,8 +23,8 @@ from cambist.core.usecases import clock_steps
 from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back, put_right
 from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.settlement.settlement import DAILY
-from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.results import TIMER
 from cambist.frontends.worker import clock
 from cambist.frontends.worker.loop import Worker
@@ -280,7 +280,7 @@ async def test_an_own_clock_that_is_ahead_is_put_right_likewise(app: TestApp) ->
 
 
 async def test_standing_jobs_come_no_later_than_they_would_anew(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     async with working(app):
         app.clock.step(3 * HOUR)
         await app.clock.advance(5)
@@ -388,7 +388,7 @@ async def test_a_storage_with_a_clock_of_its_own_is_left_alone(app: TestApp) -> 
 
 async def test_where_the_clock_was_never_ahead_a_start_puts_nothing_right(app: TestApp) -> None:
     """Nor where a test account's own clock is."""
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await advance(app, timedelta(days=300))
     await pay(app)
     assert await found_set_back(app.ports) is None

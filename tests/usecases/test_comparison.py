@@ -16,7 +16,7 @@ from cambist.core.domain.exchanges.returns import rub_return_operation
 from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.money import Rub
-from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
 from cambist.core.domain.operators.guarded import Guarded
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
@@ -25,21 +25,21 @@ from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.acts.audit import acting
-from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.actions.audit import acting
+from cambist.core.usecases.actions.decisions import Waits
 from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.holding import hold, read_hold
 from cambist.core.usecases.installation.bringing_in import bring_in
 from cambist.core.usecases.installation.comparison import MARGIN, Decisions, compare, decided
 from cambist.core.usecases.installation.resume import resume_compared
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.notifications import on_notification
-from cambist.core.usecases.operators.pending_acts import confirm_act
+from cambist.core.usecases.operators.pending_actions import confirm_action
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.quarantine import hold, read_hold
 from cambist.core.usecases.refunds.refunds import approve_refund, create_refund, create_refund_for
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
@@ -48,7 +48,7 @@ from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import FourEyes
 from cambist.ports.faults import Unavailable
-from cambist.ports.marks import Nowhere
+from cambist.ports.fingerprints import Nowhere
 from cambist.ports.payouts import SentTransfer
 from cambist.ports.remittances import RemittanceRequest
 from tests.exchange_app import BANK_ID, PHONE
@@ -113,7 +113,7 @@ async def test_a_payout_that_the_copy_lacks_is_brought_in_and_not_paid_again(wor
         assert [(each.kind, each.operation, each.account_id) for each in found.lacking] == [
             ("transfer", first[0], world.account_id)
         ]
-        [brought] = await bring_in(acting(app.ports, Act(operator="eve", name="resume")), found)
+        [brought] = await bring_in(acting(app.ports, OperatorAction(operator="eve", name="resume")), found)
         assert brought.id == first[0]
         assert await available(app) == -brought.amount.units, "it was paid, and is not credited here yet"
         assert (await compare(app.ports, as_of)).lacking == []
@@ -121,7 +121,7 @@ async def test_a_payout_that_the_copy_lacks_is_brought_in_and_not_paid_again(wor
         assert await world.paid_out() == [first], "nothing is owed any more"
         assert [each.status for each in await app.withdrawals()] == [WithdrawalStatus.COMPLETED]
         async with app.ports.storage.unit() as unit:
-            assert [row.object_id for row in await unit[AuditEntry].find(act="resume")] == [first[0]]
+            assert [row.object_id for row in await unit[AuditEntry].find(action="resume")] == [first[0]]
         await app.check()
 
 
@@ -200,7 +200,7 @@ class TestTwoMerchantsWithOneWallet:
             decisions = Decisions(assigned={sent[0]: world.account_id})
             found = await decided(app.ports, await compare(app.ports, None), decisions)
             # The first run was killed before it let go.
-            await bring_in(acting(app.ports, Act(operator="eve", name="resume")), found)
+            await bring_in(acting(app.ports, OperatorAction(operator="eve", name="resume")), found)
             found = await decided(app.ports, await compare(app.ports, None), decisions)
             assert found.lacking == []
             await resume_compared(app.ports, found)
@@ -208,7 +208,7 @@ class TestTwoMerchantsWithOneWallet:
             await settled_now(app)
             assert await world.paid_out() == [sent]
             async with app.ports.storage.unit() as unit:
-                assert [row.object_id for row in await unit[AuditEntry].find(act="resume")] == [sent[0]]
+                assert [row.object_id for row in await unit[AuditEntry].find(action="resume")] == [sent[0]]
             await app.check()
 
     async def test_two_operators_cannot_assign_a_payout_to_two_merchants(self, world: World) -> None:
@@ -237,11 +237,11 @@ class TestTwoMerchantsWithOneWallet:
             await hold(app.ports, Because.RESTORED)
             found = await compare(app.ports, None)
             found = await decided(app.ports, found, Decisions(not_ours=frozenset({sent[0]})))
-            await resume_compared(acting(app.ports, Act(operator="eve", name="resume")), found)
+            await resume_compared(acting(app.ports, OperatorAction(operator="eve", name="resume")), found)
             assert await read_hold(app.ports) is None
             assert await app.withdrawals() == []
             async with app.ports.storage.unit() as unit:
-                rows = [row.object_id for row in await unit[AuditEntry].find(act="resume", order="id")]
+                rows = [row.object_id for row in await unit[AuditEntry].find(action="resume", order="id")]
             assert rows == [sent[0], "installation"]
 
     @pytest.mark.parametrize("sends_more", [False, True])
@@ -254,17 +254,17 @@ class TestTwoMerchantsWithOneWallet:
             await hold(app.ports, Because.RESTORED)
             found = await compare(app.ports, None)
             found = await decided(app.ports, found, Decisions(not_ours=frozenset({sent[0]})))
-            guarded = msgspec.structs.replace(app.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
+            guarded = msgspec.structs.replace(app.ports, four_eyes=FourEyes(actions=frozenset(Guarded)))
             with pytest.raises(Waits) as waits:
-                await resume_compared(acting(guarded, Act(operator="eve", name="resume")), found)
-            assert waits.value.act.arguments == {"not_ours": sent[0]}
-            confirming = acting(guarded, Act(operator="bob", name="act.confirm"))
+                await resume_compared(acting(guarded, OperatorAction(operator="eve", name="resume")), found)
+            assert waits.value.action.arguments == {"not_ours": sent[0]}
+            confirming = acting(guarded, OperatorAction(operator="bob", name="action.confirm"))
             if sends_more:
                 await world.wallet.broadcast(await world.wallet.inner.sign("wd_more", WALLET, 1_000_000))
                 with pytest.raises(Refusal, match=r"sent more meanwhile.*wd_more"):
-                    await confirm_act(confirming, waits.value.act.id, Nowhere())
+                    await confirm_action(confirming, waits.value.action.id, Nowhere())
             else:
-                await confirm_act(confirming, waits.value.act.id, Nowhere())
+                await confirm_action(confirming, waits.value.action.id, Nowhere())
             assert (await read_hold(app.ports) is not None) is sends_more
 
     @pytest.mark.parametrize(
@@ -443,8 +443,8 @@ class TestRefunds:
             await settled_now(app)
         async with world.opened(copy) as app:
             await hold(app.ports, Because.RESTORED)
-            guarded = msgspec.structs.replace(app.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
-            acted = acting(guarded, Act(operator="eve", name="resume"))
+            guarded = msgspec.structs.replace(app.ports, four_eyes=FourEyes(actions=frozenset(Guarded)))
+            acted = acting(guarded, OperatorAction(operator="eve", name="resume"))
             with pytest.raises(Waits):
                 await resume_compared(acted, await compare(app.ports, None))
             assert await read_hold(app.ports) is not None
@@ -453,7 +453,7 @@ class TestRefunds:
             assert booked.status == "completed"
             [payout] = await app.withdrawals()
             async with app.ports.storage.unit() as unit:
-                rows = {row.object_id for row in await unit[AuditEntry].find(act="resume")}
+                rows = {row.object_id for row in await unit[AuditEntry].find(action="resume")}
             assert {refund_id, payout.id} <= rows
 
     async def test_a_refund_above_what_is_left_of_its_payment_is_open(self, world: World) -> None:

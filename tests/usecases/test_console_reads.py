@@ -16,7 +16,7 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.domain.payments.outcomes import UnknownOutcome, unknown_outcome
 from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofNetwork, ProofStatus
@@ -25,7 +25,7 @@ from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker
-from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.browse import browse as browse_room
 from cambist.core.usecases.browse import search as search_room
 from cambist.core.usecases.browse.browse import Wanted, browse
@@ -385,8 +385,8 @@ async def test_a_timeline_tells_everything_in_order(refunds: RefundApp) -> None:
     payment_id = await refunds.paid(mode="live")
     refund_id = await refunds.apply(payment_id, mode="live")
     await refunds.app.clock.advance(5)
-    act = Act(operator="olga", name="refund.reject", object_id=refund_id, reason="fraud")
-    await reject_refund(acting(refunds.ports, act), refund_id, "no")
+    action = OperatorAction(operator="olga", name="refund.reject", object_id=refund_id, reason="fraud")
+    await reject_refund(acting(refunds.ports, action), refund_id, "no")
     moments = await read_timeline(refunds.ports, await refunds.payment(payment_id))
     assert {moment.source for moment in moments} >= {"object", "provider", "event", "ledger"}
     assert [moment.at for moment in moments] == sorted(moment.at for moment in moments)

@@ -13,10 +13,10 @@ from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
+from cambist.core.usecases.encrypted import open_event_body
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.core.usecases.sealed import open_event_body
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports

@@ -12,7 +12,7 @@ from cambist.core.domain.webhooks.events import Attempt
 from cambist.core.usecases.operators.dashboard import DAYS, WEBHOOKS_OF, about_usdt, read_dashboard
 from tests.event_factory import happen
 from tests.refund_app import RefundApp, open_refund_app
-from tests.usecases.test_reseal import blank
+from tests.usecases.test_reencrypt import blank
 
 DAY = 86_400
 

@@ -28,7 +28,7 @@ from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.core.usecases.webhooks.results import TIMER, commit
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
-from cambist.frontends.worker.loop import LOOK, Worker
+from cambist.frontends.worker.loop import POLL, Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.jobs import Job
@@ -283,8 +283,8 @@ class TestSideBySide:
         async with harness.working():
             await harness.clock.advance(3)
             await harness.happen(account)
-            await harness.clock.advance(LOOK)
-            assert harness.town.times(harness.url("slow")) == [0.0, 3.0 + LOOK]
+            await harness.clock.advance(POLL)
+            assert harness.town.times(harness.url("slow")) == [0.0, 3.0 + POLL]
 
     async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_slots(
         self, harness: Harness
@@ -514,7 +514,7 @@ class TestBreaker:
         assert (await harness.breaker(account, Mode.TEST)).is_open
 
 
-class TestHolding:
+class TestQuarantine:
     async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(
         self, harness: Harness
     ) -> None:
@@ -757,9 +757,9 @@ class LostKeys:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._vault, name)
 
-    def unseal(self, sealed: bytes, place: str) -> bytes:
+    def decrypt(self, sealed: bytes, place: str) -> bytes:
         if place.startswith("events.body:"):
-            opened: bytes = self._vault.unseal(sealed, place)
+            opened: bytes = self._vault.decrypt(sealed, place)
             return opened
         raise VaultError("no key")
 

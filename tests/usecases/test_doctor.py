@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.vault.sealed import SealedVault
+from cambist.adapters.vault.aes import AesVault
 from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Settings
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.ledger import LedgerAccount
@@ -15,17 +15,17 @@ from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
+from cambist.core.usecases.encrypted import tag_key
 from cambist.core.usecases.operators.doctor import CHECKS, clocks_apart
 from cambist.core.usecases.operators.findings import Finding, Level
 from cambist.core.usecases.operators.thorough import THOROUGH
-from cambist.core.usecases.sealed import tag_key
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.ports.payouts import Senders
 from tests.apps import TestApp, open_test_app
 from tests.http.test_webhook_endpoints import made
 from tests.planting import beneath
 from tests.usecases.test_alarms import FewNodes
-from tests.usecases.test_reseal import blank
+from tests.usecases.test_reencrypt import blank
 
 
 async def found(app: TestApp, name: str) -> Finding:
@@ -33,7 +33,7 @@ async def found(app: TestApp, name: str) -> Finding:
 
 
 async def test_a_app_that_works_is_well(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await app.created()
     await app.work()
     levels = {name: (await check(app.ports)).level for name, check in CHECKS.items()}
@@ -73,13 +73,13 @@ async def test_jobs_that_nobody_does(app: TestApp, late: int, level: Level) -> N
     assert (await found(app, "jobs")).level is level
 
 
-async def test_a_standing_job_that_is_not_there_is_missed(app: TestApp) -> None:
+async def test_missing_recurring_job_is_reported(app: TestApp) -> None:
     assert (await found(app, "standing")).level is Level.WARNING, "an installation that no worker ever began on"
     await app.created()
     finding = await found(app, "standing")
     assert finding.level is Level.FAILED
     assert "settlement.daily" in finding.message
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     assert (await found(app, "standing")).level is Level.OK
 
 
@@ -161,10 +161,10 @@ class TestVault:
     pepper = bytes(32)
     old, new = bytes([1]) * 32, bytes([2]) * 32
 
-    async def seal_with(self, app: TestApp, vault: SealedVault) -> None:
+    async def seal_with(self, app: TestApp, vault: AesVault) -> None:
         async with app.ports.storage.unit() as unit:
             [account] = await unit[Account].find()
-            sealed = vault.seal(b"a-webhook-secret-of-the-tests", f"accounts.webhook_secret:{account.id}")
+            sealed = vault.encrypt(b"a-webhook-secret-of-the-tests", f"accounts.webhook_secret:{account.id}")
             unit[Account].save(msgspec.structs.replace(account, webhook_secret=sealed))
             for chain in CHAINS:
                 head = await unit[ChainHead].get(chain.head_id)
@@ -178,19 +178,19 @@ class TestVault:
     @pytest.mark.parametrize("check", ["quick", "thorough"])
     async def test_a_key_that_is_missing_fails_and_an_older_one_in_use_warns(self, check: str) -> None:
         async with open_test_app() as app:
-            await self.seal_with(app, SealedVault({1: self.old}, 1, self.pepper))
+            await self.seal_with(app, AesVault({1: self.old}, 1, self.pepper))
 
-            async def look(vault: SealedVault) -> Finding:
+            async def look(vault: AesVault) -> Finding:
                 ports = msgspec.structs.replace(app.ports, vault=vault)
                 return await (CHECKS["vault"](ports) if check == "quick" else THOROUGH["vault"](ports, lambda _: None))
 
-            assert (await look(SealedVault({1: self.old}, 1, self.pepper))).level is Level.OK
-            both = await look(SealedVault({1: self.old, 2: self.new}, 2, self.pepper))
+            assert (await look(AesVault({1: self.old}, 1, self.pepper))).level is Level.OK
+            both = await look(AesVault({1: self.old, 2: self.new}, 2, self.pepper))
             assert both.level is Level.WARNING
-            assert both.remedy == "run `cambist vault reseal`"
+            assert both.remedy == "run `cambist vault reencrypt`"
             if check == "quick":
                 assert both.message.startswith("key 2 seals, and 1 stored values that were looked at open, ")
-            lost = await look(SealedVault({2: self.new}, 2, self.pepper))
+            lost = await look(AesVault({2: self.new}, 2, self.pepper))
             assert lost.level is Level.FAILED
 
 

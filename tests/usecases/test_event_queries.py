@@ -10,7 +10,7 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.webhooks.events import DeliveryStatus, Event, EventType
 from cambist.core.usecases import long_lists
-from cambist.core.usecases.sealed import event_body_place
+from cambist.core.usecases.encrypted import event_body_aad
 from cambist.core.usecases.webhooks.events import (
     EndpointEventFilter,
     EventQuery,
@@ -113,7 +113,7 @@ async def test_long_lists_of_each_type_are_counted_by_themselves(app: TestApp, m
         for number, each in enumerate(types):
             event_id = f"evt_{number}"
             told = {"id": event_id, "account_id": caller.account_id, "mode": Mode.LIVE, "type": each}
-            body = app.ports.vault.seal(msgspec.json.encode(full(each)), event_body_place(event_id))
+            body = app.ports.vault.encrypt(msgspec.json.encode(full(each)), event_body_aad(event_id))
             unit[Event].add(msgspec.structs.replace(EVENT, **told, body=body, created_at=at))
         await unit.commit()
     kept = list[Any]()

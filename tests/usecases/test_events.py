@@ -12,8 +12,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.retention import KEPT, RETAIN, retain
-from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.events import EventQuery, find_events, get_event
 from cambist.core.usecases.webhooks.resends import RESEND, resend_event, resend_range
 from cambist.ports.jobs import Job
@@ -253,7 +253,7 @@ async def jobs(app: TestApp) -> list[Job]:
 class TestRetention:
     async def test_events_older_than_30_days_go_with_their_attempts_and_what_waits_stays(self, app: TestApp) -> None:
         """Events are kept for 30 days at least (docs/webhooks.md "Looking, and sending again")."""
-        await start_standing(app.ports)
+        await start_recurring_jobs(app.ports)
         app.postman.answers.extend([BAD, BAD])
         old = await happen(app, 130)
         await app.work(600)  # the looks for held events, after the receiver was set, are over
@@ -270,8 +270,8 @@ class TestRetention:
             await get_event(app.ports, await caller(app), old[0])
 
     async def test_it_goes_on_where_it_was_and_comes_back_every_day(self, app: TestApp) -> None:
-        await start_standing(app.ports)
-        await start_standing(app.ports)
+        await start_recurring_jobs(app.ports)
+        await start_recurring_jobs(app.ports)
         [job] = [each for each in await jobs(app) if each.kind == RETAIN]
         await happen(app, 3)
         await app.work()
@@ -287,7 +287,7 @@ class TestRetention:
         await happen_at_once(app, 349)
         await app.work()
         await app.clock.advance(KEPT.total_seconds() + 1000)
-        await start_standing(app.ports)
+        await start_recurring_jobs(app.ports)
         [job] = [each for each in await app.ports.storage.claim(100, LEASE) if each.kind == RETAIN]
         await retain(app.ports, job)
         assert len(await deliveries(app)) == 150

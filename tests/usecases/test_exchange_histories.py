@@ -24,7 +24,7 @@ from cambist.ports.remittances import RemittanceStatus
 from tests.exchange_app import ExchangeApp, open_exchange_app
 from tests.invariants import everything
 
-Act = Callable[[int, int], Awaitable[object]]
+OperatorAction = Callable[[int, int], Awaitable[object]]
 _U, _R = BalanceType.SUSPENSE_USDT, BalanceType.SUSPENSE
 _WHERE = {
     Currency.USDT: (
@@ -55,7 +55,7 @@ class History:
         self.app = app
         self.made: list[str] = []
         self.sent = 0
-        self.acts: Mapping[str, Act] = {
+        self.actions: Mapping[str, OperatorAction] = {
             "create": self.create,
             "buy": self.buy,
             "pay": self.pay,
@@ -177,7 +177,7 @@ async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int,
         history = History(app)
         for name, which, much in steps:
             with suppress(Refusal, Refused, Unavailable):
-                await history.acts[name](which, much)
+                await history.actions[name](which, much)
         await _check_bank(app)
         script = app.app.script
         script.remit.clear()

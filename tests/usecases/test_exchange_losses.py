@@ -11,7 +11,7 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import BalanceType, EntryKind, JournalEntry
-from cambist.core.usecases.exchanges.progress import look_at_funds
+from cambist.core.usecases.exchanges.progress import poll_funds
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.sandbox.data import forget_test_data
@@ -180,5 +180,5 @@ async def test_of_many_looks_at_once_one_books_it(url: str, tmp_path: Path) -> N
         exchange_id = await completed(app)
         await app.pay(exchange_id, taken_back=True, silent=True)
         exchange = await app.exchange(exchange_id)
-        await asyncio.gather(*(look_at_funds(app.ports, exchange) for _ in range(10)))
+        await asyncio.gather(*(poll_funds(app.ports, exchange) for _ in range(10)))
         assert await app.balance_types(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]

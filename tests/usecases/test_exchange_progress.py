@@ -10,8 +10,8 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import BalanceType
 from cambist.core.domain.money import Usdt
+from cambist.core.usecases.encrypted import tag_exchange
 from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
-from cambist.core.usecases.sealed import tag_exchange
 from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceStatus

@@ -148,13 +148,13 @@ async def test_who_reads_the_money_after_another_one_ended_the_exchange_reads_ag
 
     async def read_late(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
         if not others:
-            others.append("looks")
+            others.append("polls")
             others.append(await app.look(exchange_id))
         return await transfers_of(unit, exchange_id)
 
     monkeypatch.setattr(steps, "transfers_of", read_late)
     assert await app.look(made.id) == ends
-    assert others == ["looks", ends]
+    assert others == ["polls", ends]
     assert await app.said(made.id) == [ends]
     [transfer] = await app.transfers()
     assert (transfer.counted, transfer.suspended) == (0, transfer.amount)

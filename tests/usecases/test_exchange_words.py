@@ -113,7 +113,7 @@ class TestPayouts:
         """Make an exchange whose USDT arrived and whose payout has not begun."""
         made = await app.made()
         await app.send(made.id)
-        after = await progress.look_at_funds(app.ports, made)
+        after = await progress.poll_funds(app.ports, made)
         assert after.status is S.USDT_RECEIVED
         return after
 
@@ -277,4 +277,4 @@ async def test_of_one_that_is_over_nothing_is_heard_while_its_bank_is_away(app: 
     app.app.script.state.append(Twist(ending=Ending.UNAVAILABLE))
     paying = await progress.progress(app.ports, over)
     assert paying is not None
-    assert (paying.exchange, paying.is_heard, over.status) == (over, False, S.COMPLETED)
+    assert (paying.exchange, paying.is_received, over.status) == (over, False, S.COMPLETED)

@@ -33,8 +33,8 @@ from cambist.core.usecases.exports.rows import guarded
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.list import PaymentFilter
 from cambist.core.usecases.people.sessions import Actor
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.refunds.list import RefundFilter
-from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -342,7 +342,7 @@ async def test_download_checks_the_shops_of_today(app: TestApp) -> None:
 
 
 async def test_file_ends_after_a_day_and_is_deleted(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     owner = await person(app)
     export = await order(app.ports, owner)
     await app.work(1)

@@ -15,7 +15,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.webhooks import dispatcher as deliveries
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
 from cambist.frontends.worker import loop
-from cambist.frontends.worker.loop import LOOK, Worker
+from cambist.frontends.worker.loop import POLL, Worker
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.usecases import test_deliveries as deliveries_test
 from tests.usecases.test_deliveries import BAD, GOOD, SILENT, Harness, open_harness
@@ -65,7 +65,7 @@ async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
     for account in hanging:
         await harness.happen(account, 4)
     async with harness.working():
-        await harness.clock.advance(LATE + LOOK)
+        await harness.clock.advance(LATE + POLL)
         assert under_way(harness, "hangs") <= PLACES
         await harness.clock.advance(35)
         made = 0
@@ -166,7 +166,7 @@ async def test_a_mended_receiver_is_slow_no_more_with_its_first_webhook_that_is_
         assert len(limiter._slow) == 1
         harness.town.answers[harness.url("was0")] = GOOD
         await harness.happen(account, 3)
-        await harness.clock.advance(LOOK)
+        await harness.clock.advance(POLL)
         assert not limiter._slow
         await harness.clock.advance(10)
 
@@ -239,11 +239,11 @@ async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_t
     """A poll reads the storage: with a thousand hanging receivers, four polls a second would leave no time for other
     work."""
     monkeypatch.setattr(deliveries, "_MANY", 2)
-    looks: Counter[str] = Counter()
+    polls: Counter[str] = Counter()
     look_around = EndpointState.look_around
 
     def counted(state: EndpointState) -> None:
-        looks[state._host] += 1
+        polls[state._host] += 1
         look_around(state)
 
     monkeypatch.setattr(EndpointState, "look_around", counted)
@@ -255,11 +255,11 @@ async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_t
     await harness.happen(account, 80)
     async with harness.working():
         await harness.clock.advance(LATE)
-        looks.clear()
+        polls.clear()
         await harness.happen(hanging[0])
-        await harness.clock.advance(8 * LOOK)
-        assert looks["hangs0.example:443"] == 1
-        assert looks["busy0.example:443"] == 8
+        await harness.clock.advance(8 * POLL)
+        assert polls["hangs0.example:443"] == 1
+        assert polls["busy0.example:443"] == 8
         assert len(harness.town.webhooks[harness.url("hangs0")]) == 2, "what came meanwhile has left"
         await harness.clock.advance(20)
 

@@ -13,22 +13,28 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.money import Rub
-from cambist.core.domain.operators.audit import Act, AuditEntry
-from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct, is_same_operator
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
+from cambist.core.domain.operators.pending_actions import ActionStatus, PendingAction, is_same_operator
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts import accounts, keys, shops
-from cambist.core.usecases.acts.audit import acting, has_written, list_audit
-from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.actions.audit import acting, has_written, list_audit
+from cambist.core.usecases.actions.decisions import Waits
+from cambist.core.usecases.encrypted import open_webhook_secret, tag_settings
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.operators import create_operator, end_operator
-from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
+from cambist.core.usecases.operators.pending_actions import (
+    CARRIED_OUT,
+    confirm_action,
+    get_action,
+    list_actions,
+    reject_action,
+)
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.operators.unanswered import end_unanswered
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.core.usecases.sealed import open_webhook_secret, tag_settings
 from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
@@ -56,13 +62,13 @@ async def refunds() -> AsyncIterator[RefundApp]:
 
 
 def by(ports: Ports, operator: str, name: str = "refund.approve", **more: Any) -> Ports:
-    return acting(ports, Act(operator=operator, name=name, **more))
+    return acting(ports, OperatorAction(operator=operator, name=name, **more))
 
 
-async def waits(doing: Awaitable[Any]) -> PendingAct:
+async def waits(doing: Awaitable[Any]) -> PendingAction:
     with pytest.raises(Waits) as waiting:
         await doing
-    return waiting.value.act
+    return waiting.value.action
 
 
 async def refused(doing: Awaitable[Any]) -> str:
@@ -73,7 +79,7 @@ async def refused(doing: Awaitable[Any]) -> str:
 
 async def rows(ports: Ports) -> list[tuple[str, str, str | None]]:
     found: list[AuditEntry] = (await list_audit(ports, limit=100))[::-1]
-    return [(row.operator, row.act, row.object_id) for row in found]
+    return [(row.operator, row.action, row.object_id) for row in found]
 
 
 async def applied(refunds: RefundApp, amount: str | None = None) -> str:
@@ -81,50 +87,50 @@ async def applied(refunds: RefundApp, amount: str | None = None) -> str:
     return await refunds.apply(await refunds.paid(mode="live"), amount, mode="live")
 
 
-async def asked(refunds: RefundApp, refund_id: str, operator: str = "olga") -> PendingAct:
+async def asked(refunds: RefundApp, refund_id: str, operator: str = "olga") -> PendingAction:
     ports = by(refunds.ports, operator, object_id=refund_id, reason="the goods came back")
     return await waits(approve_refund(ports, refund_id))
 
 
-async def test_an_act_takes_effect_when_another_operator_confirms_it(refunds: RefundApp) -> None:
+async def test_an_action_takes_effect_when_another_operator_confirms_it(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
+    action = await asked(refunds, refund_id)
     assert (await refunds.refund(refund_id)).approved_at is None
-    assert [each.id for each in await list_acts(refunds.ports)] == [act.id]
-    assert [(line.field, line.before, line.after) for line in act.shown][1:] == [
+    assert [each.id for each in await list_actions(refunds.ports)] == [action.id]
+    assert [(line.field, line.before, line.after) for line in action.shown][1:] == [
         ("refund", "100.00 RUB", "100.00 RUB"),
         ("approved", "no, pending", "yes"),
     ]
     await refunds.app.work(5)
     assert await refunds.status(refund_id) == "pending"
-    done = (await confirm_act(by(refunds.ports, "ivan", "act.confirm", object_id=act.id), act.id)).act
+    done = (await confirm_action(by(refunds.ports, "ivan", "action.confirm", object_id=action.id), action.id)).action
     assert (done.status, done.operator, done.decided_by) == ("confirmed", "olga", "ivan")
     await refunds.app.work(5)
     assert await refunds.status(refund_id) == "completed"
-    assert await list_acts(refunds.ports) == []
-    assert [each.id for each in await list_acts(refunds.ports, waiting=False)] == [act.id]
+    assert await list_actions(refunds.ports) == []
+    assert [each.id for each in await list_actions(refunds.ports, waiting=False)] == [action.id]
 
 
 async def test_both_names_stand_in_the_audit_log(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
-    await confirm_act(by(refunds.ports, "ivan", "act.confirm", reason="seen the parcel"), act.id)
+    action = await asked(refunds, refund_id)
+    await confirm_action(by(refunds.ports, "ivan", "action.confirm", reason="seen the parcel"), action.id)
     assert sorted(await rows(refunds.ports)) == [
-        ("ivan", "act.confirm", refund_id),
-        ("olga", "act.ask", refund_id),
+        ("ivan", "action.confirm", refund_id),
+        ("olga", "action.ask", refund_id),
         ("olga", "refund.approve", refund_id),
     ]
-    by_name = {row.act: row for row in await list_audit(refunds.ports, limit=100)}
-    assert by_name["act.confirm"].after == f"act={act.id} does=refund.approve asked_by=olga"
-    assert by_name["act.confirm"].reason == "seen the parcel"
+    by_name = {row.action: row for row in await list_audit(refunds.ports, limit=100)}
+    assert by_name["action.confirm"].after == f"action={action.id} does=refund.approve asked_by=olga"
+    assert by_name["action.confirm"].reason == "seen the parcel"
     assert by_name["refund.approve"].reason == "the goods came back"
 
 
 @pytest.mark.parametrize("name", ["olga", "OLGA", " olga ", "ｏlga"])
 async def test_who_asked_cannot_confirm(refunds: RefundApp, name: str) -> None:
-    act = await asked(refunds, await applied(refunds))
+    action = await asked(refunds, await applied(refunds))
     assert is_same_operator("olga", name)
-    said = await refused(confirm_act(by(refunds.ports, name, "act.confirm"), act.id))
+    said = await refused(confirm_action(by(refunds.ports, name, "action.confirm"), action.id))
     assert said.startswith("INVALID_STATE: olga asked for it")
 
 
@@ -144,11 +150,11 @@ async def test_small_refunds_of_one_payment_are_counted_together(refunds: Refund
 async def test_an_operators_refund_that_would_be_sent_at_once_waits(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="auto")
     payment_id = await refunds.paid(mode="live")
-    act = await waits(create_refund_for(by(refunds.ports, "olga", "refund.create"), payment_id, reason="by phone"))
+    action = await waits(create_refund_for(by(refunds.ports, "olga", "refund.create"), payment_id, reason="by phone"))
     again = await waits(create_refund_for(by(refunds.ports, "vera", "refund.create"), payment_id, reason="by phone"))
-    assert again.id == act.id
+    assert again.id == action.id
     assert not (await refunds.payment(payment_id)).refund_pending
-    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    await confirm_action(by(refunds.ports, "ivan"), action.id)
     assert (await refunds.payment(payment_id)).refund_pending
     await refunds.app.work(5)
     assert (await refunds.payment(payment_id)).status == "refunded"
@@ -166,11 +172,11 @@ async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundA
 
 async def test_a_payout_wallet_waits(refunds: RefundApp) -> None:
     account_id = refunds.app.account.account_id
-    act = await waits(set_wallet(refunds.ports, "olga"))
-    assert (act.object_id, act.mode, act.account_id) == (account_id, None, account_id)
-    assert act.shown[1].before == "-"
+    action = await waits(set_wallet(refunds.ports, "olga"))
+    assert (action.object_id, action.mode, action.account_id) == (account_id, None, account_id)
+    assert action.shown[1].before == "-"
     assert await wallet(refunds) is None
-    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    await confirm_action(by(refunds.ports, "ivan"), action.id)
     assert await wallet(refunds) == WALLET
     await set_wallet(refunds.ports, "olga")
     await waits(set_wallet(refunds.ports, "olga", ""))
@@ -192,10 +198,10 @@ async def wallet(refunds: RefundApp) -> str | None:
 async def test_secret_that_waits_is_encrypted_and_shown_at_the_confirmation(refunds: RefundApp) -> None:
     wish = {"payout_wallet": WALLET, "webhook_secret": SECRET}
     account_id = refunds.app.account.account_id
-    act = await waits(accounts.set_settings(by(refunds.ports, "olga"), account_id, wish))
-    [kept] = await everything(refunds.ports, PendingAct)
+    action = await waits(accounts.set_settings(by(refunds.ports, "olga"), account_id, wish))
+    [kept] = await everything(refunds.ports, PendingAction)
     assert SECRET not in str(msgspec.to_builtins(kept))
-    done = await confirm_act(by(refunds.ports, "ivan"), act.id)
+    done = await confirm_action(by(refunds.ports, "ivan"), action.id)
     assert done.secrets == {"webhook_secret": SECRET}
     assert SECRET not in repr(done)
     account = (await refunds.caller()).account
@@ -213,10 +219,10 @@ async def second_transfer(refunds: RefundApp) -> tuple[str, Suspense]:
 
 async def test_money_in_suspense_waits(refunds: RefundApp) -> None:
     _, money = await second_transfer(refunds)
-    act = await waits(return_suspense(by(refunds.ports, "olga", "payment.return"), money.id))
+    action = await waits(return_suspense(by(refunds.ports, "olga", "payment.return"), money.id))
     await refunds.app.work(6)
     assert (await list_suspense(refunds.ports))[0].resolved_at is None
-    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    await confirm_action(by(refunds.ports, "ivan"), action.id)
     await refunds.app.work(6)
     assert await list_suspense(refunds.ports) == []
 
@@ -226,10 +232,10 @@ async def test_the_review_of_another_amount_waits(refunds: RefundApp, outcome: s
     made = await refunds.app.create({"amount_rub": "100.00"}, mode="live")
     payment_id = made.json()["id"]
     await refunds.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, amount_kopecks=60_00))
-    act = await waits(resolve_mismatch(by(refunds.ports, "olga", "payment.resolve"), payment_id, outcome))
+    action = await waits(resolve_mismatch(by(refunds.ports, "olga", "payment.resolve"), payment_id, outcome))
     assert (await refunds.payment(payment_id)).status == "amount_mismatch"
     assert await everything(refunds.ports, Suspense) == []
-    await confirm_act(by(refunds.ports, "ivan"), act.id)
+    await confirm_action(by(refunds.ports, "ivan"), action.id)
     assert (await refunds.payment(payment_id)).status == status
     await refunds.app.work(6)
 
@@ -242,10 +248,10 @@ async def test_money_of_an_exchange_waits_and_goes_to_the_address_that_was_shown
             [transfer] = await app.transfers()
             unit[ExchangeTransfer].save(msgspec.structs.replace(transfer, mode=Mode.LIVE))
             await unit.commit()
-        act = await waits(return_money(by(app.ports, "olga", "exchange.return"), exchange_id, BACK))
-        assert ("goes to", "-", BACK) in [(line.field, line.before, line.after) for line in act.shown]
+        action = await waits(return_money(by(app.ports, "olga", "exchange.return"), exchange_id, BACK))
+        assert ("goes to", "-", BACK) in [(line.field, line.before, line.after) for line in action.shown]
         assert (await app.transfers())[0].sent_back is None
-        await confirm_act(by(app.ports, "ivan"), act.id)
+        await confirm_action(by(app.ports, "ivan"), action.id)
         back = (await app.transfers())[0].sent_back
         assert back is not None
         assert back.address == BACK
@@ -259,7 +265,7 @@ async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None
         other = msgspec.structs.replace(account.settings, payout_wallet=BACK)
         unit[Account].save(tag_settings(refunds.ports.vault, msgspec.structs.replace(account, settings=other)))
         await unit.commit()
-    said = await refused(confirm_act(by(refunds.ports, "ivan"), first.id))
+    said = await refused(confirm_action(by(refunds.ports, "ivan"), first.id))
     assert said == (
         f"INVALID_STATE: It changed since it was asked for: payout_wallet was - → {WALLET}, and is {BACK} → {WALLET}"
     )
@@ -267,8 +273,10 @@ async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None
     refund_id = await applied(refunds)
     second = await asked(refunds, refund_id)
     await reject_refund(by(refunds.ports, "vera", "refund.reject"), refund_id, "no")
-    assert (await refused(confirm_act(by(refunds.ports, "ivan"), second.id))).startswith("INVALID_STATE: The refund is")
-    assert {each.status for each in await everything(refunds.ports, PendingAct)} == {ActStatus.WAITING}
+    assert (await refused(confirm_action(by(refunds.ports, "ivan"), second.id))).startswith(
+        "INVALID_STATE: The refund is"
+    )
+    assert {each.status for each in await everything(refunds.ports, PendingAction)} == {ActionStatus.WAITING}
 
 
 async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: RefundApp) -> None:
@@ -281,19 +289,19 @@ async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: Refun
     assert first.id in said
     second = await waits(set_wallet(refunds.ports, "olga"))
     assert second.id != first.id
-    assert (await get_act(refunds.ports, first.id)).status == "withdrawn"
+    assert (await get_action(refunds.ports, first.id)).status == "withdrawn"
 
 
 async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
+    action = await asked(refunds, refund_id)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
     ends = await asyncio.gather(
-        *(confirm_act(by(gated, name), act.id) for name in ("ivan", "vera")), return_exceptions=True
+        *(confirm_action(by(gated, name), action.id) for name in ("ivan", "vera")), return_exceptions=True
     )
     told = [str(end) for end in ends if isinstance(end, Refusal)]
     assert len(told) == 1
-    assert told[0].startswith("The act was confirmed already by")
+    assert told[0].startswith("The action was confirmed already by")
     assert [row for row in await rows(refunds.ports) if row[1] == "refund.approve"] == [
         ("olga", "refund.approve", refund_id)
     ]
@@ -301,38 +309,40 @@ async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundApp) -> N
 
 async def test_confirmed_and_rejected_at_once_is_one_of_both(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
+    action = await asked(refunds, refund_id)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
     ends = await asyncio.gather(
-        confirm_act(by(gated, "ivan"), act.id), reject_act(by(gated, "vera"), act.id), return_exceptions=True
+        confirm_action(by(gated, "ivan"), action.id),
+        reject_action(by(gated, "vera"), action.id),
+        return_exceptions=True,
     )
     assert [isinstance(end, Refusal) for end in ends].count(True) == 1
     is_approved = (await refunds.refund(refund_id)).approved_at is not None
-    assert (await get_act(refunds.ports, act.id)).status == ("confirmed" if is_approved else "rejected")
+    assert (await get_action(refunds.ports, action.id)).status == ("confirmed" if is_approved else "rejected")
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_crash_leaves_the_act_done_and_confirmed_or_neither(refunds: RefundApp, after: bool) -> None:
+async def test_a_crash_leaves_the_action_done_and_confirmed_or_neither(refunds: RefundApp, after: bool) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
+    action = await asked(refunds, refund_id)
     with pytest.raises(Killed):
-        await confirm_act(by(fused(refunds.ports, CrashPoint(1, after=after)), "ivan"), act.id)
+        await confirm_action(by(fused(refunds.ports, CrashPoint(1, after=after)), "ivan"), action.id)
     is_approved = (await refunds.refund(refund_id)).approved_at is not None
     assert is_approved is after
-    assert (await get_act(refunds.ports, act.id)).status == ("confirmed" if after else "waiting")
-    assert ("ivan", "act.confirm", refund_id) in await rows(refunds.ports) or not after
+    assert (await get_action(refunds.ports, action.id)).status == ("confirmed" if after else "waiting")
+    assert ("ivan", "action.confirm", refund_id) in await rows(refunds.ports) or not after
 
 
 async def test_two_that_ask_at_once_ask_for_one(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
-    acts = await asyncio.gather(*(waits(approve_refund(by(gated, name), refund_id)) for name in ("olga", "ivan")))
-    assert acts[0].id == acts[1].id
-    assert len(await everything(refunds.ports, PendingAct)) == 1
+    actions = await asyncio.gather(*(waits(approve_refund(by(gated, name), refund_id)) for name in ("olga", "ivan")))
+    assert actions[0].id == actions[1].id
+    assert len(await everything(refunds.ports, PendingAction)) == 1
 
 
 class Losing:
-    """A storage whose first commits of a pending act lose to somebody else."""
+    """A storage whose first commits of a pending action lose to somebody else."""
 
     def __init__(self, storage: Any) -> None:
         self._storage = storage
@@ -355,7 +365,7 @@ class Losing:
 
 
 async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundApp) -> None:
-    """An act that lost twice to others has the turn of its process while it is written down."""
+    """An action that lost twice to others has the turn of its process while it is written down."""
     losing = msgspec.structs.replace(refunds.ports, storage=Losing(refunds.ports.storage))
     assert isinstance(refunds.ports.storage, Queueing)
     async with refunds.ports.storage.turn():
@@ -363,50 +373,50 @@ async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundApp)
         done, _ = await asyncio.wait([asking], timeout=10)
         asking.cancel()
     assert done
-    assert [each.id for each in await list_acts(refunds.ports)] == [asking.result().id]
+    assert [each.id for each in await list_actions(refunds.ports)] == [asking.result().id]
 
 
 async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: RefundApp) -> None:
     for name, status in (("ivan", "rejected"), ("olga", "withdrawn")):
         refund_id = await applied(refunds)
-        act = await asked(refunds, refund_id)
-        assert (await reject_act(by(refunds.ports, name, "act.reject", reason="no"), act.id)).status == status
-        assert (name, "act.reject", refund_id) in await rows(refunds.ports)
-        assert await refused(confirm_act(by(refunds.ports, "vera"), act.id)) == (
-            f"INVALID_STATE: The act was {status} already by {name}"
+        action = await asked(refunds, refund_id)
+        assert (await reject_action(by(refunds.ports, name, "action.reject", reason="no"), action.id)).status == status
+        assert (name, "action.reject", refund_id) in await rows(refunds.ports)
+        assert await refused(confirm_action(by(refunds.ports, "vera"), action.id)) == (
+            f"INVALID_STATE: The action was {status} already by {name}"
         )
-        assert (await refused(reject_act(by(refunds.ports, "vera"), act.id))).startswith("INVALID_STATE")
-        assert (await asked(refunds, refund_id)).id != act.id
+        assert (await refused(reject_action(by(refunds.ports, "vera"), action.id))).startswith("INVALID_STATE")
+        assert (await asked(refunds, refund_id)).id != action.id
 
 
 async def test_who_may_confirm_finds_it_among_what_needs_a_person(refunds: RefundApp) -> None:
-    act = await asked(refunds, await applied(refunds))
-    needs = [need for need in (await read_action_items(refunds.ports)).found if need.of == "act"]
+    action = await asked(refunds, await applied(refunds))
+    needs = [need for need in (await read_action_items(refunds.ports)).found if need.of == "action"]
     assert [(need.kind, need.object_id, need.text) for need in needs] == [
-        ("confirm", act.id, "olga asks for refund.approve")
+        ("confirm", action.id, "olga asks for refund.approve")
     ]
-    await reject_act(by(refunds.ports, "ivan"), act.id)
-    assert "act" not in [need.of for need in (await read_action_items(refunds.ports)).found]
+    await reject_action(by(refunds.ports, "ivan"), action.id)
+    assert "action" not in [need.of for need in (await read_action_items(refunds.ports)).found]
 
 
 async def test_it_expires(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
+    action = await asked(refunds, refund_id)
     await refunds.app.clock.advance(3 * 86_400 - 1)
-    assert len(await list_acts(refunds.ports)) == 1
+    assert len(await list_actions(refunds.ports)) == 1
     await refunds.app.clock.advance(1)
-    assert await list_acts(refunds.ports) == []
-    assert await refused(confirm_act(by(refunds.ports, "ivan"), act.id)) == (
-        "INVALID_STATE: The act has expired: ask for it again"
+    assert await list_actions(refunds.ports) == []
+    assert await refused(confirm_action(by(refunds.ports, "ivan"), action.id)) == (
+        "INVALID_STATE: The action has expired: ask for it again"
     )
     assert (await asked(refunds, refund_id, "ivan")).operator == "ivan"
-    assert (await get_act(refunds.ports, act.id)).status == "expired"
+    assert (await get_action(refunds.ports, action.id)).status == "expired"
 
 
-async def test_an_unknown_act_is_none(refunds: RefundApp) -> None:
-    for act_id in ("", "act_x", "ref_x", "act_\0"):
-        for doing in (confirm_act, reject_act):
-            assert (await refused(doing(by(refunds.ports, "ivan"), act_id))).startswith("ACT_NOT_FOUND")
+async def test_an_unknown_action_is_none(refunds: RefundApp) -> None:
+    for action_id in ("", "action_x", "ref_x", "action_\0"):
+        for doing in (confirm_action, reject_action):
+            assert (await refused(doing(by(refunds.ports, "ivan"), action_id))).startswith("ACTION_NOT_FOUND")
 
 
 async def test_a_program_that_names_nobody_is_refused(refunds: RefundApp) -> None:
@@ -414,13 +424,13 @@ async def test_a_program_that_names_nobody_is_refused(refunds: RefundApp) -> Non
     refund_id = await applied(refunds)
     assert (await refused(approve_refund(refunds.ports, refund_id))).startswith("SECOND_OPERATOR_NEEDED")
     assert (await refunds.refund(refund_id)).approved_at is None
-    assert await everything(refunds.ports, PendingAct) == []
+    assert await everything(refunds.ports, PendingAction) == []
     assert await rows(refunds.ports) == []
-    act = await asked(refunds, refund_id)
-    assert (await refused(confirm_act(refunds.ports, act.id))).startswith("VALIDATION_ERROR")
+    action = await asked(refunds, refund_id)
+    assert (await refused(confirm_action(refunds.ports, action.id))).startswith("VALIDATION_ERROR")
     small = await applied(refunds, "10.00")
     await approve_refund(refunds.ports, small)
-    assert await rows(refunds.ports) == [("olga", "act.ask", refund_id)]
+    assert await rows(refunds.ports) == [("olga", "action.ask", refund_id)]
 
 
 async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: RefundApp) -> None:
@@ -441,9 +451,9 @@ async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: Re
 
 async def test_a_merchant_may_still_cancel_what_waits(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
-    act = await asked(refunds, refund_id)
+    action = await asked(refunds, refund_id)
     await cancel_refund(refunds.ports, await refunds.caller(Mode.LIVE), refund_id)
-    assert (await refused(confirm_act(by(refunds.ports, "ivan"), act.id))).startswith("INVALID_STATE")
+    assert (await refused(confirm_action(by(refunds.ports, "ivan"), action.id))).startswith("INVALID_STATE")
     assert [job for job in await everything(refunds.ports, Job) if job.kind.startswith("refund")] == []
 
 
@@ -452,7 +462,7 @@ async def test_without_the_setting_one_operator_is_enough() -> None:
         refund_id = await applied(refunds)
         await approve_refund(by(refunds.ports, "olga"), refund_id)
         await set_wallet(refunds.ports, "olga")
-        assert await everything(refunds.ports, PendingAct) == []
+        assert await everything(refunds.ports, PendingAction) == []
 
 
 def test_every_use_case_that_may_wait_declares_itself_by_its_own_name() -> None:

@@ -15,8 +15,8 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.access import RECENT
+from cambist.core.usecases.gateways.announcements import HOLD, TELL
 from cambist.core.usecases.gateways.gateways import list_gateways, read_reason, set_gateway
-from cambist.core.usecases.gateways.news import HOLD, TELL
 from cambist.core.usecases.jobs import LEASE, run
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.jobs import Job

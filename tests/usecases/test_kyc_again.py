@@ -15,7 +15,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.domain.kyc.kyc import UPLOAD_MAX, RegisterOrder
-from cambist.core.usecases.alarms.troubles import look as troubles
+from cambist.core.usecases.alarms.problems import look as problems
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.register import register_client
@@ -112,7 +112,7 @@ async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_
     now = kyc.ports.clock.now()
     client = msgspec.structs.replace(await kyc.client(), updated_at=now - quiet)
     word = Check(reference="x", status=CheckStatus.PROCESSING, check_after=check_after)
-    due = CHECKS.next_look(kyc.ports, client, Looked(began=client, word=word, asked=asked))
+    due = CHECKS.next_status_poll(kyc.ports, client, Looked(began=client, word=word, asked=asked))
     assert due == (None if pause is None else now + timedelta(seconds=pause))
 
 
@@ -230,7 +230,7 @@ async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycApp) -> N
     [(text, since)] = await told(kyc)
     assert text == "2 clients wait for simulator to begin their checks; see the log and `cambist doctor`"
     assert since == (await kyc.client()).updated_at
-    assert [each.text for each in (await troubles(kyc.ports)).troubles if each.kind == "check"] == [
+    assert [each.text for each in (await problems(kyc.ports)).problems if each.kind == "check"] == [
         f"verifier simulator: {text}"
     ]
     kyc.verifier.script.register.clear()

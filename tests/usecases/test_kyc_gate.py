@@ -9,8 +9,8 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.encrypted import client_phone_aad
 from cambist.core.usecases.kyc.gate import client_id
-from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.kyc import CheckStatus, Verdict
 from tests.apps import TestApp
 from tests.invariants import everything
@@ -30,7 +30,7 @@ async def add_client(app: TestApp, kyc: KycStatus, *, blocked: bool = False, ref
         id=record_id,
         account_id=app.account.account_id,
         mode=Mode.LIVE,
-        phone=app.ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
+        phone=app.ports.vault.encrypt(PHONE.encode(), client_phone_aad(record_id)),
         phone_digest=client_id(app.ports, app.account.account_id, Mode.LIVE, PHONE),
         kyc=kyc,
         created_at=app.clock.now(),

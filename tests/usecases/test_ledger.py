@@ -22,13 +22,13 @@ from cambist.core.domain.ledger import (
 )
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.movements import Movement
-from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.actions.audit import note
 from cambist.core.usecases.ledger import listing
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS, balance_types, extend_journal, may_take, post
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage, Unit
@@ -165,19 +165,19 @@ async def test_a_sealer_that_died_is_followed_by_another(app: TestApp, at: int, 
     assert (report.holds, report.entries, report.unsealed) == (True, 2001, 0)
 
 
-async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(app: TestApp) -> None:
+async def test_every_hour_new_entries_and_actions_are_sealed_and_movements_listed(app: TestApp) -> None:
     """Recurring jobs do all of it without a request."""
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     began = app.clock.now()
     for hour in (1, 2):
         await paid(app)
-        await note(app.ports, Act(operator="vera", name="look", object_id="pay_1"))
+        await note(app.ports, OperatorAction(operator="vera", name="look", object_id="pay_1"))
         report = await verify_ledger(app.ports)
-        assert (report.unsealed, report.acts_unsealed) == (1, 1)
+        assert (report.unsealed, report.actions_unsealed) == (1, 1)
         assert [each.place for each in await journal(app) if each.number is None] == [None]
         await app.work(3600)
         report = await verify_ledger(app.ports)
-        assert (report.holds, report.entries, report.unsealed, report.acts_unsealed) == (True, hour, 0, 0)
+        assert (report.holds, report.entries, report.unsealed, report.actions_unsealed) == (True, hour, 0, 0)
         assert sorted(each.place or 0 for each in await journal(app)) == [*range(1, hour + 1)]
         job = await app.ports.storage.get(Job, EXTEND_CHAINS)
         assert job is not None

@@ -240,7 +240,7 @@ async def test_a_head_that_was_told_before_is_held_by_its_chain(
     report = await verify_ledger(
         app.ports, against=[Head(chain=chain, number=number, link=there if is_true else OTHER)]
     )
-    assert (report.first_bad_entry, report.first_bad_act) == (None, None)
+    assert (report.first_bad_entry, report.first_bad_action) == (None, None)
     assert [word in each for each in report.differing if word is not None] == [True] * (word is not None)
     assert report.holds is (word is None)
 
@@ -277,13 +277,13 @@ async def test_rows_have_a_head_that_the_vault_tagged(
     assert (bad and bad.reason) == reason
 
 
-async def test_an_act_that_was_not_tagged_so_is_named_and_no_head_is_told(app: TestApp) -> None:
+async def test_an_action_that_was_not_tagged_so_is_named_and_no_head_is_told(app: TestApp) -> None:
     app.made_up = True
     head = await app.ports.storage.get(ChainHead, AUDIT.head_id)
     assert head is not None
     await write(app, save=(changed(head, tag=bytes(33)),))
     report = await verify_ledger(app.ports)
-    assert report.first_bad_act is not None
+    assert report.first_bad_action is not None
     assert (report.first_bad_entry, report.holds, report.tagged_head) == (None, False, None)
 
 

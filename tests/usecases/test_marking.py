@@ -9,32 +9,32 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.storage.sqlite.marks import FileMarks, marks_path
+from cambist.adapters.storage.sqlite.fingerprints import FileFingerprints, marks_path
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because, Installation
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.holding import holds_back, read_hold, read_installation
 from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.quarantine import holds_back, read_hold, read_installation
 from cambist.frontends.backup import back_up
 from cambist.frontends.compose import App, open_app
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Held
-from cambist.ports.marks import Marks
+from cambist.ports.fingerprints import Fingerprints
 from tests.payout_kit import WALLET
 
 
-class Dying(FileMarks):
-    """Marks whose process dies at the write of this number, before or after it reached the disk."""
+class Dying(FileFingerprints):
+    """Fingerprints whose process dies at the write of this number, before or after it reached the disk."""
 
     def __init__(self, database: Path, at: int, *, after: bool) -> None:
         super().__init__(database)
         self.left = at
         self.after = after
 
-    async def write(self, marks: Marks) -> None:
+    async def write(self, marks: Fingerprints) -> None:
         self.left -= 1
         if self.left < 0 and not self.after:
             raise KeyboardInterrupt
@@ -79,7 +79,7 @@ async def mark(folder: Path) -> None:
     """As a process that serves does now and then."""
     async with opened(folder) as app:
         await mark_anew(
-            app.ports.storage, app.ports.vault, FileMarks(folder / "cambist.db"), app.ports.clock, app.ports.ids
+            app.ports.storage, app.ports.vault, FileFingerprints(folder / "cambist.db"), app.ports.clock, app.ports.ids
         )
 
 
@@ -178,10 +178,10 @@ async def test_who_dies_while_marking_leaves_what_fits(folder: Path, at: int, *,
 async def test_two_processes_that_mark_at_once_leave_what_fits(folder: Path) -> None:
     await fill(folder)
     async with opened(folder) as one, opened(folder) as other:
-        beside = FileMarks(folder / "cambist.db")
+        beside = FileFingerprints(folder / "cambist.db")
 
-        class Between(FileMarks):
-            async def write(self, marks: Marks) -> None:
+        class Between(FileFingerprints):
+            async def write(self, marks: Fingerprints) -> None:
                 await super().write(marks)
                 if len(marks.marks) > 1:
                     await mark_anew(other.ports.storage, other.ports.vault, beside, other.ports.clock, other.ports.ids)
@@ -194,14 +194,14 @@ async def test_two_processes_that_mark_at_once_leave_what_fits(folder: Path) -> 
     assert await why_held(folder) is None
 
 
-class Once(FileMarks):
+class Once(FileFingerprints):
     """Writes by the one the first time, by the other from then on."""
 
-    def __init__(self, first: FileMarks, then: FileMarks) -> None:
+    def __init__(self, first: FileFingerprints, then: FileFingerprints) -> None:
         super().__init__(then._database)
         self.ways = [then, first]
 
-    async def write(self, marks: Marks) -> None:
+    async def write(self, marks: Fingerprints) -> None:
         await (self.ways.pop() if len(self.ways) > 1 else self.ways[0]).write(marks)
 
 
@@ -213,7 +213,7 @@ async def test_a_backup_is_held_wherever_it_is_opened_until_it_is_resumed(folder
     assert await why_held(tmp_path / "restored") is Because.BACKUP
     assert await why_held(folder) is None
     async with opened(tmp_path / "restored") as app:
-        await resume(app.ports, FileMarks(tmp_path / "restored" / "cambist.db"))
+        await resume(app.ports, FileFingerprints(tmp_path / "restored" / "cambist.db"))
     assert await why_held(tmp_path / "restored") is None
     assert await why_held(tmp_path / "restored") is None
 

@@ -6,7 +6,7 @@ from cambist.core.domain import ids
 from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation
-from cambist.core.usecases.notifications import HEARERS
+from cambist.core.usecases.notifications import HANDLERS
 from cambist.core.usecases.payments.recurring import binding_operation
 from tests.tables import table
 
@@ -30,15 +30,15 @@ payout, a binding, a payment or a charge, a check."""
 
 @table("operation", OPERATIONS)
 def test_each_form_of_id_is_one_hearers(operation: str) -> None:
-    assert [hearer.owns(operation) for hearer in HEARERS].count(True) == 1
+    assert [handler.owns(operation) for handler in HANDLERS].count(True) == 1
 
 
 def test_each_hearer_has_its_form() -> None:
     """Apart from rows of which another object hears: charges and parts of a payout."""
-    heard = {next(number for number, each in enumerate(HEARERS) if each.owns(text)) for text in OPERATIONS}
-    assert len(HEARERS) - len(heard) == 2
+    heard = {next(number for number, each in enumerate(HANDLERS) if each.owns(text)) for text in OPERATIONS}
+    assert len(HANDLERS) - len(heard) == 2
 
 
 @pytest.mark.parametrize("operation", ["", "pay_", "ref_x", "kyc_x", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
 def test_what_has_no_form_of_ours_is_nobodys(operation: str) -> None:
-    assert not any(hearer.owns(operation) for hearer in HEARERS)
+    assert not any(handler.owns(operation) for handler in HANDLERS)

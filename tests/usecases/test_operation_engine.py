@@ -192,7 +192,7 @@ class TestWords:
         await asyncio.gather(
             errands.run(),
             *(engine.bring(errands.row, errands.ports, ID) for _ in range(3)),
-            *(engine.hear(errands.row, errands.ports, FIRST) for _ in range(3)),
+            *(engine.receive(errands.row, errands.ports, FIRST) for _ in range(3)),
         )
         await errands.run_out()
         assert ((await errands.page()).effects, errands.carrier.done[FIRST]) == (SENT, 1)
@@ -201,7 +201,7 @@ class TestWords:
         """The engine polls the earlier operation, and the later one stays as it is."""
         await errands.planned("sending", attempt=2)
         errands.carrier.knows[FIRST] = "done"
-        await engine.hear(errands.row, errands.ports, FIRST)
+        await engine.receive(errands.row, errands.ports, FIRST)
         await engine.conclude(errands.row, errands.ports, FIRST, "failed")
         assert (errands.carrier.calls, await errands.page()) == (
             [f"find {FIRST}"],
@@ -209,7 +209,7 @@ class TestWords:
         )
 
     async def test_one_of_what_nobody_knows_moves_nothing(self, errands: ErrandApp) -> None:
-        assert (await engine.hear(errands.row, errands.ports, FIRST)).subject is None
+        assert (await engine.receive(errands.row, errands.ports, FIRST)).subject is None
         assert (await engine.conclude(errands.row, errands.ports, FIRST, "done")).subject is None
         assert (await engine.bring(errands.row, errands.ports, ID)).subject is None
         assert errands.asked() == []
@@ -219,7 +219,7 @@ class TestWords:
 async def test_a_notification_asks_and_never_sends(errands: ErrandApp, status: str) -> None:
     """A second sender might be refused where the first one is not."""
     await errands.planned(status)
-    heard = await engine.hear(errands.row, errands.ports, FIRST)
+    heard = await engine.receive(errands.row, errands.ports, FIRST)
     assert (errands.asked(), heard.word, await errands.page()) == (["find"], None, Page(status=status))
 
 
@@ -228,7 +228,7 @@ async def test_a_notification_raises_the_fault_so_that_it_is_repeated(errands: E
     await errands.planned("sending")
     errands.carrier.finds = [fault]
     with pytest.raises(fault):
-        await engine.hear(errands.row, errands.ports, FIRST)
+        await engine.receive(errands.row, errands.ports, FIRST)
 
 
 @pytest.mark.parametrize("fault", [Refused, NotSupported, OutcomeUnknown, Unavailable, NotConfigured])

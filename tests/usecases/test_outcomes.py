@@ -20,6 +20,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.usecases.encrypted import pay_tag
 from cambist.core.usecases.gateways.outcomes import drop_known, follow_outcome
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notifications import on_notification
@@ -28,7 +29,6 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox.data import forget_test_data
-from cambist.core.usecases.sealed import pay_tag
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation

@@ -307,7 +307,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize(("amount", "status", "reason"), EXACT)
-async def test_exact_amounts_act_without_a_call(app: TestApp, amount: str, status: str, reason: str | None) -> None:
+async def test_exact_amounts_action_without_a_call(app: TestApp, amount: str, status: str, reason: str | None) -> None:
     payment = await app.created({"amount_rub": amount})
     await app.work(2)
     after = (await app.get(f"/payments/{payment['id']}")).json()

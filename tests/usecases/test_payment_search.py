@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from cambist.adapters.vault.memory import MemoryVault
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
+from cambist.core.usecases.encrypted import payer_email_digest
 from cambist.core.usecases.keyset import Cursor, read_cursor, write_cursor
 from cambist.core.usecases.paging import Position
 from cambist.core.usecases.payments.list import PaymentFilter, PaymentSearch
 from cambist.core.usecases.payments.search import payment_id_of, read_as, readings_of
-from cambist.core.usecases.sealed import payer_email_digest
 from tests.tables import table
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -16,11 +16,11 @@ from cambist.core.domain.notifications import NotificationAddress
 from cambist.core.domain.payments.payments import BindingCharge, Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.gateways.polling import Looked, hurry_look, next_late_poll, next_poll, turned_away
+from cambist.core.usecases.gateways.polling import Looked, hurry_poll, next_late_poll, next_poll, turned_away
 from cambist.core.usecases.notifications import on_notification
 from cambist.core.usecases.payer import window
 from cambist.core.usecases.payments.opening import WATCH
-from cambist.core.usecases.payments.progress import next_look
+from cambist.core.usecases.payments.progress import next_status_poll
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.frontends.compose import Adapters, FurtherBank
 from cambist.ports.bank import (
@@ -192,7 +192,7 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
     async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
         payment = msgspec.structs.replace(await made(app), status=PaymentStatus.PROCESSING)
         await app.clock.advance(now)
-        assert next_look(app.ports, payment, 1, Looked()) == payment.created_at + timedelta(seconds=due)
+        assert next_status_poll(app.ports, payment, 1, Looked()) == payment.created_at + timedelta(seconds=due)
 
 
 @table(
@@ -203,11 +203,11 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
         (2, Looked(), 6 * 3600),
         (6 - 1 / 3600, Looked(), 6 * 3600),
         (6, Looked(), None),
-        (6, Looked(is_heard=False), 6 * 3600 + 600),
-        (6, Looked(is_heard=False, check_after=60.0), 6 * 3600 + 60),
-        (6, Looked(is_heard=False, turn=BEGIN + timedelta(hours=7)), 7 * 3600),
-        (24 - 1 / 3600, Looked(is_heard=False), 24 * 3600 + 599),
-        (24, Looked(is_heard=False), None),
+        (6, Looked(is_received=False), 6 * 3600 + 600),
+        (6, Looked(is_received=False, check_after=60.0), 6 * 3600 + 60),
+        (6, Looked(is_received=False, turn=BEGIN + timedelta(hours=7)), 7 * 3600),
+        (24 - 1 / 3600, Looked(is_received=False), 24 * 3600 + 599),
+        (24, Looked(is_received=False), None),
     ],
 )
 async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answered_or_a_day_is_over(
@@ -253,7 +253,7 @@ async def notified(app: TestApp) -> None:
     """Let a notification of the bank have been verified before."""
     now = app.clock.now()
     async with beneath(app.ports).unit() as unit:
-        unit[NotificationAddress].add(NotificationAddress(id="silent", secret=b"", created_at=now, heard_at=now))
+        unit[NotificationAddress].add(NotificationAddress(id="silent", secret=b"", created_at=now, received_at=now))
         await unit.commit()
 
 
@@ -405,19 +405,19 @@ class TestThePage:
     async def test_page_that_is_opened_for_hours_stays_within_its_polls(self, app: TestApp, bank: TellsNothing) -> None:
         payment = await made(app)
         for _ in range(6 * 360 - 1):
-            await hurry_look(app.ports, WATCH, payment)
+            await hurry_poll(app.ports, WATCH, payment)
             await app.work(10)
         assert len(bank.asked) <= 160
 
     async def test_pages_take_a_fifth_of_the_bank_s_polls(self) -> None:
         """Opening many links leaves the remaining polls to payers who wait."""
-        bank = TellsNothing(sends_notifications=True, looks_per_minute=60)
+        bank = TellsNothing(sends_notifications=True, polls_per_minute=60)
         async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
             bank.clock = app.ports.clock
             payments = [await made(app) for _ in range(30)]
             await app.work(20)
             for payment in payments:
-                await hurry_look(app.ports, WATCH, payment)
+                await hurry_poll(app.ports, WATCH, payment)
             await app.work()
             assert len(bank.asked) == 2
 
@@ -453,7 +453,7 @@ class TestThePage:
         async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
             payment = msgspec.structs.replace(await made(app), **changes)
             await app.clock.advance(29)
-            await hurry_look(app.ports, WATCH, payment)
+            await hurry_poll(app.ports, WATCH, payment)
             job = await app.ports.storage.get(Job, WATCH.id_of(payment.id))
             assert job is not None
             assert (job.due == app.clock.now()) is is_hurried
@@ -478,7 +478,7 @@ class TestTheBudget:
 
     @pytest.fixture
     def bank(self) -> TellsNothing:
-        return TellsNothing(looks_per_minute=self.LIMIT)
+        return TellsNothing(polls_per_minute=self.LIMIT)
 
     async def test_many_open_invoices_keep_inside_the_limit_and_each_ends(
         self, app: TestApp, bank: TellsNothing
@@ -513,14 +513,14 @@ class TestTheBudget:
         self, changes: dict[str, Any], seconds: int, simulated: bool, taken: int
     ) -> None:
         """Of ten; only in live mode, and of a bank that is set."""
-        bank = TellsNothing(looks_per_minute=self.LIMIT, simulated=simulated)
+        bank = TellsNothing(polls_per_minute=self.LIMIT, simulated=simulated)
         async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
             payment = msgspec.structs.replace(await made(app), **changes)
             await app.clock.advance(seconds)
             assert [await turned_away(app.ports, payment) for _ in range(99)].count(None) == taken
 
     async def test_the_last_look_of_one_that_is_turned_away_comes_later(self) -> None:
-        bank = TellsNothing(looks_per_minute=1)
+        bank = TellsNothing(polls_per_minute=1)
         async with open_test_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
             bank.clock = app.ports.clock
             payments = [await made(app) for _ in range(3)]

@@ -19,7 +19,7 @@ from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatu
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account
 from cambist.core.usecases.idempotency import Made
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payments.opening import FIRST_LOOK
+from cambist.core.usecases.payments.opening import FIRST_POLL
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import migrate, open_app
@@ -104,7 +104,7 @@ async def test_the_payment_comes_back_with_its_link_and_one_invoice(machine: Mac
     answered, image = await machine.answer()
     image.put_back(image.commits[kept - 3])
     async with machine.on() as app:
-        await app.work(FIRST_LOOK.total_seconds() + LEASE)
+        await app.work(FIRST_POLL.total_seconds() + LEASE)
         present = await app.payment(answered.id)
         assert (present.status, present.opening) == (PaymentStatus.PENDING, Opening.OPEN)
         assert at_bank(present) == at_bank(answered)
@@ -128,7 +128,7 @@ async def test_a_payment_that_is_paid_before_it_was_found_again_is_paid_once(mac
         paid = await simulate_payment(app.ports, present, Simulation(status=InvoiceStatus.PAID, doubled=True))
         assert paid.status is PaymentStatus.PAID
         assert at_bank(paid) == at_bank(answered)
-        await app.work(FIRST_LOOK.total_seconds() + LEASE)
+        await app.work(FIRST_POLL.total_seconds() + LEASE)
         present = await app.payment(answered.id)
         assert (present.status, present.sequence) == (PaymentStatus.PAID, 1)
         assert await invoices(app) == [answered.bank_reference]

@@ -18,7 +18,7 @@ from cambist.core.usecases.operators import probes
 from cambist.core.usecases.operators.doctor import check_jobs
 from cambist.core.usecases.operators.health import Question
 from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.jobs import Job
 from tests.apps import TestApp
@@ -184,7 +184,7 @@ async def test_how_settlements_do(
     app: TestApp, batches: list[SettlementBatch], completed_ago: float | None, late: float
 ) -> None:
     await app.clock.advance((NOW - app.clock.now()).total_seconds())
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await write(app, *batches)
     live = next(signs for signs in await probes.settlements(app.ports) if signs.mode is Mode.LIVE)
     completed = None if completed_ago is None else NOW - timedelta(hours=completed_ago)
@@ -192,8 +192,8 @@ async def test_how_settlements_do(
 
 
 async def test_a_settlement_that_is_not_opened_is_late(app: TestApp) -> None:
-    """No rate, or no worker: the standing job is due and nothing is open."""
-    await start_standing(app.ports)
+    """No rate, or no worker: the recurring job is due and nothing is open."""
+    await start_recurring_jobs(app.ports)
     await app.clock.advance(10 * 3600)
     assert [signs.lateness for signs in await probes.settlements(app.ports)] == [3600.0, 3600.0]
 

@@ -12,7 +12,7 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import PaymentStatus
-from cambist.core.domain.payments.proof_checks import CHAIN_AWAY, LOOKS, SETTLEMENT_LOOK
+from cambist.core.domain.payments.proof_checks import CHAIN_AWAY, POLLS, SETTLEMENT_POLL
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.payments.proof_checks import check
 from cambist.core.usecases.payments.proofs import CHECK
@@ -23,7 +23,7 @@ from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.proof_kit import CREDIT, DAY, HASH, OTHER_HASH, THIRD_HASH, Exchange, open_exchange
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
-BACKOFF = sum(LOOKS, timedelta()).total_seconds()
+BACKOFF = sum(POLLS, timedelta()).total_seconds()
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ class TestCheck:
         await exchange.app.work()
         assert await exchange.status(payment_id) == ("in_review", None)
         await exchange.chain.simulate(Network.TRON, HASH, TransactionState.IN_BLOCK)
-        await exchange.app.work(LOOKS[0].total_seconds())
+        await exchange.app.work(POLLS[0].total_seconds())
         assert await exchange.status(payment_id) == ("awaiting_confirmations", None)
         await exchange.mined()
-        await exchange.app.work(LOOKS[0].total_seconds())
+        await exchange.app.work(POLLS[0].total_seconds())
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     @pytest.mark.parametrize("state", [None, TransactionState.IN_BLOCK])
@@ -133,7 +133,7 @@ class TestCheck:
         await exchange.app.work(20 * 3600)
         assert await exchange.status(payment_id) == ("in_review", None)
         await exchange.settle(payment_id)
-        await exchange.app.work(SETTLEMENT_LOOK.total_seconds())
+        await exchange.app.work(SETTLEMENT_POLL.total_seconds())
         assert await exchange.status(payment_id) == ("confirmed", None)
 
     async def test_while_it_waits_for_the_settlement_the_chain_is_not_asked(self, exchange: Exchange) -> None:
@@ -151,7 +151,7 @@ class TestCheck:
         await exchange.submit(payment_id)
         await exchange.app.work()
         await exchange.change(payment_id, status=PaymentStatus.REFUNDED)
-        await exchange.app.work(SETTLEMENT_LOOK.total_seconds())
+        await exchange.app.work(SETTLEMENT_POLL.total_seconds())
         assert (await exchange.status(payment_id), await exchange.jobs(CHECK.kind)) == (("in_review", None), [])
 
     async def test_no_status_of_a_proof_changes_the_payment(self, exchange: Exchange) -> None:
@@ -254,7 +254,7 @@ class TestReplacement:
         assert (await exchange.record(payment_id)).tx_hash == OTHER_HASH
         assert await exchange.status(payment_id) == ("in_review", None)
         [job] = await exchange.jobs(CHECK.kind)
-        assert job.due == exchange.app.clock.now() + LOOKS[0]
+        assert job.due == exchange.app.clock.now() + POLLS[0]
 
 
 async def posted(exchange: Exchange, *orders: tuple[str, str]) -> list[httpx.Response]:

@@ -11,8 +11,8 @@ import cambist
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.operators.audit import Act, AuditEntry
-from cambist.core.usecases.acts.audit import acting
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
+from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.operators.provider_trial import Trial, TrialNews, TrialStep, run_trial
 from cambist.frontends.compose import open_app
 from cambist.ports import (
@@ -43,21 +43,21 @@ class RunningClock(VirtualClock):
 
 
 class DeskBank:
-    """Does what the test says: `troubles` come first, one for each call of that name."""
+    """Does what the test says: `problems` come first, one for each call of that name."""
 
     name = "desk"
 
     def __init__(self, clock: VirtualClock, capabilities: BankCapabilities | None = None) -> None:
         self.capabilities = capabilities or BankCapabilities(max_kopecks=100_00)
         self.clock = clock
-        self.troubles: dict[str, list[BaseException]] = {}
+        self.problems: dict[str, list[BaseException]] = {}
         self.invoices: dict[str, Invoice] = {}
         self.transfers: list[Transfer] = []
         self.status = InvoiceStatus.OPEN
         self.refunds: dict[str, RefundRequest] = {}
-        self.refund_looks: list[RefundStatus] = []
+        self.refund_polls: list[RefundStatus] = []
         self.closed = False
-        self.looks = 0
+        self.polls = 0
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         invoice = Invoice(
@@ -72,7 +72,7 @@ class DeskBank:
         return self.invoices.get(operation)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        self.looks += 1
+        self.polls += 1
         self._fail("invoice_state")
         return InvoiceState(reference=reference, status=self.status, transfers=tuple(self.transfers))
 
@@ -98,11 +98,11 @@ class DeskBank:
         ]
 
     def _refund_status(self) -> RefundStatus:
-        return self.refund_looks.pop(0) if self.refund_looks else RefundStatus.DONE
+        return self.refund_polls.pop(0) if self.refund_polls else RefundStatus.DONE
 
     def _fail(self, call: str) -> None:
-        if self.troubles.get(call):
-            raise self.troubles[call].pop(0)
+        if self.problems.get(call):
+            raise self.problems[call].pop(0)
 
 
 class Desk(msgspec.Struct):
@@ -113,8 +113,8 @@ class Desk(msgspec.Struct):
     news: list[TrialNews] = []
 
     async def run(self, trial: Trial) -> TrialStep:
-        act = Act(operator="ann", name="provider.trial")
-        return await run_trial(acting(self.ports, act), trial, self.news.append)
+        action = OperatorAction(operator="ann", name="provider.trial")
+        return await run_trial(acting(self.ports, action), trial, self.news.append)
 
     def trial(self, amount: int = KOPECKS, *, bank: str = "desk") -> Trial:
         operation = f"pay_{self.ports.ids.uuid()}"
@@ -168,7 +168,7 @@ async def test_each_transfer_goes_back_by_itself(desk: Desk) -> None:
 async def test_a_call_that_fails_is_repeated_and_nothing_is_done_twice(desk: Desk, call: str, fault: Exception) -> None:
     """The desk refuses a second refund of one operation: a lost answer is asked for first."""
     desk.bank.pay(KOPECKS)
-    desk.bank.troubles[call] = [fault]
+    desk.bank.problems[call] = [fault]
     assert await desk.run(desk.trial()) is TrialStep.RETURNED
     assert len(desk.bank.invoices) == len(desk.bank.refunds) == 1
 
@@ -177,7 +177,7 @@ async def test_the_same_trial_goes_on_where_it_stood(desk: Desk) -> None:
     """After Ctrl-C, or a machine that died: the invoice is found, and the money goes back once."""
     trial = desk.trial()
     desk.bank.pay(KOPECKS)
-    desk.bank.refund_looks = [RefundStatus.PROCESSING]
+    desk.bank.refund_polls = [RefundStatus.PROCESSING]
 
     def interrupt(news: TrialNews) -> None:
         if news.step is TrialStep.RETURNING:
@@ -192,7 +192,7 @@ async def test_the_same_trial_goes_on_where_it_stood(desk: Desk) -> None:
 async def test_nobody_pays(desk: Desk) -> None:
     assert await desk.run(desk.trial()) is TrialStep.NOT_PAID
     assert desk.steps() == ["opened", "not_paid"]
-    assert desk.bank.looks == 15 * 60 / 3 + 1
+    assert desk.bank.polls == 15 * 60 / 3 + 1
     assert not desk.bank.closed
 
 
@@ -206,27 +206,27 @@ async def test_an_open_invoice_is_closed_where_the_bank_can() -> None:
 async def test_an_invoice_that_ends_without_money_ends_the_trial(desk: Desk, status: InvoiceStatus) -> None:
     desk.bank.status = status
     assert await desk.run(desk.trial()) is TrialStep.NOT_PAID
-    assert desk.bank.looks == 1
+    assert desk.bank.polls == 1
 
 
 async def test_a_refund_is_watched_to_its_end(desk: Desk) -> None:
     desk.bank.pay(KOPECKS)
-    desk.bank.refund_looks = [RefundStatus.PROCESSING, RefundStatus.PROCESSING, RefundStatus.DONE]
+    desk.bank.refund_polls = [RefundStatus.PROCESSING, RefundStatus.PROCESSING, RefundStatus.DONE]
     assert await desk.run(desk.trial()) is TrialStep.RETURNED
     assert desk.steps() == ["opened", "paid", "returning", "returned"]
 
 
 @pytest.mark.parametrize(
-    ("looks", "told"),
+    ("polls", "told"),
     [
         ([RefundStatus.FAILED], "the refund is failed; send it by hand"),
         ([RefundStatus.REVERSED], "the refund is reversed; send it by hand"),
         ([RefundStatus.PROCESSING] * 1000, "the refund is still under way at the bank"),
     ],
 )
-async def test_money_that_does_not_go_back_is_told(desk: Desk, looks: Sequence[RefundStatus], told: str) -> None:
+async def test_money_that_does_not_go_back_is_told(desk: Desk, polls: Sequence[RefundStatus], told: str) -> None:
     desk.bank.pay(KOPECKS)
-    desk.bank.refund_looks = list(looks)
+    desk.bank.refund_polls = list(polls)
     assert await desk.run(desk.trial()) is TrialStep.NOT_RETURNED
     assert desk.news[-1].message == told
 
@@ -239,7 +239,7 @@ async def test_a_bank_without_refunds_is_told_as_such() -> None:
 
 
 async def test_a_bank_that_stays_away_ends_the_trial_with_its_fault(desk: Desk) -> None:
-    desk.bank.troubles["find_invoice"] = [Unavailable("away")] * 1000
+    desk.bank.problems["find_invoice"] = [Unavailable("away")] * 1000
     with pytest.raises(Unavailable, match="away"):
         await desk.run(desk.trial())
 
@@ -250,7 +250,7 @@ async def test_a_bank_is_asked_again_when_it_says_within_half_a_minute(
     desk: Desk, call: str, said: float | None, waits: float
 ) -> None:
     desk.bank.pay(KOPECKS)
-    desk.bank.troubles[call] = [Unavailable("busy", retry_after=said)]
+    desk.bank.problems[call] = [Unavailable("busy", retry_after=said)]
     began = desk.ports.clock.now()
     assert await desk.run(desk.trial()) is TrialStep.RETURNED
     assert desk.ports.clock.now() - began == timedelta(seconds=waits)
@@ -258,7 +258,7 @@ async def test_a_bank_is_asked_again_when_it_says_within_half_a_minute(
 
 async def test_a_refusal_ends_it_at_once(desk: Desk) -> None:
     desk.bank.pay(KOPECKS)
-    desk.bank.troubles["refund_refused"] = [Refused("no", reason="amount")]
+    desk.bank.problems["refund_refused"] = [Refused("no", reason="amount")]
     with pytest.raises(Refused):
         await desk.run(desk.trial())
 
@@ -287,13 +287,13 @@ async def test_what_cannot_be_tried_is_refused_before_anything_is_sent(
 
 async def test_the_audit_log_has_it_before_the_bank_is_asked(desk: Desk) -> None:
     """The trial moves money outside the books, so the log must give the reason."""
-    desk.bank.troubles["find_invoice"] = [Refused("stop")]
+    desk.bank.problems["find_invoice"] = [Refused("stop")]
     trial = desk.trial()
     with pytest.raises(Refused):
         await desk.run(trial)
     async with desk.ports.storage.unit() as unit:
         [row] = await unit[AuditEntry].find(limit=10)
-    assert (row.operator, row.act, row.object_id) == ("ann", "provider.trial", trial.operation)
+    assert (row.operator, row.action, row.object_id) == ("ann", "provider.trial", trial.operation)
 
 
 def test_since_is_the_moment_in_the_operation() -> None:

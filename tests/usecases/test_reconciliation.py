@@ -16,7 +16,7 @@ from cambist.core.domain.reconciliation.reconciliation import Discrepancy, Recon
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.reconciliation.discrepancies import list_differences, open_differences, settle_difference
 from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.ports.bank import InvoiceStatus, RefundStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.faults import Unavailable
@@ -331,7 +331,7 @@ async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
 
 
 async def test_simulators_are_compared_only_when_somebody_asks(day: Day) -> None:
-    await start_standing(day.ports)
+    await start_recurring_jobs(day.ports)
     await day.live.app.work(2 * 86400)
     assert await everything(day.ports, Reconciliation) == []
 

@@ -13,10 +13,10 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.installation import Because
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.refunds.refunds import WAITS_FOR_MONEY, gives_up_at
-from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.operators.settlement import settle_asked
+from cambist.core.usecases.quarantine import hold
 from cambist.core.usecases.refunds.giving_up import give_up
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.core.usecases.refunds.steps import GIVE_UP

@@ -20,7 +20,7 @@ from cambist.ports.faults import Refused
 from tests.invariants import everything
 from tests.refund_app import RefundApp, open_refund_app, send
 
-Act = Callable[[int, int], Awaitable[None]]
+OperatorAction = Callable[[int, int], Awaitable[None]]
 
 
 class History:
@@ -30,7 +30,7 @@ class History:
         self.refunds = refunds
         self.payments = payments
         self.made: list[str] = []
-        self.acts: Mapping[str, Act] = {
+        self.actions: Mapping[str, OperatorAction] = {
             "apply": self.apply,
             "cancel": self.cancel,
             "reject": self.reject,
@@ -106,9 +106,9 @@ def test_after_any_history_the_books_the_objects_and_the_bank_agree(steps: list[
     async def live() -> None:
         async with open_refund_app(receiver=False) as refunds:
             history = History(refunds, [await refunds.paid(), await refunds.paid()])
-            for act, which, much in steps:
+            for action, which, much in steps:
                 with suppress(Refusal, Refused):
-                    await history.acts[act](which, much)
+                    await history.actions[action](which, much)
             refunds.app.script.refund.clear()
             await history.check()
 

@@ -120,7 +120,7 @@ async def test_what_ended_without_money_frees_the_remainder(refunds: RefundApp, 
     refund_id = await refunds.apply(payment_id)
     assert await code(refunds.make(payment_id)) == "OVER_REMAINING"
     if end == "cancel":
-        await refunds.act(f"/refunds/{refund_id}/cancel")
+        await refunds.action(f"/refunds/{refund_id}/cancel")
     elif end == "reject":
         await reject_refund(refunds.ports, refund_id, "no")
     else:
@@ -189,7 +189,7 @@ async def test_operators_see_all_refunds_the_newest_first(refunds: RefundApp) ->
         found = await list_all_refunds(refunds.ports, account_id=asked)
         assert [refund.id for refund in found] == made[::-1]
     assert [refund.id for refund in await list_all_refunds(refunds.ports, limit=2)] == made[:0:-1]
-    await refunds.act(f"/refunds/{made[0]}/cancel")
+    await refunds.action(f"/refunds/{made[0]}/cancel")
     found = await list_all_refunds(refunds.ports, status=RefundStatus.CANCELLED)
     assert [refund.id for refund in found] == made[:1]
     assert await code(list_all_refunds(refunds.ports, account_id="acc_x")) == "ACCOUNT_NOT_FOUND"

@@ -12,7 +12,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.refunds.bank_refunds import next_look
+from cambist.core.usecases.refunds.bank_refunds import next_status_poll
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
 from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
@@ -20,7 +20,7 @@ from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
 from cambist.ports.jobs import Job
 from tests.domain.refund_kit import NOW
 from tests.invariants import everything
-from tests.refund_app import RefundApp, conclude, hear, open_refund_app
+from tests.refund_app import RefundApp, conclude, open_refund_app, receive
 from tests.tables import table
 
 S = RefundStatus
@@ -125,20 +125,20 @@ async def test_refused_by_the_bank_for_certain_it_fails_with_the_banks_reason(re
 
 
 @pytest.mark.parametrize("ending", [UNKNOWN, LOST, AWAY], ids=["done unheard", "never arrived", "away"])
-@pytest.mark.parametrize("silent_looks", [0, 1, 3])
+@pytest.mark.parametrize("silent_polls", [0, 1, 3])
 async def test_while_nobody_knows_nothing_is_given_back_and_only_the_same_operation_is_repeated(
-    refunds: RefundApp, ending: Twist, silent_looks: int
+    refunds: RefundApp, ending: Twist, silent_polls: int
 ) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
     refunds.app.script.refund.append(ending)
-    refunds.app.script.find_refund.extend([AWAY] * silent_looks)
+    refunds.app.script.find_refund.extend([AWAY] * silent_polls)
     await refunds.app.work(2)
-    for pause in ASK_AGAIN[:silent_looks]:
+    for pause in ASK_AGAIN[:silent_polls]:
         await refunds.app.work(pause.total_seconds())
         assert await refunds.status(refund_id) == "processing"
         assert (await refunds.balance()).pending == Rub(0)
-    await refunds.app.work(ASK_AGAIN[silent_looks].total_seconds() + 10)
+    await refunds.app.work(ASK_AGAIN[silent_polls].total_seconds() + 10)
     assert await refunds.status(refund_id) == "completed"
     assert await refunds.left_at_bank(payment_id) == 0
     assert await refunds.said(refund_id) == ["completed"]
@@ -158,13 +158,15 @@ async def test_a_repeat_that_is_refused_fails(refunds: RefundApp) -> None:
     [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, 3600), (6, 21_600), (7, 21_600), (900, 21_600)],
 )
 def test_the_backoff_goes_on_for_ever(asked: int, seconds: int) -> None:
-    assert next_look(None, asked, NOW) == NOW + timedelta(seconds=seconds)
-    assert next_look(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_status_poll(None, asked, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_status_poll(RefundState(status=S.PROCESSING), asked, NOW) == NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(("hint", "seconds"), [(0.0, 1), (5.0, 5), (1e9, 21_600)])
 def test_a_hint_of_the_bank_goes_before_the_backoff(hint: float, seconds: int) -> None:
-    assert next_look(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(seconds=seconds)
+    assert next_status_poll(RefundState(status=S.PROCESSING, check_after=hint), 3, NOW) == NOW + timedelta(
+        seconds=seconds
+    )
 
 
 async def test_a_notification_that_never_comes_is_made_up_for_by_looking(refunds: RefundApp) -> None:
@@ -182,7 +184,7 @@ async def test_a_notification_that_never_comes_is_made_up_for_by_looking(refunds
 async def test_notifications_at_once_late_and_twice_make_one_move(refunds: RefundApp) -> None:
     payment_id, refund_id = await refunds.processing()
     notifications = await refunds.bank().simulate_refund(refund_id, S.DONE)
-    await asyncio.gather(*(hear(refunds.ports, notifications[0].operation) for _ in range(10)), refunds.app.work())
+    await asyncio.gather(*(receive(refunds.ports, notifications[0].operation) for _ in range(10)), refunds.app.work())
     await refunds.app.work(60)
     await refunds.notification(refund_id)
     assert await refunds.said(refund_id) == ["completed"]
@@ -204,7 +206,7 @@ async def test_the_banks_word_moves_no_refund_that_is_not_at_the_bank(refunds: R
     await conclude(refunds.ports, refund_id, RefundState(status=word))
     await refunds.notification(refund_id)
     assert await refunds.status(refund_id) == "pending"
-    await refunds.act(f"/refunds/{refund_id}/cancel")
+    await refunds.action(f"/refunds/{refund_id}/cancel")
     await conclude(refunds.ports, refund_id, RefundState(status=word))
     assert await refunds.status(refund_id) == "cancelled"
 

@@ -20,7 +20,7 @@ from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
 from tests.invariants import everything
 from tests.race_barriers import OtherCommit
-from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, begin, conclude, hear, open_refund_app, send
+from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, begin, conclude, open_refund_app, receive, send
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundApp) 
     await asyncio.gather(*(approve_refund(refunds.ports, refund_id) for _ in range(5)))
     await asyncio.gather(send(refunds.ports, refund_id), send(refunds.ports, refund_id))
     await refunds.bank().simulate_refund(refund_id, RefundStatus.DONE)
-    await asyncio.gather(*(hear(refunds.ports, refund_id) for _ in range(5)))
+    await asyncio.gather(*(receive(refunds.ports, refund_id) for _ in range(5)))
     assert await refunds.said(payment_id) == ["paid", "refunded"]
     assert await refunds.said(refund_id) == ["completed"]
 

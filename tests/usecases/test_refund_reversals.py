@@ -7,7 +7,7 @@ import pytest
 
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Rub
-from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
+from cambist.core.usecases.refunds.bank_refunds import REVERSAL_POLLS
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from tests.invariants import everything
@@ -57,20 +57,20 @@ async def test_a_bank_that_says_reversed_at_once_is_completed_and_then_reversed(
     assert await refunds.status(again) == "completed"
 
 
-@pytest.mark.parametrize("which", range(len(REVERSAL_LOOKS)))
+@pytest.mark.parametrize("which", range(len(REVERSAL_POLLS)))
 async def test_a_reversal_whose_notification_was_lost_is_found_by_looking(refunds: RefundApp, which: int) -> None:
     _, refund_id = await refunds.completed()
     if which:
-        await refunds.app.work(REVERSAL_LOOKS[which - 1].total_seconds() + 60)
+        await refunds.app.work(REVERSAL_POLLS[which - 1].total_seconds() + 60)
     await refunds.bank().simulate_refund(refund_id, S.REVERSED)
-    await refunds.app.work(REVERSAL_LOOKS[which].total_seconds())
+    await refunds.app.work(REVERSAL_POLLS[which].total_seconds())
     assert await refunds.status(refund_id) == "reversed"
     assert await jobs(refunds) == []
 
 
 async def test_after_the_last_look_only_a_notification_counts(refunds: RefundApp) -> None:
     _, refund_id = await refunds.completed()
-    await refunds.app.work(REVERSAL_LOOKS[-1].total_seconds())
+    await refunds.app.work(REVERSAL_POLLS[-1].total_seconds())
     assert await jobs(refunds) == []
     await refunds.tell(refund_id, S.REVERSED)
     assert await refunds.status(refund_id) == "reversed"

@@ -181,7 +181,7 @@ async def test_refunded_before_settlement_and_reversed_after_it_comes_back_in_ru
 async def test_a_refund_of_a_mismatch_that_was_accepted_is_of_what_came(refunds: RefundApp) -> None:
     payment = await refunds.app.created()
     await refunds.app.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
-    await refunds.act(f"/sandbox/payments/{payment['id']}/resolve", {"outcome": "paid"})
+    await refunds.action(f"/sandbox/payments/{payment['id']}/resolve", {"outcome": "paid"})
     refund_id = await refunds.apply(payment["id"])
     assert (await refunds.refund(refund_id)).amount == Rub(60_00)
     await refunds.app.work(7)

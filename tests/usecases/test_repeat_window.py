@@ -13,14 +13,14 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.audit import OperatorAction
 from cambist.core.domain.operators.guarded import decisions
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import RETURNED_ANEW, Suspense
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.subscriptions.periods import Interval
-from cambist.core.usecases.acts.audit import acting, list_audit
+from cambist.core.usecases.actions.audit import acting, list_audit
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.operations.engine import is_too_old_to_repeat
 from cambist.core.usecases.operations.repeating import may_repeat
@@ -259,10 +259,10 @@ async def test_the_word_stands_in_the_audit_log_and_waits_for_no_second_operator
     story = await suspense(stack, WINDOW)
     await story.app.work(32 * HOUR)
     waiting = await story.waiting()
-    ports = acting(story.ports, Act(operator="olga", name="operation.end", object_id=waiting.operation))
+    ports = acting(story.ports, OperatorAction(operator="olga", name="operation.end", object_id=waiting.operation))
     await end_unanswered(ports, waiting.operation, "failed")
     [row] = await list_audit(story.ports, limit=10)
-    assert (row.operator, row.act, row.object_id) == ("olga", "operation.end", waiting.operation)
+    assert (row.operator, row.action, row.object_id) == ("olga", "operation.end", waiting.operation)
     [money] = await everything(story.ports, Suspense)
     failed = msgspec.structs.replace(money, mode=Mode.LIVE)
     sending = msgspec.structs.replace(failed, reason="excess")

@@ -14,16 +14,16 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.rates import KnownRate
 from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.core.usecases.account_time import living_with
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.refunds import refunds
 from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from cambist.core.usecases.settlement.rates import market_rate
-from cambist.core.usecases.standing import start_standing
-from cambist.core.usecases.test_clock import living_with
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.apps import TestApp, open_test_app
 from tests.clock_kit import DAY, YEAR, advance, ask, moment, record, second_merchant, standing
@@ -157,10 +157,10 @@ class TestWhatFollows:
     async def test_a_payer_pays_at_the_moved_time(self, app: TestApp) -> None:
         await advance(app, YEAR)
         payment = await app.created()
-        assert (await app.http.post(f"/p/{payment['id']}/simulate", data={"act": "pay"})).status_code == 303
+        assert (await app.http.post(f"/p/{payment['id']}/simulate", data={"action": "pay"})).status_code == 303
         assert (await shown(app, payment["id"]))["paid_at"] == "2027-01-01T00:00:00.000Z"
 
-    async def test_operators_act_in_the_objects_time(self, app: TestApp) -> None:
+    async def test_operators_action_in_the_objects_time(self, app: TestApp) -> None:
         await set_settings(app.ports, app.account.account_id, {"refunds": "true", "refund_approval": "manual"})
         await advance(app, YEAR)
         payment = await app.created()
@@ -189,7 +189,7 @@ class TestSettlement:
     async def test_it_runs_at_nine_of_the_accounts_own_days_and_the_common_one_leaves_it_alone(
         self, app: TestApp
     ) -> None:
-        await start_standing(app.ports)
+        await start_recurring_jobs(app.ports)
         other = await second_merchant(app)
         mine, theirs = await paid(app), await paid(other)
         await advance(app, DAY + 8 * HOUR)

@@ -16,13 +16,13 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.domain.webhooks.delivery import LIFETIME
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.core.usecases.account_time import living_with
 from cambist.core.usecases.jobs import do, run, run_due
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.clock import ADVANCE, AGAIN, IN_HAND, LEASE, TRIES, _Advance, advance, read_clock
 from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN
 from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from cambist.core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
-from cambist.core.usecases.test_clock import living_with
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -58,7 +58,7 @@ async def ticking(app: TestApp, work: Awaitable[T]) -> T:
 
 
 async def check(app: TestApp, payment_id: str) -> None:
-    """The hour has passed as it would have without any trouble."""
+    """The hour has passed as it would have without any problem."""
     shown = (await app.get(f"/payments/{payment_id}")).json()
     assert shown["status"] == "expired"
     [event] = await app.events(payment_id)

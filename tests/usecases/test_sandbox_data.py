@@ -36,7 +36,7 @@ from tests.payout_kit import WALLET
 from tests.refund_app import RefundApp
 from tests.subscription_app import play, subscribed
 
-STANDING = {"ledger.seal", "settlement.daily", "webhook.retain", "feed.tidy"}
+RECURRING_JOBS = {"ledger.seal", "settlement.daily", "webhook.retain", "feed.tidy"}
 
 
 @pytest.fixture
@@ -62,8 +62,8 @@ async def another(first: RefundApp) -> RefundApp:
     return RefundApp(second)
 
 
-async def act(merchant: RefundApp, path: str, **body: Any) -> dict[str, Any]:
-    response = await merchant.act(path, body)
+async def action(merchant: RefundApp, path: str, **body: Any) -> dict[str, Any]:
+    response = await merchant.action(path, body)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -77,17 +77,17 @@ async def fill(merchant: RefundApp) -> None:
     # Refunded before its settlement; a part of it afterwards fails, and comes back as a correction.
     first = await merchant.paid("300.00")
     early, late = await merchant.apply(first, "50.00"), await merchant.apply(first, "70.00")
-    await act(merchant, f"/sandbox/refunds/{early}/simulate", outcome="completed")
+    await action(merchant, f"/sandbox/refunds/{early}/simulate", outcome="completed")
     await app.work(0)
     await merchant.settle()
-    await act(merchant, f"/sandbox/refunds/{late}/simulate", outcome="completed")
-    await act(merchant, f"/sandbox/refunds/{early}/simulate", outcome="reversed")
+    await action(merchant, f"/sandbox/refunds/{late}/simulate", outcome="completed")
+    await action(merchant, f"/sandbox/refunds/{early}/simulate", outcome="reversed")
     after = await merchant.apply(first, "20.00")
     await app.work(1)
     await merchant.paid("500.00")
     await app.work(1)
     await merchant.settle()
-    await act(merchant, f"/sandbox/refunds/{after}/simulate", outcome="completed")
+    await action(merchant, f"/sandbox/refunds/{after}/simulate", outcome="completed")
     await app.work(60)
     await merchant.apply(await merchant.paid("90.00"), "40.00")
     # A second transfer for one payment, and wrong amounts.
@@ -97,7 +97,7 @@ async def fill(merchant: RefundApp) -> None:
         wrong = (await app.created())["id"]
         await app.simulate(wrong, outcome="amount_mismatch")
         if outcome is not None:
-            await act(merchant, f"/sandbox/payments/{wrong}/resolve", outcome=outcome)
+            await action(merchant, f"/sandbox/payments/{wrong}/resolve", outcome=outcome)
     for status in ("processing", "failed", "cancelled", "expired"):
         await app.simulate((await app.created())["id"], outcome=status)
     await app.created()
@@ -121,12 +121,14 @@ async def fill(merchant: RefundApp) -> None:
         assert made.status_code == 201, made.text
         path = f"/sandbox/exchanges/{made.json()['id']}/simulate"
         if outcome is not None:
-            await act(merchant, path, outcome="usdt_received", amount_usdt="60" if outcome == "completed" else "20")
+            await action(merchant, path, outcome="usdt_received", amount_usdt="60" if outcome == "completed" else "20")
         if outcome in ("completed", "failed"):
-            await act(merchant, path, outcome=outcome)
-    await act(merchant, "/sandbox/exchange-clients", phone=f"+7999{uuid4().int % 10_000_000:07}", kyc_status="verified")
-    await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="down")
-    await act(merchant, "/sandbox/gateways/simulator-test/simulate", status="operational")
+            await action(merchant, path, outcome=outcome)
+    await action(
+        merchant, "/sandbox/exchange-clients", phone=f"+7999{uuid4().int % 10_000_000:07}", kyc_status="verified"
+    )
+    await action(merchant, "/sandbox/gateways/simulator-test/simulate", status="down")
+    await action(merchant, "/sandbox/gateways/simulator-test/simulate", status="operational")
 
 
 async def forget(merchant: RefundApp) -> dict[str, Any]:
@@ -269,7 +271,7 @@ async def test_a_banks_late_word_brings_nothing_back(merchant: RefundApp) -> Non
         await on_notification(app.ports, Notification(operation=operation))
     await app.work(86_400)
     assert await owned(merchant) == Counter()
-    assert {job.kind for job in await everything(app.ports, Job)} <= STANDING
+    assert {job.kind for job in await everything(app.ports, Job)} <= RECURRING_JOBS
 
 
 @pytest.mark.parametrize("kind", sorted({kind for kinds in JOBS.values() for kind in kinds}))
@@ -326,7 +328,7 @@ async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
     assert asked, "the bank was never asked"
     await forget(merchant)
     assert await owned(merchant) == Counter()
-    assert {job.kind for job in await everything(app.ports, Job)} <= STANDING
+    assert {job.kind for job in await everything(app.ports, Job)} <= RECURRING_JOBS
     await check_books(app.ports)
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
@@ -353,9 +355,9 @@ async def test_an_exchange_whose_payout_is_at_the_bank(
     key = app.headers(Idempotency_Key=str(uuid4()))
     made = await app.http.post("/api/v1/exchanges", json=body, headers=key)
     path = f"/sandbox/exchanges/{made.json()['id']}/simulate"
-    await act(merchant, path, outcome="usdt_received")
+    await action(merchant, path, outcome="usdt_received")
     if outcome is not None:
-        response = await merchant.act(path, {"outcome": outcome})
+        response = await merchant.action(path, {"outcome": outcome})
         assert response.status_code in (404, 503), response.text
     await app.work(86_400)
     assert asked
@@ -437,7 +439,7 @@ async def test_payments_and_a_settlement_at_the_same_time(merchant: RefundApp) -
     caller = await merchant.caller()
 
     async def settle() -> None:
-        response = await merchant.act("/sandbox/settlements")
+        response = await merchant.action("/sandbox/settlements")
         assert response.status_code in (200, 409), response.text
 
     async def pay() -> str | None:

@@ -10,9 +10,9 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.recurring_jobs import EXPIRE, start_recurring_jobs
 from cambist.core.usecases.sandbox import expiry
 from cambist.core.usecases.sandbox.data import Kind, forget_some
-from cambist.core.usecases.standing import EXPIRE, start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -27,7 +27,7 @@ async def expired(app: TestApp) -> Job:
     """Do the job until nothing is left for today. Returns it."""
     async with app.ports.storage.unit() as unit:
         if await unit[Job].get(EXPIRE) is None:
-            await start_standing(app.ports)
+            await start_recurring_jobs(app.ports)
     while True:
         job = await app.ports.storage.get(Job, EXPIRE)
         assert job is not None
@@ -89,7 +89,7 @@ async def test_one_accounts_amount_costs_only_that_account(app: TestApp, monkeyp
     second = TestApp(app.ports, app.clock, app.postman, app.script, app.http, other)
     mine = await paid(second)
     await app.clock.advance(DAYS + 60)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     job = await app.ports.storage.get(Job, EXPIRE)
     assert job is not None
     await expiry.expire(app.ports, job)

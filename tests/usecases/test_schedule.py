@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from cambist.core.usecases.schedule import hinted, next_ask, next_late_look, pause_after
+from cambist.core.usecases.schedule import hinted, next_ask, next_late_status_poll, pause_after
 from tests.tables import table
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,5 +33,5 @@ def test_a_provider_says_itself_when_within_our_bounds(hint: float, seconds: flo
 def test_what_is_over_is_looked_at_once_more_at_each_moment(hours: float, advanced: bool, due: float | None) -> None:
     """Where a sandbox's clock is advanced over it, after the last of them only."""
     pauses = [timedelta(hours=each) for each in (1, 2, 6)]
-    found = next_late_look(pauses, NOW, NOW + timedelta(hours=hours), advanced=advanced)
+    found = next_late_status_poll(pauses, NOW, NOW + timedelta(hours=hours), advanced=advanced)
     assert found == (None if due is None else NOW + timedelta(hours=due))

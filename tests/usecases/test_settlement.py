@@ -21,9 +21,9 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_settlement
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.settlement_items import PASSED_OVER
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.settlement import settlement, withdrawals
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
-from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -81,7 +81,7 @@ async def say(app: TestApp, mode: Mode = Mode.TEST, **simulation: Any) -> None:
 
 async def test_a_day_ends_with_one_settlement_at_nine_of_what_was_paid_before_midnight(app: TestApp) -> None:
     await app.work(43_200)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await to(app, NINE - timedelta(hours=9, minutes=5))
     early = await paid(app)
     await to(app, NINE - timedelta(hours=9))
@@ -153,7 +153,7 @@ async def test_a_payment_is_settled_by_the_markup_that_it_was_accepted_at(app: T
 
 async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(app: TestApp) -> None:
     await app.work(43_200)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     one = await paid(app)
     await say(app, rate=Decimal("92.50"), silent=True)
     await to(app, NINE + timedelta(minutes=2, seconds=30))
@@ -170,7 +170,7 @@ async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(
 
 async def test_after_an_outage_the_last_day_takes_what_the_days_before_left(app: TestApp) -> None:
     await app.work(43_200)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     one = await paid(app)
     await app.clock.advance((NINE + timedelta(days=3, hours=2) - app.clock.now()).total_seconds())
     await app.work()
@@ -204,7 +204,7 @@ async def test_payment_settles_at_its_own_markup_after_its_shop_lost_one(app: Te
 
 
 async def test_payment_without_any_markup_waits_and_is_reported_after_two_days(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     shop = await shops.create_shop(app.ports, app.account.account_id, "Further", "0.01")
     one = await paid(app, shop_id=shop.id)
     await shops.set_shop(app.ports, shop.id, {"markup": ""})
@@ -222,7 +222,7 @@ async def test_payment_without_any_markup_waits_and_is_reported_after_two_days(a
 
 
 async def test_money_that_a_refund_holds_is_not_reported_as_passed_over(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     held = await paid(app)
     await planted(app, held, refund_taken=Rub(100_00), refund_pending=True)
     await to(app, NINE + timedelta(days=2, minutes=1))
@@ -280,7 +280,7 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)
     await app.work(43_200)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await to(app, NINE)
     assert (await payment(app, first)).status == "settled"
     batches = await everything(app.ports, SettlementBatch)
@@ -310,7 +310,7 @@ async def test_a_completed_statement_takes_no_more_while_its_batch_is_tried_agai
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)
     await app.work(43_200)
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await to(app, NINE)
     await shops.set_shop(app.ports, bare.id, {"markup": "0.03"})
     await to(app, NINE + timedelta(hours=1))

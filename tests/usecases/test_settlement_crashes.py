@@ -10,17 +10,17 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import JournalEntry
-from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.audit import AuditEntry, OperatorAction
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.operators.settlement import settle_asked
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.settlement.run import HELD
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
-from cambist.core.usecases.standing import start_standing
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import check_books, everything
@@ -43,7 +43,7 @@ async def ready(app: TestApp) -> None:
 
 
 async def by_the_worker(app: TestApp) -> None:
-    await start_standing(app.ports)
+    await start_recurring_jobs(app.ports)
     await to(app, NINE)
 
 
@@ -99,7 +99,7 @@ async def run(way: str, fuse: CrashPoint) -> dict[str, Any]:
         with suppress(Killed):
             await WAYS[way](app)
         app.ports = whole
-        await start_standing(whole)
+        await start_recurring_jobs(whole)
         await app.work(86_400 + 300)
         return await outcome(app)
 
@@ -137,7 +137,7 @@ async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(a
     await app.clock.advance(HELD.total_seconds() + 1)
     await paid(app, "50.00")
     told: list[tuple[bool, int, int]] = []
-    ports = acting(app.ports, Act(operator="olga", name="settle", reason="late"))
+    ports = acting(app.ports, OperatorAction(operator="olga", name="settle", reason="late"))
     cutoff = app.ports.clock.now() + timedelta(seconds=1)
     batches = await settle_asked(
         ports, Mode.TEST, cutoff, lambda pace: told.append((pace.is_taken_up, pace.batch.payments, pace.of))
@@ -146,7 +146,7 @@ async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(a
     assert told[0] == (True, 3, PAYMENTS)
     assert (True, PAYMENTS, PAYMENTS) in told
     assert told[-1] == (False, 1, 1)
-    # Each batch is an act.
+    # Each batch is an action.
     rows = sorted(await everything(app.ports, AuditEntry), key=lambda row: row.id)
-    assert [(row.act, row.object_id) for row in rows] == [("settle", batch.id) for batch in batches]
+    assert [(row.action, row.object_id) for row in rows] == [("settle", batch.id) for batch in batches]
     assert await settle_asked(ports, Mode.TEST, cutoff, lambda _: None) == batches[1:]

@@ -90,7 +90,7 @@ class TestLeases:
             """No jobs but those of the test."""
 
         monkeypatch.setattr(loop, "HANDLERS", {"slow": hangs})
-        monkeypatch.setattr(loop, "start_standing", nothing)
+        monkeypatch.setattr(loop, "start_recurring_jobs", nothing)
         settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
         async with open_app(settings, clock=VirtualClock(), ids=SeededIds()) as app:
             now = app.ports.clock.now()

@@ -10,7 +10,7 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.subscriptions.mandate_end import REVOKE
-from cambist.core.usecases.subscriptions.watch import WATCH_SUBSCRIPTION, look_at_mandate, watch_subscription
+from cambist.core.usecases.subscriptions.watch import WATCH_SUBSCRIPTION, poll_mandate, watch_subscription
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent as E
 from tests.apps import TestApp
@@ -69,9 +69,9 @@ async def test_a_bank_that_does_not_answer_says_nothing_of_a_mandate(app: TestAp
     await simulate(app, await operation(app, made["id"]), E.MANDATE_LOST, silent=True)
     before = await record(app, made["id"])
     app.script.mandate_state.append(Twist(ending=ending))
-    await look_at_mandate(app.ports, before)
+    await poll_mandate(app.ports, before)
     assert await record(app, made["id"]) == before
-    await look_at_mandate(app.ports, before)
+    await poll_mandate(app.ports, before)
     assert (await record(app, made["id"])).status == "paused"
 
 
@@ -84,7 +84,7 @@ async def test_what_is_said_of_a_mandate_that_was_replaced_moves_nothing(app: Te
         unit[Subscription].save(msgspec.structs.replace(asked, **changes))
         await unit.commit()
     before = await record(app, made["id"])
-    await look_at_mandate(app.ports, asked)
+    await poll_mandate(app.ports, asked)
     assert await record(app, made["id"]) == before
 
 
@@ -92,7 +92,7 @@ async def test_what_is_said_of_a_mandate_that_was_replaced_moves_nothing(app: Te
 async def test_one_without_a_mandate_is_asked_about_by_nobody(app: TestApp, changes: dict[str, None]) -> None:
     made = await bound(app)
     app.script.mandate_state.append(Twist(ending=Ending.REFUSED))
-    await look_at_mandate(app.ports, msgspec.structs.replace(await record(app, made["id"]), **changes))
+    await poll_mandate(app.ports, msgspec.structs.replace(await record(app, made["id"]), **changes))
     assert len(app.script.mandate_state) == 1
 
 

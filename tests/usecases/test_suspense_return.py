@@ -16,7 +16,7 @@ from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
 from cambist.core.usecases.refunds import suspense_progress
-from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
+from cambist.core.usecases.refunds.bank_refunds import REVERSAL_POLLS
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
@@ -184,7 +184,7 @@ async def test_what_came_back_is_in_suspense_again(refunds: RefundApp, noticed: 
         await refunds.notification(return_operation(money, 1))
     else:
         await refunds.bank().simulate_refund(return_operation(money, 1), S.REVERSED)
-        await refunds.app.work(REVERSAL_LOOKS[0].total_seconds())
+        await refunds.app.work(REVERSAL_POLLS[0].total_seconds())
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_reversed")
     assert await in_suspense(refunds) == 60_00

@@ -339,15 +339,15 @@ class History:
         self.shops = shops
         self.payments: list[Payment] = []
 
-    async def step(self, act: str, which: int, much: int) -> None:
-        if act in ("create", "refused"):
-            await self._create(which, much, refused=act == "refused")
-        elif act == "wait":
+    async def step(self, action: str, which: int, much: int) -> None:
+        if action in ("create", "refused"):
+            await self._create(which, much, refused=action == "refused")
+        elif action == "wait":
             await self.app.clock.advance(much * 60)
-        elif act == "work":
+        elif action == "work":
             await self.app.work(much * 60)
         elif self.payments:
-            await self._happen(act, self.payments[which % len(self.payments)], much)
+            await self._happen(action, self.payments[which % len(self.payments)], much)
 
     async def _create(self, which: int, much: int, *, refused: bool) -> None:
         if refused:
@@ -356,15 +356,15 @@ class History:
         with pytest.raises(Refusal) if refused else contextlib.nullcontext():
             self.payments.append(await create(self.app, key=len(self.payments), **order))
 
-    async def _happen(self, act: str, payment: Payment, much: int) -> None:
-        if act in ("accept", "reject"):
+    async def _happen(self, action: str, payment: Payment, much: int) -> None:
+        if action in ("accept", "reject"):
             try:
-                await resolve_mismatch(self.app.ports, payment.id, "paid" if act == "accept" else "failed")
+                await resolve_mismatch(self.app.ports, payment.id, "paid" if action == "accept" else "failed")
             except Refusal as refusal:
                 if refusal.code != "INVALID_STATUS":
                     raise
             return
-        await simulate(self.app, payment, REPORTS[act], much if act == "short" else None)
+        await simulate(self.app, payment, REPORTS[action], much if action == "short" else None)
 
     async def check(self) -> None:
         """The shops' days add up to the amounts in the events, and to the account's total (docs/settlement.md
@@ -399,8 +399,8 @@ def test_shops_add_up_to_the_account_after_any_history(steps: list[tuple[str, in
         async with open_test_app(receiver=False) as app:
             shops = [await create_shop(app.ports, app.account.account_id, name, "0.03") for name in ("A", "B")]
             history = History(app, [app.account.default_shop_id, *(shop.id for shop in shops)])
-            for act, which, much in steps:
-                await history.step(act, which, much)
+            for action, which, much in steps:
+                await history.step(action, which, much)
             await history.check()
 
     asyncio.run(live())

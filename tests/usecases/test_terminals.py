@@ -15,7 +15,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payer_contact import contact_mask
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.usecases.accounts import accounts, terminals
-from cambist.core.usecases.sealed import pay_tag
+from cambist.core.usecases.encrypted import pay_tag
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from cambist.adapters.storage import test_clock
+from cambist.adapters.storage import account_time
 from cambist.core.domain.exchanges.exchanges import DirectionSwitch
 from cambist.core.usecases.units import TRIES, retrying
 from cambist.ports.faults import Conflict, Stale, Unavailable
@@ -72,7 +72,7 @@ async def test_retrying_inside_retrying_is_a_slip_that_shows(app: TestApp) -> No
 async def test_a_turn_that_does_not_come_is_not_waited_for_without_end(
     app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_clock, "_PATIENCE", 0.0)
+    monkeypatch.setattr(account_time, "_PATIENCE", 0.0)
     storage = app.ports.storage
     assert isinstance(storage, Queueing)
 

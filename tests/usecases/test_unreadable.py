@@ -24,8 +24,8 @@ from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.health import SIGNS
 from cambist.core.usecases.operators.thorough import read_everything
 from cambist.core.usecases.operators.unreadable import count_unreadable, forget_unreadable, list_unreadable, take_up
+from cambist.core.usecases.recurring_jobs import RECURRING_JOBS, start_recurring_jobs
 from cambist.core.usecases.settlement.settlement import daily_id
-from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Between
@@ -62,14 +62,14 @@ async def noted(street: Spoilable) -> list[str]:
 
 
 async def test_a_job_that_somebody_reads_is_set_aside_before_it_is_due(street: Spoilable) -> None:
-    """So a standing job is written anew, whatever lies in its row."""
-    await start_standing(street.ports)
-    name = next(iter(STANDING))
+    """So a recurring job is written anew, whatever lies in its row."""
+    await start_recurring_jobs(street.ports)
+    name = next(iter(RECURRING_JOBS))
     await street.spoil(f"UPDATE jobs SET due = {BEYOND} WHERE id = '{name}'")
     with pytest.raises(Unreadable):
-        await start_standing(street.ports)
+        await start_recurring_jobs(street.ports)
     assert await noted(street) == [f"jobs:{name}"]
-    await start_standing(street.ports)
+    await start_recurring_jobs(street.ports)
     job = await street.ports.storage.get(Job, name)
     assert job is not None
 
@@ -172,7 +172,7 @@ async def test_a_settlement_settles_all_others_and_stays_open_for_who_cannot_be_
     await street.work()
     row = street.merchants["ours"].account_id if table == "accounts" else ours
     await street.spoil(f"UPDATE {table} SET {field} = {field} + {BEYOND} WHERE id = '{row}'")
-    await start_standing(street.ports)
+    await start_recurring_jobs(street.ports)
     for _ in range(12):
         await street.clock.advance(3 * 3600)
         await street.work()

@@ -26,7 +26,7 @@ from cambist.adapters.storage.table.table_map import TableMap, keep
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.standing import STANDING, start_standing
+from cambist.core.usecases.recurring_jobs import RECURRING_JOBS, start_recurring_jobs
 from cambist.ports.counters import Counter
 from cambist.ports.faults import Unreadable
 from tests import openapi_tour
@@ -131,7 +131,7 @@ class Town:
         """Let time pass until after the settlement of today's payments, and run all due jobs every three hours."""
         for _ in range(12):
             with suppress(Unreadable):
-                await start_standing(self.app.ports)  # as a worker does now and then
+                await start_recurring_jobs(self.app.ports)  # as a worker does now and then
             await self.app.clock.advance(3 * 3600)
             await run_due(self.app.ports)
 
@@ -157,8 +157,8 @@ class Town:
         kept, column, value = plan
         theirs, database = self._theirs.account_id, self.database
         rows = [row for row in await database.rows(kept) if not any(isinstance(v, str) and theirs in v for v in row)]
-        if column.storing is Storing.TEXT:  # whatever text a standing job holds can be read, and is done
-            rows = [row for row in rows if row[0] not in STANDING]
+        if column.storing is Storing.TEXT:  # whatever text a recurring job holds can be read, and is done
+            rows = [row for row in rows if row[0] not in RECURRING_JOBS]
         if not rows:
             return
         row = rows[next(self._numbers) % len(rows)]

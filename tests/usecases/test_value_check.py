@@ -12,9 +12,9 @@ from cambist.core.domain.ledger import EntryKind
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.encrypted import tag_withdrawal
 from cambist.core.usecases.ledger import value_check
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.sealed import tag_withdrawal
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from tests.apps import TestApp

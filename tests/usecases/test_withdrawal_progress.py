@@ -12,8 +12,8 @@ from cambist.adapters.payouts.simulator import FINALITY, LIFETIME
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
-from cambist.core.usecases.sealed import tag_withdrawal
-from cambist.core.usecases.signed_transfers.engine import SIGN_BACKOFF, look_pause
+from cambist.core.usecases.encrypted import tag_withdrawal
+from cambist.core.usecases.signed_transfers.engine import SIGN_BACKOFF, poll_pause
 from cambist.ports.payouts import TransferState
 from tests.moves import pairs
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts
@@ -269,7 +269,7 @@ class TestWatching:
     )
     async def test_the_longer_it_takes_the_rarer_it_is_asked(self, payouts: Payouts, passed: int, pause: int) -> None:
         now = payouts.ports.clock.now()
-        assert look_pause(now - timedelta(seconds=passed), now) == timedelta(seconds=pause)
+        assert poll_pause(now - timedelta(seconds=passed), now) == timedelta(seconds=pause)
 
     @pytest.mark.parametrize("started", [False, True], ids=["pending", "sent"])
     async def test_a_wallet_that_is_no_longer_wired_is_waited_for_by_the_hour(

@@ -39,7 +39,7 @@ class Shop:
         self._start = clock.now()
         handlers = {SLOW: self._slow, QUICK: self._quick, DELIVER: self._quick}
         monkeypatch.setattr(loop, "HANDLERS", handlers)
-        monkeypatch.setattr(loop, "start_standing", self._nothing)
+        monkeypatch.setattr(loop, "start_recurring_jobs", self._nothing)
 
     async def _nothing(self, _: Ports) -> None:
         """No jobs but those of the test."""

@@ -28,7 +28,7 @@ from .wire import (
     spelled,
 )
 
-_LOOK = 10.0
+_POLL = 10.0
 """Seconds until the next poll. The bank sends no notification of a declined charge."""
 
 
@@ -112,7 +112,7 @@ class RaiffeisenCharges(RaiffeisenMandates):
             status=status,
             failure=failure,
             transfer=transfer,
-            check_after=_LOOK if status is ChargeStatus.PROCESSING else None,
+            check_after=_POLL if status is ChargeStatus.PROCESSING else None,
         )
 
     async def _charge_transfer(self, order: Reference, said: ChargeInfo) -> Transfer:

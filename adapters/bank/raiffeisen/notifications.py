@@ -10,7 +10,7 @@ import msgspec
 
 from ....ports.bank import Notification
 from ....ports.faults import Forged
-from ....ports.notifications import Heard, InboundNotification
+from ....ports.notifications import InboundNotification, Received
 from .core import RaiffeisenCore
 from .merchants import NAME, mandate_page, subscription_of
 from .wire import PayoutStatus
@@ -68,7 +68,7 @@ class RaiffeisenNotifications(RaiffeisenCore):
     def notification_networks(self) -> tuple[str, ...]:
         return NETWORKS
 
-    async def hear(self, notification: InboundNotification) -> Heard:
+    async def receive(self, notification: InboundNotification) -> Received:
         """Verify a notification and return the operation it is about.
 
         The bank documents no signature for subscriptions. Such a notification counts only if its number is one of ours,
@@ -77,13 +77,13 @@ class RaiffeisenNotifications(RaiffeisenCore):
         event = _read(notification.body, Event)
         if event.payout is not None:
             if self._payouts is None:
-                return Heard()
+                return Received()
             self._prove(notification, event.payout.signed, (self._payouts.secret_key,))
             return await self._heard(event.payout.id)
         if event.subscription is not None:
             return await self._heard(mandate_page(event.subscription.id))
         if event.event is not None:
-            return Heard()
+            return Received()
         paid = _read(notification.body, Paid)
         self._prove(notification, paid.signed, self._merchants.keys_of(paid.sbp_merchant_id))
         subscription = subscription_of(paid.order)
@@ -91,12 +91,12 @@ class RaiffeisenNotifications(RaiffeisenCore):
             return await self._heard(mandate_page(subscription))
         return await self._heard(paid.order, paid.order)
 
-    async def _heard(self, noted: str, number: str = "") -> Heard:
+    async def _heard(self, noted: str, number: str = "") -> Received:
         """Return the operation noted under this key. Without a note, use the number itself, unless it is a digest: a
         digest of another system means nothing to us."""
         page = await self._notes.read(noted) if len(noted) <= _LONGEST else None
         operation = number if page is None else page.operation
-        return Heard(notifications=(Notification(operation=operation),)) if "_" in operation else Heard()
+        return Received(notifications=(Notification(operation=operation),)) if "_" in operation else Received()
 
     def _prove(self, notification: InboundNotification, signed: str, keys: Iterable[str]) -> None:
         """Verify the signature. Raises: Forged if none of the keys signed the notification."""

@@ -17,14 +17,14 @@ from ....ports.bank import (
 )
 from ....ports.faults import NotSupported, Refused
 from ....ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
-from ....ports.notifications import Heard, InboundNotification
+from ....ports.notifications import InboundNotification, Received
 from ....ports.receipts import ReceiptNeed
 from ....ports.tools import Tools
 from .calls import Calls
 from .charges import Charges
 from .errors import failure_of
 from .mandates import Mandates
-from .notifications import NETWORKS, hear
+from .notifications import NETWORKS, receive
 from .orders import INVOICE, NAME, Order, Orders, deadline, described, invoice
 from .receipts import receipt_fields
 from .references import read_reference
@@ -39,7 +39,7 @@ _CAN = BankCapabilities(
     min_kopecks=10_00,
     max_kopecks=1_000_000_00,
     sends_notifications=True,
-    looks_per_minute=300,
+    polls_per_minute=300,
     repeat_window=timedelta(hours=48),
 )
 """T-Bank has no idempotency keys, so this adapter itself prevents double execution, without a time limit. After the
@@ -94,8 +94,8 @@ class TBank:
     def clock_skew(self) -> float | None:
         return self._calls.http.clock_skew
 
-    async def hear(self, notification: InboundNotification) -> Heard:
-        return await hear(notification, self._terminals, self._orders, self._refunds)
+    async def receive(self, notification: InboundNotification) -> Received:
+        return await receive(notification, self._terminals, self._orders, self._refunds)
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         if request.amount_kopecks <= 0:

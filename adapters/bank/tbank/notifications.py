@@ -7,7 +7,7 @@ import msgspec
 
 from ....ports.bank import Notification
 from ....ports.faults import Forged
-from ....ports.notifications import Heard, InboundNotification
+from ....ports.notifications import InboundNotification, Received
 from .orders import Orders
 from .refunds import Refunds
 from .terminals import Terminals
@@ -27,9 +27,11 @@ _OK = b"OK"
 _REFUNDING = frozenset({"REFUNDING", "ASYNC_REFUNDING", "PARTIAL_REFUNDED", "REFUNDED", "CONFIRMED"})
 
 
-async def hear(notification: InboundNotification, terminals: Terminals, orders: Orders, refunds: Refunds) -> Heard:
-    """Implement ports/notifications.py: Notifications.hear. Our orders are noted before T-Bank sees them, so an order
-    without a note belongs to another program on the same terminal."""
+async def receive(
+    notification: InboundNotification, terminals: Terminals, orders: Orders, refunds: Refunds
+) -> Received:
+    """Implement ports/notifications.py: Notifications.receive. Our orders are noted before T-Bank sees them, so an
+    order without a note belongs to another program on the same terminal."""
     fields = _read(notification.body)
     terminal = terminals.find(str(fields.get("TerminalKey", "")))
     if terminal is None or not is_signed(fields, terminal.password):
@@ -46,8 +48,8 @@ async def hear(notification: InboundNotification, terminals: Terminals, orders: 
     return _heard([operation, *back])
 
 
-def _heard(operations: list[str]) -> Heard:
-    return Heard(notifications=tuple(Notification(operation=each) for each in operations), body=_OK)
+def _heard(operations: list[str]) -> Received:
+    return Received(notifications=tuple(Notification(operation=each) for each in operations), body=_OK)
 
 
 def _read(body: bytes) -> Mapping[str, str]:

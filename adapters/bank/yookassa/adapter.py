@@ -26,7 +26,7 @@ _LIMIT = 15.0
 """Seconds of a call. YooKassa itself answers within 30, but the app ends a call after 20."""
 _REPEATS = timedelta(hours=23)
 """YooKassa remembers idempotence keys for 24 hours."""
-_LOOKS = 300
+_POLLS = 300
 
 
 class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notifications, Reporting):
@@ -75,7 +75,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notifications, Reporting
             remittances=remits,
             remittance_max_kopecks=PAYOUT_MOST if remits else None,
             sends_notifications=True,
-            looks_per_minute=_LOOKS,
+            polls_per_minute=_POLLS,
             repeat_window=_REPEATS,
         )
 

@@ -7,7 +7,7 @@ import msgspec
 
 from ....ports.bank import Notification
 from ....ports.faults import Forged
-from ....ports.notifications import Heard, InboundNotification
+from ....ports.notifications import InboundNotification, Received
 from .bodies import operation_of
 from .core import Core
 from .wire import Noticed
@@ -31,7 +31,7 @@ class Notifications(Core):
     def notification_networks(self) -> Sequence[str]:
         return NETWORKS
 
-    async def hear(self, notification: InboundNotification) -> Heard:
+    async def receive(self, notification: InboundNotification) -> Received:
         """Read our operation from the object's metadata. For a saved method, read it from the note."""
         try:
             told = msgspec.json.decode(notification.body, type=Noticed)
@@ -40,4 +40,4 @@ class Notifications(Core):
         operation = operation_of(told.object)
         if operation is None and told.event.startswith("payment_method."):
             operation = await self._notes.operation_of(told.object.id)
-        return Heard() if operation is None else Heard(notifications=(Notification(operation=operation),))
+        return Received() if operation is None else Received(notifications=(Notification(operation=operation),))

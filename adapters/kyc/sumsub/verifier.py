@@ -20,7 +20,7 @@ from ....ports.kyc import (
     NoAnswer,
     Purpose,
 )
-from ....ports.notifications import Heard, InboundNotification
+from ....ports.notifications import InboundNotification, Received
 from ....ports.operation_log import OperationLog
 from ....ports.storage import Storage
 from ....ports.tools import Tools
@@ -230,17 +230,17 @@ class SumsubVerifier:
         await self._pages.change(reference, lambda page: msgspec.structs.replace(page, form_url=url, form_until=until))
         return url
 
-    async def hear(self, notification: InboundNotification) -> Heard:
+    async def receive(self, notification: InboundNotification) -> Received:
         """Verify a notification and return its operation. Raises: Forged if Sumsub's digest is missing or wrong."""
         if not is_genuine(self._notification_secret, notification):
             raise Forged("sumsub: the notification has no digest by the notification secret, in SHA-256 or SHA-512")
         try:
             told = msgspec.json.decode(notification.body, type=NotificationBody)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return Heard()
+            return Received()
         if told.type not in _TELLING or not told.external_user_id:
-            return Heard()
-        return Heard(notifications=(CheckNotification(operation=told.external_user_id),))
+            return Received()
+        return Received(notifications=(CheckNotification(operation=told.external_user_id),))
 
     async def check(self) -> None:
         """Check that Sumsub accepts the credentials and has the configured levels. Raises: NotConfigured,

@@ -14,7 +14,7 @@ from contextvars import Context
 
 from .gate import Gate
 
-LOOKS_EVERY = 0.5
+POLLS_EVERY = 0.5
 """Seconds between two checks."""
 ANSWERS_WITHIN = 2.0
 """Seconds that the server has to answer the query."""
@@ -37,13 +37,13 @@ class Stall:
         gate: Gate,
         ask: Callable[[], Awaitable[None]],
         *,
-        looks_every: float = LOOKS_EVERY,
+        polls_every: float = POLLS_EVERY,
         answers_within: float = ANSWERS_WITHIN,
         trusted_for: float = TRUSTED_FOR,
     ) -> None:
         self._gate = gate
         self._ask = ask
-        self._every = looks_every
+        self._every = polls_every
         self._within = answers_within
         self._trusted_for = trusted_for
         self._task: asyncio.Task[None] | None = None

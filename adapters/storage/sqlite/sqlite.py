@@ -167,10 +167,10 @@ class SqliteStorage(SqlStorage):
             self._seen = seen
         # One check is enough for everything that runs in this iteration of the loop.
         self._looked = True
-        asyncio.get_running_loop().call_soon(self._look_again)
+        asyncio.get_running_loop().call_soon(self._poll_again)
         return True
 
-    def _look_again(self) -> None:
+    def _poll_again(self) -> None:
         self._looked = False
 
     async def claim(

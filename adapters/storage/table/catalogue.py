@@ -30,7 +30,7 @@ from ....core.domain.movements import Movement
 from ....core.domain.notifications import NotificationAddress
 from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.operators import Operator
-from ....core.domain.operators.pending_acts import PendingAct
+from ....core.domain.operators.pending_actions import PendingAction
 from ....core.domain.payments.outcomes import UnknownOutcome
 from ....core.domain.payments.payments import Payment
 from ....core.domain.payments.proofs import DeliveryProof
@@ -312,7 +312,7 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(
             ("object_id", "id"),
             ("operator", "id"),
-            ("act", "id"),
+            ("action", "id"),
             ("at", "id"),
             ("number", "id"),
             ("account_id", "id"),
@@ -355,10 +355,10 @@ CATALOGUE: tuple[Table, ...] = (
     Table(TelegramChat, "telegram_chats", indexes=(("code_digest", "id"),), narrow=True),
     # Few operator actions wait for a second operator. The audit log also records the outcome of the others.
     Table(
-        PendingAct,
-        "pending_acts",
+        PendingAction,
+        "pending_actions",
         # A null makes no clash: the rule applies only to waiting actions.
-        uniques=(Unique("pending_acts_slot", ("slot",)),),
+        uniques=(Unique("pending_actions_slot", ("slot",)),),
         indexes=(("status", "expires_at", "id"), ("status", "created_at", "id")),
     ),
     # Few: one for each person who operates the installation.

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 import msgspec
 
 from ..errors import Refusal
-from .quota import Network
+from .rate_limit import Network
 
 
 class Right(StrEnum):

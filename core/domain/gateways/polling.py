@@ -60,10 +60,10 @@ class Slot(NamedTuple):
         return self.begin + timedelta(seconds=self.seconds * (1 + later + place / self.common))
 
 
-def slot_at(now: datetime, looks_per_minute: int) -> Slot:
+def slot_at(now: datetime, polls_per_minute: int) -> Slot:
     """Return the slot of this moment for a provider with this limit of polls per minute."""
-    seconds = _MINUTE if looks_per_minute < _MINUTE // _SLOT else _SLOT
-    looks = max(looks_per_minute * seconds // _MINUTE, 1)
-    kept = looks * _KEPT[0] // _KEPT[1]
+    seconds = _MINUTE if polls_per_minute < _MINUTE // _SLOT else _SLOT
+    polls = max(polls_per_minute * seconds // _MINUTE, 1)
+    kept = polls * _KEPT[0] // _KEPT[1]
     passed = timedelta(seconds=now.second % seconds, microseconds=now.microsecond)
-    return Slot(now - passed, seconds, kept, looks - kept)
+    return Slot(now - passed, seconds, kept, polls - kept)

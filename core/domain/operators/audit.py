@@ -54,7 +54,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """When it began, by the service's clock, regardless of any test clock."""
     operator: str
     """Name from the operator's front end."""
-    act: str
+    action: str
     """Name of the action, such as `refund.approve`. The console and the command line use the same names."""
     object_id: str | None
     account_id: str | None
@@ -71,7 +71,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 def _says(entry: AuditEntry, number: int) -> bytes:
     at = entry.at.astimezone(UTC).isoformat(timespec="microseconds")
-    said = (number, entry.id, at, entry.operator, entry.act, entry.object_id, entry.account_id, entry.reason)
+    said = (number, entry.id, at, entry.operator, entry.action, entry.object_id, entry.account_id, entry.reason)
     return msgspec.json.encode((*said, entry.before, entry.after))
 
 
@@ -79,7 +79,7 @@ AUDIT = Chain(name="audit", head_id="audit", rows=AuditEntry, says=_says)
 """The hash chain of the audit log."""
 
 
-class Act(msgspec.Struct, frozen=True, kw_only=True):
+class OperatorAction(msgspec.Struct, frozen=True, kw_only=True):
     """An action that an operator is about to take."""
 
     operator: str
@@ -129,14 +129,14 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
 it is set."""
 
 
-def checked(act: Act) -> Act:
+def checked(action: OperatorAction) -> OperatorAction:
     """Return the action with its texts normalized. Raises: Refusal VALIDATION_ERROR."""
-    operator, reason = act.operator.strip(), act.reason.strip()
+    operator, reason = action.operator.strip(), action.reason.strip()
     if not 1 <= len(operator) <= OPERATOR_LONGEST or not operator.isprintable():
         raise Refusal("VALIDATION_ERROR", f"An operator's name has 1 to {OPERATOR_LONGEST} printable characters")
     if len(reason) > REASON_LONGEST or not reason.isprintable():
         raise Refusal("VALIDATION_ERROR", f"A reason has at most {REASON_LONGEST} printable characters")
-    return msgspec.structs.replace(act, operator=operator, reason=reason)
+    return msgspec.structs.replace(action, operator=operator, reason=reason)
 
 
 def changes(before: Any, after: Any) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from ..payments.suspense import RETURN_ENDED, Suspense
 from ..refunds.refunds import Refund, RefundStatus
 from ..settlement.withdrawals import Withdrawal, WithdrawalStatus
 from .operators import Operator
-from .pending_acts import Line
+from .pending_actions import Line
 
 _OVER = frozenset((RefundStatus.REJECTED, RefundStatus.CANCELLED, RefundStatus.FAILED, RefundStatus.REVERSED))
 

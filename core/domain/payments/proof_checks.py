@@ -16,7 +16,7 @@ from .proofs import PROVABLE, DeliveryProof, ProofStatus, ProofTrigger, Rejectio
 _S = ProofStatus
 _T = ProofTrigger
 
-LOOKS = (
+POLLS = (
     timedelta(seconds=10),
     timedelta(seconds=20),
     timedelta(seconds=30),
@@ -35,7 +35,7 @@ The schedule restarts once, when the transaction is first seen in a block."""
 
 CHAIN_AWAY = timedelta(minutes=5)
 """Pause when the chain did not answer. Such a poll is not counted: an outage of the chain rejects no proof."""
-SETTLEMENT_LOOK = timedelta(hours=1)
+SETTLEMENT_POLL = timedelta(hours=1)
 """How often a final transfer is compared again with a payment that is not settled yet."""
 TOLERANCE_PERCENT = 1
 """Largest difference, in either direction, between a transfer and the payment's credit in USDT that still counts as
@@ -65,7 +65,7 @@ class Next(msgspec.Struct, frozen=True, kw_only=True):
     again_at: datetime | None
 
 
-def after_look(proof: DeliveryProof, look: Look, payment: Payment, now: datetime) -> Next:
+def after_poll(proof: DeliveryProof, look: Look, payment: Payment, now: datetime) -> Next:
     """Apply an answer of the chain to the proof."""
     if look.seen in (Seen.MISSING, Seen.IN_BLOCK):
         return _later(proof, look.seen, now)
@@ -93,7 +93,7 @@ def waits_for_settlement(proof: DeliveryProof, payment: Payment) -> bool:
 def until_settled(proof: DeliveryProof, payment: Payment, now: datetime) -> Next:
     """Keep the proof in review until the payment has an amount in USDT. A payment that was refunded before settlement
     will never get one: its check then ends, and the merchant may restart it after a day."""
-    again_at = now + SETTLEMENT_LOOK if payment.status in PROVABLE else None
+    again_at = now + SETTLEMENT_POLL if payment.status in PROVABLE else None
     return Next(proof=moved_to(proof, _T.UNDECIDED, now), again_at=again_at)
 
 
@@ -105,14 +105,14 @@ def rejected(proof: DeliveryProof, reason: RejectionReason, now: datetime) -> Ne
 def _later(proof: DeliveryProof, seen: Seen, now: datetime) -> Next:
     """Handle a transaction that is not final. A transaction that was in a block and disappeared is still awaited until
     its polls are used up."""
-    after, looks = proof, proof.looks
+    after, polls = proof, proof.polls
     if seen is Seen.IN_BLOCK and proof.status is not _S.AWAITING_CONFIRMATIONS:
-        after, looks = moved_to(proof, _T.IN_BLOCK, now), 0
+        after, polls = moved_to(proof, _T.IN_BLOCK, now), 0
     elif seen is Seen.MISSING and proof.status is _S.ACCEPTED:
         after = moved_to(proof, _T.UNDECIDED, now)
-    if looks >= len(LOOKS):
+    if polls >= len(POLLS):
         return rejected(proof, RejectionReason.NOT_FOUND_OR_UNCONFIRMED, now)
-    return Next(proof=msgspec.structs.replace(after, looks=looks + 1), again_at=now + LOOKS[looks])
+    return Next(proof=msgspec.structs.replace(after, polls=polls + 1), again_at=now + POLLS[polls])
 
 
 def _fits(amount: Usdt, expected: Usdt) -> bool:

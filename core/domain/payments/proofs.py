@@ -117,7 +117,7 @@ class DeliveryProof(msgspec.Struct, frozen=True, kw_only=True):
     reason: RejectionReason | None = None
     claim: str | None = None
     """The transaction claimed by this proof, unique over all accounts; None: it claims none (yet, or any more)."""
-    looks: int = 0
+    polls: int = 0
     """Number of polls without a result: the position in the schedule of proof_checks.py."""
     final_at: datetime | None = None
     """When the transaction was first seen as final."""

@@ -148,11 +148,11 @@ def _without_money(payment: Payment, report: Report, now: datetime) -> Decision:
     return Decision(trigger=told, failure=failure if told is _T.REFUSED else None)
 
 
-def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: bytes | None) -> Payment:
+def moved(payment: Payment, decision: Decision, now: datetime, *, encrypted_name: bytes | None) -> Payment:
     """Return the payment after the decision's move. Raises: IllegalMove, also for a decision without a move."""
     if decision.trigger is None:
         raise IllegalMove(f"{payment.status} was to stay")
-    after = moved_to(noted(payment, decision, sealed_name=sealed_name), decision.trigger)
+    after = moved_to(noted(payment, decision, encrypted_name=encrypted_name), decision.trigger)
     changes: dict[str, object] = {}
     if after.status is PaymentStatus.PAID and payment.paid_at is None:
         changes["paid_at"] = now if decision.arrival is None else min(decision.arrival.at, now)
@@ -163,7 +163,7 @@ def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: b
     return msgspec.structs.replace(after, **changes) if changes else after
 
 
-def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) -> Payment:
+def noted(payment: Payment, decision: Decision, *, encrypted_name: bytes | None) -> Payment:
     """Return the payment with the money of the decision, without a move."""
     if decision.arrival is None:
         return payment
@@ -175,5 +175,5 @@ def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) ->
         provider_fee=decision.arrival.fee,
         payer_bank=decision.arrival.payer_bank,
         sbp_operation_id=decision.arrival.sbp_operation_id,
-        payer_name=sealed_name,
+        payer_name=encrypted_name,
     )

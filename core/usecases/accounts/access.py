@@ -8,9 +8,9 @@ from ipaddress import IPv4Address, IPv6Address
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
 from ...domain.accounts.key_terms import Right, networks
-from ...domain.accounts.quota import is_among
+from ...domain.accounts.rate_limit import is_among
 from ...domain.errors import Refusal
-from ..sealed import key_fits
+from ..encrypted import key_fits
 
 log = logging.getLogger("cambist.keys")
 

@@ -31,17 +31,17 @@ from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.operators.guarded import Guarded, decisions, stays_in_process, webhook_secret
 from ...domain.webhooks.endpoints import refuse_gap
-from ..acts.four_eyes import gated
+from ..actions.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
-from ..own_addresses import refuse_own_address
-from ..sealed import (
+from ..encrypted import (
     open_webhook_secret,
     settings_fit,
     tag_key,
     tag_settings,
-    waiting_secret_place,
-    webhook_secret_place,
+    waiting_secret_aad,
+    webhook_secret_aad,
 )
+from ..own_addresses import refuse_own_address
 from ..units import retrying
 from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
@@ -220,7 +220,7 @@ def _waiting_texts(ports: Ports, account_id: str, texts: Mapping[str, str]) -> d
     """Return the settings as a pending action stores them, with the secret encrypted."""
     kept = dict(texts)
     if secret := texts.get(WEBHOOK_SECRET):
-        sealed = ports.vault.seal(secret.encode(), waiting_secret_place(account_id))
+        sealed = ports.vault.encrypt(secret.encode(), waiting_secret_aad(account_id))
         kept[WEBHOOK_SECRET] = sealed.hex()
     return kept
 
@@ -229,7 +229,7 @@ def waited_texts(ports: Ports, account_id: str, kept: Mapping[str, str]) -> dict
     """Return the original settings of a pending action. Raises: VaultError."""
     texts = dict(kept)
     if sealed := kept.get(WEBHOOK_SECRET):
-        texts[WEBHOOK_SECRET] = ports.vault.unseal(bytes.fromhex(sealed), waiting_secret_place(account_id)).decode()
+        texts[WEBHOOK_SECRET] = ports.vault.decrypt(bytes.fromhex(sealed), waiting_secret_aad(account_id)).decode()
     return texts
 
 
@@ -256,7 +256,7 @@ def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
         replaced = account.previous_secret
     return msgspec.structs.replace(
         account,
-        webhook_secret=ports.vault.seal(secret.encode(), webhook_secret_place(account.id)),
+        webhook_secret=ports.vault.encrypt(secret.encode(), webhook_secret_aad(account.id)),
         previous_secret=replaced,
         previous_secret_until=None if replaced is None else now + SECRET_OVERLAP,
     )

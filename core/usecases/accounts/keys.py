@@ -12,8 +12,8 @@ from ....ports.storage import AtLeast, Unit
 from ...domain.accounts.accounts import ApiKey, Mode
 from ...domain.accounts.key_terms import KeyTerms, key_name, read_addresses, read_rights
 from ...domain.errors import Refusal
-from ..acts.four_eyes import gated
-from ..sealed import key_fits, tag_key
+from ..actions.four_eyes import gated
+from ..encrypted import key_fits, tag_key
 from ..units import retrying
 from .accounts import KeyPair, find_account, new_key, storable
 

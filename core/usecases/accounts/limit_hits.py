@@ -12,7 +12,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Snapshot
 from ...domain.accounts.limit_hits import LimitHits, hits_from, limit_hits
-from ...domain.accounts.quota import WINDOW, Verdict
+from ...domain.accounts.rate_limit import WINDOW, Verdict
 from ...domain.payments.tallies import day_of
 
 HOUR = 60

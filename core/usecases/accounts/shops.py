@@ -13,7 +13,7 @@ from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop, fold_name, shop_markup, shop_name
 from ...domain.errors import Refusal
 from ...domain.web_addresses import web_address
-from ..acts.four_eyes import gated
+from ..actions.four_eyes import gated
 from ..units import retrying
 from .accounts import find_account, storable
 

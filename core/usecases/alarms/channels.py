@@ -10,7 +10,7 @@ import msgspec
 from ....ports.alarms import Alarm
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER
-from ...domain.alarms import AlarmRecipient, Trouble
+from ...domain.alarms import AlarmRecipient, Problem
 from ...domain.errors import Refusal
 
 
@@ -26,10 +26,10 @@ class ShownChannel(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None
 
 
-class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
+class ShownProblem(msgspec.Struct, frozen=True, kw_only=True):
     """An open alarm; `told_by` lists the channels that reported it."""
 
-    trouble: Trouble
+    problem: Problem
     told_by: tuple[str, ...]
 
 
@@ -53,15 +53,15 @@ async def list_channels(ports: Ports) -> list[ShownChannel]:
     ]
 
 
-async def list_troubles(ports: Ports) -> list[ShownTrouble]:
+async def list_problems(ports: Ports) -> list[ShownProblem]:
     """Return the open alarms, urgent ones first. Raises: Unavailable."""
-    from .troubles import look  # Import here: metrics, which every process loads, need only the rows.
+    from .problems import look  # Import here: metrics, which every process loads, need only the rows.
 
     looked, rows = await look(ports), await _rows(ports)
-    told = {name: {each.trouble.id for each in row.known} for name, row in rows.items()}
+    told = {name: {each.problem.id for each in row.known} for name, row in rows.items()}
     return [
-        ShownTrouble(trouble=each, told_by=tuple(name for name, ids in told.items() if each.id in ids))
-        for each in sorted(looked.troubles, key=lambda each: not each.urgent)
+        ShownProblem(problem=each, told_by=tuple(name for name, ids in told.items() if each.id in ids))
+        for each in sorted(looked.problems, key=lambda each: not each.urgent)
     ]
 
 

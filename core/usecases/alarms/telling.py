@@ -22,17 +22,17 @@ from ...domain.alarms import (
     Known,
     Looked,
     Message,
-    Trouble,
+    Problem,
     after,
     as_it_stands,
     news,
     recipient_of,
 )
 from ...domain.webhooks.breaker import Breaker, endpoint_id
+from ..recurring_jobs import TELL_ALARMS
 from ..schedule import is_ours, pause_after, set_due
-from ..standing import TELL_ALARMS
 from ..units import retrying
-from .troubles import RECEIVER_DEAD, look
+from .problems import RECEIVER_DEAD, look
 
 EVERY = timedelta(minutes=1)
 """Interval between two checks."""
@@ -63,7 +63,7 @@ async def _tell_operators(ports: Ports, job: Job, channel: Alarms) -> None:
     looked = await look(ports)
     own = f"channel:{channel.name}"
     looked = msgspec.structs.replace(
-        looked, troubles=tuple(trouble for trouble in looked.troubles if trouble.id != own)
+        looked, problems=tuple(problem for problem in looked.problems if problem.id != own)
     )
     if isinstance(channel, TellsMerchants):
         await _wake_merchants(ports, channel.name, looked)
@@ -82,10 +82,10 @@ async def _tell_merchant(ports: Ports, job: Job, channel: Alarms, account_id: st
     if account is None or address is None or not isinstance(channel, TellsMerchants):
         await _forget(ports, job)
         return
-    looked = Looked(troubles=await _of_receivers(ports, account))
+    looked = Looked(problems=await _of_receivers(ports, account))
     row = await _prepared(ports, job, looked, of_operators=False)
     if row.sending is None:
-        if not row.known and not looked.troubles:
+        if not row.known and not looked.problems:
             await _forget(ports, job)
         else:
             await _end(ports, job, row, ports.clock.now() + EVERY)
@@ -94,26 +94,26 @@ async def _tell_merchant(ports: Ports, job: Job, channel: Alarms, account_id: st
     await _sent(ports, job, row, channel, alarm, address)
 
 
-async def _of_receivers(ports: Ports, account: Account) -> tuple[Trouble, ...]:
+async def _of_receivers(ports: Ports, account: Account) -> tuple[Problem, ...]:
     """Return alarms for the merchant's dead receivers of live mode: its own, and those of further endpoints."""
     further_ids = [ref.id for ref in account.further(Mode.LIVE)]
     named: dict[str | None, str] = {None: "receiver", **{each: f"endpoint {each}" for each in further_ids}}
     wanted = {endpoint_id(account.id, Mode.LIVE, further): further for further in named}
     async with ports.storage.unit() as unit:
         found = await unit[Breaker].find(id=OneOf(tuple(wanted)), limit=len(wanted), readable=True)
-    troubles = []
+    problems = []
     for breaker in found:
         further, opened = wanted[breaker.id], breaker.opened_at
         if breaker.is_open and opened is not None and ports.clock.now() - opened >= RECEIVER_DEAD:
             text = f"webhooks of account {account.id}: the {named[further]} of live mode does not answer well"
-            trouble_id = "receiver" if further is None else f"receiver:{further}"
-            troubles.append(Trouble(id=trouble_id, source="receiver", kind="receiver", text=text, since=opened))
-    return tuple(troubles)
+            problem_id = "receiver" if further is None else f"receiver:{further}"
+            problems.append(Problem(id=problem_id, source="receiver", kind="receiver", text=text, since=opened))
+    return tuple(problems)
 
 
 async def _wake_merchants(ports: Ports, channel: str, looked: Looked) -> None:
     """Plan the alarm job of every merchant with a dead receiver and an alarm address."""
-    dead = {trouble.account_id for trouble in looked.troubles if trouble.kind == "breaker"}
+    dead = {problem.account_id for problem in looked.problems if problem.kind == "breaker"}
     for account_id in sorted(filter(None, dead)):
         account = await ports.storage.get(Account, account_id)
         if account is None or account.settings.alarm_email is None:
@@ -165,8 +165,8 @@ async def _kept(ports: Ports, row: AlarmRecipient) -> AlarmRecipient:
 
 
 def _going_on(row: AlarmRecipient, message: Message) -> tuple[Known, ...]:
-    told = {trouble.id for trouble in (*message.begun, *message.over)}
-    return tuple(each for each in row.known if each.trouble.id not in told)
+    told = {problem.id for problem in (*message.begun, *message.over)}
+    return tuple(each for each in row.known if each.problem.id not in told)
 
 
 def alarm_of(ports: Ports, message: Message, going_on: tuple[Known, ...]) -> Alarm:
@@ -177,14 +177,14 @@ def alarm_of(ports: Ports, message: Message, going_on: tuple[Known, ...]) -> Ala
         place=ports.urls.base_url,
         begun=tuple(map(line_of, message.begun)),
         over=tuple(map(line_of, message.over)),
-        going_on=tuple(line_of(each.trouble) for each in going_on),
+        going_on=tuple(line_of(each.problem) for each in going_on),
         silent=message.silent,
     )
 
 
-def line_of(trouble: Trouble) -> AlarmLine:
+def line_of(problem: Problem) -> AlarmLine:
     """Convert an alarm's record to a line of a message."""
-    return AlarmLine(id=trouble.id, kind=trouble.kind, text=trouble.text, urgent=trouble.urgent, since=trouble.since)
+    return AlarmLine(id=problem.id, kind=problem.kind, text=problem.text, urgent=problem.urgent, since=problem.since)
 
 
 async def _sent(

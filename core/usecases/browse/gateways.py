@@ -13,7 +13,7 @@ from ...domain.gateways.health import Seen
 from ...domain.operators.audit import ABSENT
 from ..gateways.members import Members, kept_members
 from ..gateways.watch import health_id
-from ..notification_addresses import last_heard
+from ..notification_addresses import last_received
 
 
 class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGa
     async with ports.storage.unit() as unit:
         records = await unit[Gateway].find(id=OneOf(names), limit=len(names), readable=True)
         notes = await unit[ProviderNote].find(id=OneOf(tuple(map(health_id, names))), limit=len(names), readable=True)
-    heard = await last_heard(ports)
+    heard = await last_received(ports)
     present, health = {each.id: each for each in records}, {each.id: each for each in notes}
     found = []
     for of, rank, name in ranks:

@@ -223,7 +223,7 @@ class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
     """Filter and order of a list of audit entries."""
 
     operator: str | None = None
-    act: str | None = None
+    action: str | None = None
     object_id: str | None = None
     since: datetime | None = None
     """Inclusive."""
@@ -234,7 +234,7 @@ class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
 
 async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, limit: int) -> Leaf[AuditEntry]:
     """Return audit entries in the order of time."""
-    named: dict[str, Any] = {"operator": wish.operator, "act": wish.act, "object_id": wish.object_id}
+    named: dict[str, Any] = {"operator": wish.operator, "action": wish.action, "object_id": wish.object_id}
     criteria = {name: value for name, value in named.items() if value is not None}
     newest = wish.newest_first
     sign = "-" if newest else ""

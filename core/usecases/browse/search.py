@@ -27,7 +27,7 @@ from ...domain.ledger import Currency, JournalEntry
 from ...domain.money import Rub, Usdt
 from ...domain.movements import Movement
 from ...domain.operators.audit import AuditEntry
-from ...domain.operators.pending_acts import ACT, PendingAct
+from ...domain.operators.pending_actions import ACTION, PendingAction
 from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.suspense import Suspense
@@ -40,9 +40,9 @@ from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
+from ..encrypted import open_client_phone
 from ..kyc.gate import find_client
 from ..notification_intake import object_of
-from ..sealed import open_client_phone
 from .browse import LOOKED_AT, browse_accounts
 from .gateways import known_gateways
 from .ledger import get_balance_type
@@ -70,7 +70,7 @@ BY_PREFIX: dict[str, tuple[str, type[Any]]] = {
     "sus_": ("suspense", Suspense),
     "svc_": ("key", ApiKey),
     "aud_": ("audit", AuditEntry),
-    ACT: ("act", PendingAct),
+    ACTION: ("action", PendingAction),
     DIFFERENCE: ("difference", Discrepancy),
 }
 NAMED_AFTER: dict[str, tuple[str, type[Any]]] = {

@@ -14,7 +14,7 @@ from ...domain.money import Rub, Usdt
 from ...domain.operators.audit import AuditEntry
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.events import Attempt, Event
-from ..sealed import open_event_body
+from ..encrypted import open_event_body
 
 _MOST = 500
 _REVISIONS = 11
@@ -63,7 +63,7 @@ async def read_timeline(ports: Ports, record: Any) -> list[Moment]:
             *_own(record),
             *await _told(seen, ports.vault, record.id),
             *await _booked(seen, record.id),
-            *await read_acts(seen, record.id),
+            *await read_actions(seen, record.id),
         ]
     return sorted(found, key=lambda moment: moment.at)
 
@@ -117,11 +117,11 @@ async def event_moments(seen: Snapshot, vault: Vault, event: Event) -> list[Mome
     return [told, *found]
 
 
-async def read_acts(seen: Snapshot, object_id: str) -> list[Moment]:
+async def read_actions(seen: Snapshot, object_id: str) -> list[Moment]:
     """Return the operator actions on an object."""
     entries = await seen[AuditEntry].find(object_id=object_id, order="id", limit=_MOST, readable=True)
     return [
-        Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=_act(entry))
+        Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.action}", detail=_action(entry))
         for entry in entries
     ]
 
@@ -163,6 +163,6 @@ def amount(units: int, currency: Currency) -> str:
     return f"{Rub(units) if currency is Currency.RUB else Usdt(units)} {currency}"
 
 
-def _act(entry: AuditEntry) -> str:
+def _action(entry: AuditEntry) -> str:
     change = f"{entry.before} → {entry.after}" if entry.before else entry.after
     return " · ".join(part for part in (change, entry.reason) if part)

@@ -31,8 +31,10 @@ from ...domain.exchanges.orders import (
     new_exchange,
 )
 from ...domain.money import Rub
+from ..account_time import in_test_time_of_account
 from ..accounts.accounts import find_account
 from ..causes import caused_id
+from ..encrypted import exchange_phone_aad, tag_exchange, true_settings
 from ..gateways.gateways import first_open
 from ..gateways.members import known_members
 from ..idempotency import KEY_TAKEN, Lock, Made, once, yield_to_maker
@@ -40,12 +42,10 @@ from ..kyc.gate import find_client, present_client
 from ..own_addresses import refuse_own_address
 from ..payments.receipts import takes_without
 from ..payments.route_refusals import outside_limits
-from ..sealed import exchange_phone_place, tag_exchange, true_settings
 from ..settlement.rates import market_rate
-from ..test_clock import in_test_time_of_account
 from ..units import retrying
 from .opening import open_new
-from .progress import LOOK, progress
+from .progress import POLL, progress
 from .steps import WATCH_EXCHANGE
 
 KIND = "exchange"
@@ -173,7 +173,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         exchange_id = caused_id(ports, case.mode, ids.EXCHANGE, lock.record_id)
         key = lock(exchange_id)
     digest = active_digest(ports, account.id, case.mode, phone)
-    sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
+    sealed = ports.vault.encrypt(phone.encode(), exchange_phone_aad(exchange_id))
 
     async def work(unit: Unit) -> Exchange:
         # Providers were called since the first check, and the client may have been blocked in the meantime. Judge
@@ -198,7 +198,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         exchange = msgspec.structs.replace(exchange, **await _provided(ports, present, exchange.amount_rub))
         if key is not None:
             unit[IdempotencyKey].add(key)
-        unit[Job].add(WATCH_EXCHANGE.first(exchange.id, now + LOOK, now))
+        unit[Job].add(WATCH_EXCHANGE.first(exchange.id, now + POLL, now))
         return unit[Exchange].add(tag_exchange(ports.vault, exchange))
 
     # The client's other exchange, or one of this key, was written first. Reading again shows which.

@@ -23,10 +23,10 @@ from ...domain.exchanges.exchanges import (
 from ...domain.exchanges.orders import (
     EXTERNAL_ID_LONGEST,
 )
+from ..account_time import in_test_time
 from ..accounts.accounts import find_account
 from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, list_newest
-from ..test_clock import in_test_time
 from ..units import retrying
 from .progress import seen_funds, take_funds
 from .steps import WATCH_EXCHANGE, move, read_exchange

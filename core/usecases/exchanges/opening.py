@@ -11,8 +11,8 @@ from ....ports.storage import Unit
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, invoice_operation
+from ..encrypted import with_deposit
 from ..gateways.watch import watched
-from ..sealed import with_deposit
 from ..units import retrying
 from .steps import WATCH_EXCHANGE, fail, move
 

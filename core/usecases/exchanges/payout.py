@@ -40,7 +40,7 @@ class Paying(msgspec.Struct, frozen=True):
 
     exchange: Exchange
     check_after: float | None = None
-    is_heard: bool = True
+    is_received: bool = True
     """For a finished exchange: whether chain or bank answered the poll for late money."""
 
 
@@ -122,7 +122,7 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
     return Paying(exchange)
 
 
-async def hear(ports: Ports, exchange: Exchange) -> Exchange:
+async def receive(ports: Ports, exchange: Exchange) -> Exchange:
     """Poll the bank for the part that it has, without sending. A notification may arrive while the watch sends, and of
     two concurrent sends the bank might refuse one and accept the other.
 
@@ -131,5 +131,5 @@ async def hear(ports: Ports, exchange: Exchange) -> Exchange:
     part = next_part(exchange.parts)
     if exchange.status is not _S.RUB_SENDING or part is None or part.status is not PartStatus.SENT:
         return exchange
-    heard = (await engine.hear(REMITTANCES, ports, part.operation)).subject
+    heard = (await engine.receive(REMITTANCES, ports, part.operation)).subject
     return exchange if heard is None else heard.exchange

@@ -22,16 +22,16 @@ from ..schedule import next_ask, reschedule
 from ..simulated import is_advanced_over, is_advanced_over_on_chain
 from ..units import retrying
 from .opening import give_up, open_address, open_invoice
-from .payout import Paying, begin_payout, hear, pay_out
+from .payout import Paying, begin_payout, pay_out, receive
 from .sending import begin_sending, send_usdt
 from .steps import RACES, WATCH_EXCHANGE, enter_funds, read_exchange
 
-LOOK = timedelta(seconds=10)
+POLL = timedelta(seconds=10)
 """Poll interval while an exchange awaits its money."""
 LATE_FOR = timedelta(hours=6)
 """Period after `expires_at` in which the exchange is polled for late money."""
 
-_LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
+_LATE_POLLS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
 """Poll intervals after expiry, as pairs (until this long after `expires_at`, interval)."""
 _UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
 """Retry interval when the last of these polls gets no answer, and the period after `expires_at` in which it is
@@ -61,8 +61,8 @@ async def on_exchange_notification(ports: Ports, operation: str) -> None:
     if exchange is None:
         return
     exchange_id = exchange.id
-    exchange = await _tried(exchange, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
-    await _tried(exchange, "its payout cannot be looked at", lambda each: hear(ports, each))
+    exchange = await _tried(exchange, "its money cannot be looked at", lambda each: poll_funds(ports, each))
+    await _tried(exchange, "its payout cannot be looked at", lambda each: receive(ports, each))
     await retrying(ports.storage, lambda unit: WATCH_EXCHANGE.hurry(unit, exchange_id, ports.clock.now()))
 
 
@@ -82,9 +82,9 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
     if _hold_is_over(present, ports.clock.now()):
         present = await _tried(present, "its transfer cannot begin", lambda each: _end_hold(ports, each))
     elif present.is_final:
-        return await _look_for_late(ports, present)
+        return await _poll_for_late(ports, present)
     else:
-        present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
+        present = await _tried(present, "its money cannot be looked at", lambda each: poll_funds(ports, each))
     if present.status is _S.USDT_RECEIVED:
         present = await _tried(present, "its payout cannot begin", lambda each: begin_payout(ports, each))
     try:
@@ -100,12 +100,12 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
         return Paying(present)
 
 
-async def _look_for_late(ports: Ports, exchange: Exchange) -> Paying:
+async def _poll_for_late(ports: Ports, exchange: Exchange) -> Paying:
     try:
-        return Paying(await look_at_funds(ports, exchange))
+        return Paying(await poll_funds(ports, exchange))
     except NO_ANSWER as fault:
         log.warning("exchange %s: it cannot be looked for late money: %s", exchange.id, fault)
-        return Paying(exchange, is_heard=False)
+        return Paying(exchange, is_received=False)
 
 
 def _hold_is_over(exchange: Exchange, now: datetime) -> bool:
@@ -117,14 +117,14 @@ async def _end_hold(ports: Ports, exchange: Exchange) -> Exchange:
     """Begin to send, unless the RUB were taken back during the hold, which exists for that case. A bank that does not
     answer therefore blocks the sending. Raises: faults of a bank's reads; NotConfigured.
     """
-    return await begin_sending(ports, await look_at_funds(ports, exchange))
+    return await begin_sending(ports, await poll_funds(ports, exchange))
 
 
-async def _tried(exchange: Exchange, trouble: str, step: Callable[[Exchange], Awaitable[Exchange]]) -> Exchange:
+async def _tried(exchange: Exchange, problem: str, step: Callable[[Exchange], Awaitable[Exchange]]) -> Exchange:
     try:
         return await step(exchange)
     except NO_ANSWER as fault:
-        log.warning("exchange %s: %s: %s", exchange.id, trouble, fault)
+        log.warning("exchange %s: %s: %s", exchange.id, problem, fault)
         return exchange
 
 
@@ -139,7 +139,7 @@ async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
         return exchange
 
 
-async def look_at_funds(ports: Ports, exchange: Exchange) -> Exchange:
+async def poll_funds(ports: Ports, exchange: Exchange) -> Exchange:
     """Poll for the exchange's money, and apply the answer. Raises: Unavailable, NotConfigured, which leave the exchange
     unchanged.
     """
@@ -209,7 +209,7 @@ async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved
             # A notification or the sandbox moved it in the meantime, so our view is outdated.
             return now
         asked = 0 if has_moved else job.attempts
-        return next_look(paying, asked, now, advanced=_is_advanced_over(ports, paying.exchange))
+        return next_status_poll(paying, asked, now, advanced=_is_advanced_over(ports, paying.exchange))
 
     await reschedule(ports, job, next_due, anew=has_moved)
 
@@ -220,31 +220,31 @@ def _is_advanced_over(ports: Ports, exchange: Exchange) -> bool:
     return is_advanced_over(ports, exchange.bank)
 
 
-def next_look(paying: Paying, asked: int, now: datetime, *, advanced: bool) -> datetime | None:
+def next_status_poll(paying: Paying, asked: int, now: datetime, *, advanced: bool) -> datetime | None:
     """Return when to poll the exchange next, after `asked` polls since its last move; None once it is over. With
     `advanced` it is polled only at its deadlines.
     """
     exchange = paying.exchange
     if exchange.is_final:
-        late = _late_look(exchange, now, advanced=advanced)
-        if late is None and not paying.is_heard and now < exchange.expires_at + _UNHEARD_FOR:
+        late = _late_poll(exchange, now, advanced=advanced)
+        if late is None and not paying.is_received and now < exchange.expires_at + _UNHEARD_FOR:
             return now + _UNHEARD
         # RUB that were taken back while the USDT were being sent can only be judged now.
         anew = not asked and exchange.invoice_reference is not None
-        return now + LOOK if late is None and anew else late
+        return now + POLL if late is None and anew else late
     if exchange.status is _S.PENDING or exchange.status in AWAITING:
-        wait = exchange.expires_at - now if advanced and exchange.status is not _S.PENDING else LOOK
+        wait = exchange.expires_at - now if advanced and exchange.status is not _S.PENDING else POLL
         return min(now + wait, exchange.expires_at) if now < exchange.expires_at else now + _AWAY
     if exchange.status is _S.RUB_RECEIVED and exchange.hold_until is not None and now < exchange.hold_until:
         return exchange.hold_until
     return next_ask(paying.check_after, asked, now)
 
 
-def _late_look(exchange: Exchange, now: datetime, *, advanced: bool) -> datetime | None:
+def _late_poll(exchange: Exchange, now: datetime, *, advanced: bool) -> datetime | None:
     if not _can_be_paid_in(exchange):
         return None
     last = exchange.expires_at + LATE_FOR
     if advanced:
         return last if now < last else None
     passed = now - exchange.expires_at
-    return next((now + pause for until, pause in _LATE_LOOKS if passed < until), None)
+    return next((now + pause for until, pause in _LATE_POLLS if passed < until), None)

@@ -30,12 +30,12 @@ from ...domain.exchanges.payouts import (
     part_asked,
     part_moved,
 )
+from ..encrypted import exchange_fits, open_exchange_phone
 from ..forgotten import sent_at_earliest
 from ..gateways.watch import at_bank
 from ..ledger.ledger import post
 from ..operations.operation import Operation, Want
 from ..operations.repeating import repeats_until
-from ..sealed import exchange_fits, open_exchange_phone
 from .steps import RACES, fail, move, read_exchange
 
 _P = PartStatus
@@ -74,7 +74,7 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
         if part.status is _P.PLANNED:
             return Want.PREPARE if is_as_made else Want.NOTHING
         if part.status is _P.SENT:
-            return Want.SEND if is_as_made else Want.LOOK
+            return Want.SEND if is_as_made else Want.POLL
         return Want.NOTHING
 
     def since(self, subject: Remitting, /) -> datetime:

@@ -13,11 +13,11 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnable, with_return
 from ...domain.tron import is_tron_address
 from ...domain.wallets import NOBODYS, is_nobodys
+from ..account_time import in_test_time
 from ..accounts.accounts import find_account
-from ..acts.four_eyes import gated
+from ..actions.four_eyes import gated
+from ..encrypted import tag_return
 from ..own_addresses import refuse_own_address
-from ..sealed import tag_return
-from ..test_clock import in_test_time
 from ..units import retrying
 from .return_steps import RETURN_EXCHANGE, RETURN_RACES
 from .steps import transfers_of

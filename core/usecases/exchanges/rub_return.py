@@ -24,14 +24,14 @@ from ...domain.exchanges.returns import (
 from ...domain.ledger import Currency
 from ..ledger.ledger import post
 from ..operations.operation import Looked, Want
-from ..refunds.bank_refunds import BankRefunds, next_look, next_reversal_look
+from ..refunds.bank_refunds import BankRefunds, next_reversal_poll, next_status_poll
 from .return_steps import RETURN_EXCHANGE, RETURN_RACES, arrive, return_of, with_return_asked, with_return_moved
 from .steps import transfers_of, watch_again
 
 _S = ReturnStatus
 _T = ReturnTrigger
 
-_WANTS = {_S.PLANNED: Want.PREPARE, _S.SENDING: Want.SEND, _S.RETURNED: Want.LOOK}
+_WANTS = {_S.PLANNED: Want.PREPARE, _S.SENDING: Want.SEND, _S.RETURNED: Want.POLL}
 
 
 class RubReturning(NamedTuple):
@@ -106,14 +106,14 @@ class RubReturns(BankRefunds[RubReturning]):
             return _saved(unit, subject, back_again)
         return subject
 
-    def next_look(
+    def next_status_poll(
         self, ports: Ports, subject: RubReturning, looked: Looked[RubReturning, RefundState], /
     ) -> datetime | None:
         transfer, now = subject.transfer, ports.clock.now()
         if transfer.resolved_at is not None:
-            return next_reversal_look(transfer.resolved_at, now)
+            return next_reversal_poll(transfer.resolved_at, now)
         is_under_way = return_of(transfer).status in UNDER_WAY
-        return next_look(looked.word, looked.asked, now) if is_under_way else None
+        return next_status_poll(looked.word, looked.asked, now) if is_under_way else None
 
 
 RUB_RETURNS = RubReturns()

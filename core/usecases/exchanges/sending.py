@@ -10,8 +10,8 @@ from ....ports.storage import Unit
 from ....ports.vault import Vault
 from ...domain.exchanges.entries import exchange_completed, money_given
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, signed_anew, unsigned
+from ..encrypted import exchange_fits
 from ..ledger.ledger import post
-from ..sealed import exchange_fits
 from ..signed_transfers.engine import bring
 from ..signed_transfers.row import Sending, SignedTransfers, stored
 from ..units import retrying

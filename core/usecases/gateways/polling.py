@@ -17,11 +17,11 @@ from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
-from ...domain.accounts.quota import WINDOW
+from ...domain.accounts.rate_limit import WINDOW
 from ...domain.gateways.polling import Slot, backup_poll_age, late_poll_pause, poll_pause, slot_at
 from ...domain.notifications import NotificationAddress
 from ...domain.payments.payments import LATE_WINDOW, LIFETIME, WAITING, Payment, PaymentStatus
-from ..schedule import FollowUp, hinted, next_late_look
+from ..schedule import FollowUp, hinted, next_late_status_poll
 from ..simulated import is_advanced_over, is_simulated
 from ..units import retrying
 
@@ -29,7 +29,7 @@ log = logging.getLogger("cambist.gateways")
 
 S = TypeVar("S", InvoiceState, MandateState)
 
-LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
+LATE_POLLS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 """Ages at which an expired payment is polled, for late money whose notification was lost."""
 
 _UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
@@ -67,7 +67,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     """Pause in seconds that the bank suggests, if any."""
     turn: datetime | None = None
     """Time of the next attempt, if the bank's polls of this slot were used up."""
-    is_heard: bool = True
+    is_received: bool = True
     """Whether the bank answered."""
     is_proven: bool = True
     """Whether a notification of the bank was verified before."""
@@ -86,13 +86,13 @@ async def poll(
     """
     turn = await turned_away(ports, payment)
     if turn is not None:
-        return None, Looked(turn=turn, is_heard=False)
+        return None, Looked(turn=turn, is_received=False)
     is_proven = await _has_notified(ports, payment.bank)
     try:
         state = await ask(ports, payment)
     except NO_ANSWER as fault:
         wait = fault.retry_after if isinstance(fault, Unavailable) else None
-        return None, Looked(check_after=wait, is_heard=False, is_proven=is_proven)
+        return None, Looked(check_after=wait, is_received=False, is_proven=is_proven)
     return state, Looked(check_after=state.check_after, is_proven=is_proven)
 
 
@@ -103,7 +103,7 @@ async def _has_notified(ports: Ports, bank: str | None) -> bool:
     if not is_backed_up(ports, bank):
         return True
     address = await ports.storage.recent(NotificationAddress, bank or "", within=_PROOF_RECENT)
-    return address is not None and address.heard_at is not None
+    return address is not None and address.received_at is not None
 
 
 def is_backed_up(ports: Ports, bank: str | None) -> bool:
@@ -124,7 +124,7 @@ def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None
     at = _scheduled(ports, payment, now, is_proven=looked.is_proven)
     if looked.check_after is not None:
         at = now + hinted(looked.check_after)
-    if at is None or looked.is_heard or payment.status not in WAITING:
+    if at is None or looked.is_received or payment.status not in WAITING:
         return at
     return min(at, now + _FAILED_MOST)
 
@@ -143,14 +143,14 @@ def _scheduled(ports: Ports, payment: Payment, now: datetime, *, is_proven: bool
 
 def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
     """Return when to poll the bank of an expired payment next, for a late payer: following its schedule, and at the
-    ages of `LATE_LOOKS`, because a notification may be lost. The last poll is repeated for a day until the bank answers
+    ages of `LATE_POLLS`, because a notification may be lost. The last poll is repeated for a day until the bank answers
     it.
     """
     now, at = ports.clock.now(), next_poll(ports, payment, looked)
-    last = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
+    last = next_late_status_poll(LATE_POLLS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
     if last is not None:
         return last if at is None else min(at, last)
-    if looked.is_heard or now >= payment.created_at + _UNHEARD_FOR:
+    if looked.is_received or now >= payment.created_at + _UNHEARD_FOR:
         return None
     return at if looked.has_hint else now + _UNHEARD
 
@@ -166,16 +166,16 @@ async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
     if known is None or known.simulated or payment.mode is not Mode.LIVE:
         return None
     now = ports.clock.now()
-    slot = slot_at(now, known.looks_per_minute)
+    slot = slot_at(now, known.polls_per_minute)
     is_new, is_due = now < payment.created_at + _WAITED_FOR, now >= payment.expires_at
     is_kept_for = payment.status is not PaymentStatus.EXPIRED and (is_new or is_due)
-    if is_kept_for and await _take(ports, slot, f"looks:{payment.bank}:kept", slot.kept) <= slot.kept:
+    if is_kept_for and await _take(ports, slot, f"polls:{payment.bank}:kept", slot.kept) <= slot.kept:
         return None
-    number = await _take(ports, slot, f"looks:{payment.bank}:common", slot.common)
+    number = await _take(ports, slot, f"polls:{payment.bank}:common", slot.common)
     return None if number <= slot.common else slot.turn_after(number)
 
 
-async def hurry_look(ports: Ports, watch: FollowUp, payment: Payment) -> None:
+async def hurry_poll(ports: Ports, watch: FollowUp, payment: Payment) -> None:
     """Poll the bank of an open payment soon, through the job that follows it, because a payer opened its page or
     returned to it from the bank's app.
 
@@ -189,9 +189,9 @@ async def hurry_look(ports: Ports, watch: FollowUp, payment: Payment) -> None:
         return
     if await _take(ports, slot_at(now, _PAGES), f"page:{payment.id}", 1) > 1:
         return
-    slot = slot_at(now, known.looks_per_minute)
+    slot = slot_at(now, known.polls_per_minute)
     share = max((slot.kept + slot.common) // _PAGE_SHARE, 1)
-    if await _take(ports, slot, f"looks:{payment.bank}:pages", share) > share:
+    if await _take(ports, slot, f"polls:{payment.bank}:pages", share) > share:
         return
 
     async def work(unit: Unit) -> None:

@@ -27,11 +27,11 @@ from ....ports.faults import (
 from ....ports.notes import ProviderNote
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
-from ...domain.accounts.quota import WINDOW
+from ...domain.accounts.rate_limit import WINDOW
 from ...domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, changed
 from ...domain.gateways.health import TRIALS, Seen, is_set_by_hand, is_worth_writing, judged, with_counts
 from ..units import retrying
-from .news import hold
+from .announcements import hold
 
 _NO_LIMIT = 2**62
 

@@ -7,8 +7,8 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.installation import INSTALLATION, Installation
-from ..holding import RACES
-from ..sealed import tag_hold
+from ..encrypted import tag_hold
+from ..quarantine import RACES
 from ..units import retrying
 
 

@@ -20,10 +20,10 @@ from ...domain.money import Rub, Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..acts.audit import note_outside, on, unaudited
+from ..actions.audit import note_outside, on, unaudited
+from ..encrypted import tag_withdrawal
 from ..ledger.ledger import LEDGER_RULES
 from ..refunds.executed import book_executed
-from ..sealed import tag_withdrawal
 from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
 from ..units import retrying

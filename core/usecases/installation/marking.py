@@ -1,4 +1,4 @@
-"""Fingerprint of a database, and recognition of copies (domain/installation.py, ports/marks.py).
+"""Fingerprint of a database, and recognition of copies (domain/installation.py, ports/fingerprints.py).
 
 The fingerprint changes from time to time, so a restored file or folder carries an older one. The process first writes
 it beside the database, together with the previous one. If the process dies in between, one of the two still fits.
@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ....ports.clock import Clock, Ids
 from ....ports.faults import Conflict, Stale, Unavailable
-from ....ports.marks import Beside, Marks
+from ....ports.fingerprints import Beside, Fingerprints
 from ....ports.storage import Storage, Unit
 from ....ports.vault import Vault
 from ...domain.accounts.accounts import Account, Mode
@@ -16,17 +16,17 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.installation import INSTALLATION, Because, Installation, held, let_go, marked, recognised
 from ...domain.payments.payments import Payment
 from ...domain.settlement.withdrawals import Withdrawal
-from ..holding import RACES, read_installation
-from ..sealed import tag_hold
+from ..encrypted import tag_hold
+from ..quarantine import RACES, read_installation
 from ..units import retrying
 
 EVERY = 60.0
 """Seconds between two fingerprints of a running database. A copy that is restored sooner may go unnoticed."""
 
-LOOK = 5.0
+POLL = 5.0
 """Seconds between two checks that the database is still the same one."""
 
-_LOOKS = 20
+_POLLS = 20
 """Maximum attempts. Another process that changes the fingerprint at the same time finishes within one of them."""
 
 _PAID_FOR = (Payment, Exchange, Withdrawal)
@@ -49,10 +49,12 @@ async def recognise(storage: Storage, vault: Vault, beside: Beside, clock: Clock
         await mark_anew(storage, vault, beside, clock, ids)
 
 
-async def _look(storage: Storage, vault: Vault, beside: Beside) -> tuple[Installation | None, str | None, Marks | None]:
+async def _look(
+    storage: Storage, vault: Vault, beside: Beside
+) -> tuple[Installation | None, str | None, Fingerprints | None]:
     """Return the row and the fingerprints of one moment, although another process may be writing both."""
     before = await read_installation(storage, vault)
-    for _ in range(_LOOKS):
+    for _ in range(_POLLS):
         place, marks = await beside.place(), await beside.read()
         after = await read_installation(storage, vault)
         if before == after:
@@ -97,7 +99,7 @@ async def mark_anew(
 
     Raises: Unavailable.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_POLLS):
         present = await read_installation(storage, vault)
         if present is not None and present.is_held is not resuming:
             # Another process has ended the quarantine, or started it.
@@ -105,9 +107,9 @@ async def mark_anew(
         now = clock.now()
         after = marked(present or _fresh(vault, ids, now), str(ids.uuid()), await beside.place(), now)
         former = () if present is None else (present.mark,)
-        await beside.write(Marks(marks=(after.mark, *former), begun=present is None))
+        await beside.write(Fingerprints(marks=(after.mark, *former), begun=present is None))
         if await _written(storage, present, tag_hold(vault, let_go(after)) if resuming else after):
-            await beside.write(Marks(marks=(after.mark,)))
+            await beside.write(Fingerprints(marks=(after.mark,)))
             return
     raise Unavailable("the database is marked anew again and again: what else opens it?")
 

@@ -1,4 +1,4 @@
-"""End of a database's quarantine: work that was postponed continues (domain/installation.py, holding.py)."""
+"""End of a database's quarantine: work that was postponed continues (domain/installation.py, quarantine.py)."""
 
 import contextlib
 
@@ -6,16 +6,16 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
+from ....ports.fingerprints import Beside, Nowhere
 from ....ports.jobs import Job
-from ....ports.marks import Beside, Nowhere
 from ....ports.storage import Between
 from ...domain.errors import Refusal
 from ...domain.installation import Installation
-from ..acts.audit import unaudited
-from ..acts.four_eyes import gated
+from ..actions.audit import unaudited
+from ..actions.four_eyes import gated
 from ..exchanges.return_steps import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
-from ..holding import read_hold, require_readable
+from ..quarantine import read_hold, require_readable
 from ..refunds.executed import book_all_executed
 from ..refunds.steps import CARRY_OUT
 from ..refunds.suspense_progress import RETURN

@@ -15,11 +15,11 @@ from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.masked import Masked
+from ..account_time import in_test_time
 from ..accounts.accounts import find_account, storable
+from ..encrypted import open_client_phone
 from ..long_lists import LongList, long_page
 from ..paging import MomentFilter, Page, newest
-from ..sealed import open_client_phone
-from ..test_clock import in_test_time
 from ..units import retrying
 from .gate import find_client
 from .register import new_client

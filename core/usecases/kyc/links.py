@@ -44,7 +44,7 @@ def hosted_url(ports: Ports, account_id: str, phone: str) -> str:
 def new_session(ports: Ports, account_id: str, phone: str, *, vouched: bool = True) -> str:
     """Return the encrypted permission of a link."""
     link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME, vouched=vouched)
-    return urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
+    return urlsafe_b64encode(ports.vault.encrypt(msgspec.json.encode(link), _PLACE)).decode()
 
 
 def open_link(ports: Ports, session: str) -> KycLink | None:
@@ -53,7 +53,7 @@ def open_link(ports: Ports, session: str) -> KycLink | None:
         return None
     try:
         sealed = urlsafe_b64decode(session)
-        link = msgspec.json.decode(ports.vault.unseal(sealed, _PLACE), type=KycLink)
+        link = msgspec.json.decode(ports.vault.decrypt(sealed, _PLACE), type=KycLink)
     except (ValueError, VaultError):
         return None
     return link if ports.clock.now() < link.expires_at else None

@@ -14,12 +14,12 @@ from ...domain.accounts.accounts import Account, Caller, KycFlow, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc.clients import Client, KycStatus, operation_of
 from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, registering, require_kyc
+from ..encrypted import client_phone_aad
 from ..operations.engine import send, settle
-from ..sealed import client_phone_place
 from ..units import retrying
 from .check import KycAnswer, answer_of, silent
 from .gate import client_id, find_client
-from .results import CHECKS, plan_follow, seal_request
+from .results import CHECKS, encrypt_request, plan_follow
 from .uploads import missing_files, use_uploads
 from .verifiers import may_begin, require_verifier, unavailable
 
@@ -84,7 +84,7 @@ async def _begun(
         user_type=order.user_type,
     )
     await plan_follow(ports, unit, begun.id)
-    return msgspec.structs.replace(begun, request=seal_request(ports, begun, request))
+    return msgspec.structs.replace(begun, request=encrypt_request(ports, begun, request))
 
 
 def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
@@ -95,7 +95,7 @@ def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
         id=record_id,
         account_id=account_id,
         mode=mode,
-        phone=ports.vault.seal(phone.encode(), client_phone_place(record_id)),
+        phone=ports.vault.encrypt(phone.encode(), client_phone_aad(record_id)),
         phone_digest=client_id(ports, account_id, mode, phone),
         kyc=KycStatus.REQUIRED,
         created_at=now,

@@ -26,10 +26,10 @@ from ...domain.kyc.clients import (
 from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
-from ..operations.engine import hear
+from ..encrypted import kyc_request_aad, open_client_phone
+from ..operations.engine import receive
 from ..operations.operation import Followed, Looked, Want
 from ..schedule import FollowUp
-from ..sealed import kyc_request_place, open_client_phone
 from ..webhooks.outbox import announce_of
 from .verifiers import verifier_of
 
@@ -117,11 +117,11 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
 
     def wants(self, subject: Client, /) -> Want:
         if subject.kyc is KycStatus.VERIFIED and not subject.blocked and subject.check_reference is not None:
-            return Want.LOOK
+            return Want.POLL
         if subject.kyc not in IN_PROGRESS:
             return Want.NOTHING
         if subject.check_reference is not None:
-            return Want.LOOK
+            return Want.POLL
         return Want.SEND if subject.kyc is KycStatus.REGISTERING else Want.NOTHING
 
     def at_provider(self, ports: Ports, subject: Client, /) -> AbstractAsyncContextManager[KycVerifier | None]:
@@ -167,8 +167,10 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
         await announce_client(ports, unit, subject, after)
         return unit[Client].save(after)
 
-    def next_look(self, ports: Ports, subject: Client, looked: Looked[Client, Check | Refused], /) -> datetime | None:
-        if self.wants(subject) is Want.LOOK and subject.verified_at is not None:
+    def next_status_poll(
+        self, ports: Ports, subject: Client, looked: Looked[Client, Check | Refused], /
+    ) -> datetime | None:
+        if self.wants(subject) is Want.POLL and subject.verified_at is not None:
             return _next_again(subject.verified_at, ports.clock.now())
         now, is_open = ports.clock.now(), subject.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING)
         under_way = is_open or subject.form_url is not None
@@ -201,24 +203,24 @@ async def look(ports: Ports, client: Client) -> Client:
 
     Raises: faults of the verifier port's reads; Unavailable.
     """
-    return (await hear(CHECKS, ports, operation_of(client))).subject or client
+    return (await receive(CHECKS, ports, operation_of(client))).subject or client
 
 
 async def on_notification(ports: Ports, notification: CheckNotification) -> Client | None:
     """Handle a verifier's notification that a check changed. Return None if it concerns no client's current check.
     Raises: as `look`.
     """
-    return (await hear(CHECKS, ports, notification.operation)).subject
+    return (await receive(CHECKS, ports, notification.operation)).subject
 
 
-def seal_request(ports: Ports, client: Client, request: CheckRequest) -> bytes:
+def encrypt_request(ports: Ports, client: Client, request: CheckRequest) -> bytes:
     """Encrypt the verifier's request, which is stored while the answer is unknown."""
-    return ports.vault.seal(msgspec.json.encode(request), kyc_request_place(client.id))
+    return ports.vault.encrypt(msgspec.json.encode(request), kyc_request_aad(client.id))
 
 
 def _open_request(ports: Ports, client: Client) -> CheckRequest:
     return msgspec.json.decode(
-        ports.vault.unseal(client.request or b"", kyc_request_place(client.id)), type=CheckRequest
+        ports.vault.decrypt(client.request or b"", kyc_request_aad(client.id)), type=CheckRequest
     )
 
 

@@ -9,7 +9,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import Unavailable
 from ....ports.files import BUSY, EXISTS, FORBIDDEN, TOO_LARGE, StoredFile, UploadFault, UploadReceiver
 from ...domain.errors import Refusal
-from ..accounts.admission import admit_stranger
+from ..accounts.rate_limits import admit_stranger
 
 PER_MINUTE = 60
 """Uploads from one client address in a window."""

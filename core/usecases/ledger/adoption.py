@@ -16,7 +16,7 @@ from ...domain.exchanges.exchanges import FINAL, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
-from ..sealed import key_fits, tag_exchange, tag_key, tag_return, tag_settings, tag_withdrawal
+from ..encrypted import key_fits, tag_exchange, tag_key, tag_return, tag_settings, tag_withdrawal
 from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
 
@@ -30,7 +30,7 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     chains: tuple[str, ...]
     """Names of the adopted chains. Empty when no chain lacked a tag."""
     entries: int
-    acts: int
+    actions: int
     wallets: tuple[tuple[str, str], ...] = ()
     """Accounts with the payout wallets that were tagged."""
 
@@ -57,7 +57,7 @@ async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobo
     taken, wallets = await retrying(ports.storage, work, again_on=(HEAD_RULE,))
     for chain in CHAINS if taken else ():
         await extend_chain(ports, chain)
-    return Adopted(chains=taken, entries=report.entries, acts=report.acts, wallets=wallets)
+    return Adopted(chains=taken, entries=report.entries, actions=report.actions, wallets=wallets)
 
 
 async def _tag_keys(ports: Ports, unit: Unit, *, anyway: bool) -> None:

@@ -84,7 +84,7 @@ class ChainCheck:
             return
         self.is_tagged = self.is_tagged or bool(tag)
         try:
-            fits = self._vault.fits(tag, link, self.chain.row_place(number))
+            fits = self._vault.fits(tag, link, self.chain.row_aad(number))
         except VaultError:
             # The row is from before the tags, or its key was dropped. A later tag covers it.
             self._untagged_from = self._untagged_from or number

@@ -38,10 +38,10 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Number of entries that are not in the chain yet, from the last hour. Their sums are checked too."""
     first_bad_entry: BadEntry | None
     bad_balances: tuple[BadBalance, ...]
-    acts: int
+    actions: int
     """Number of rows in the audit log."""
-    acts_unsealed: int
-    first_bad_act: BadEntry | None
+    actions_unsealed: int
+    first_bad_action: BadEntry | None
     differing: tuple[str, ...]
     """Differences between the chains and exported heads."""
     heads: tuple[Head, ...]
@@ -57,7 +57,7 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     def holds(self) -> bool:
         """Return whether the check found no fault."""
         faults = (self.bad_balances, self.differing, self.bad_values)
-        return self.first_bad_entry is None and self.first_bad_act is None and not any(faults)
+        return self.first_bad_entry is None and self.first_bad_action is None and not any(faults)
 
     @property
     def head(self) -> str:
@@ -67,7 +67,7 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tagged_head(self) -> str | None:
         """Return the same line, or None if the chains have a fault."""
-        return self.head if self.first_bad_entry is None and self.first_bad_act is None else None
+        return self.head if self.first_bad_entry is None and self.first_bad_action is None else None
 
 
 Progress = Callable[[int], None]
@@ -95,10 +95,10 @@ async def verify_ledger(
     """
     told_before = tuple(against)
     books = _Books(ChainCheck(ports.vault, LEDGER, told_before), progress)
-    acts = ChainCheck(ports.vault, AUDIT, told_before)
+    actions = ChainCheck(ports.vault, AUDIT, told_before)
     async with ports.storage.snapshot() as seen:
         head = await seen[ChainHead].get(LEDGER.head_id)
-        await _walk_acts(seen, acts, adopting=adopting)
+        await _walk_actions(seen, actions, adopting=adopting)
         balances: tuple[BadBalance, ...] = ()
         values: list[BadValue] = []
         try:
@@ -113,14 +113,14 @@ async def verify_ledger(
         unsealed=books.chain.loose,
         first_bad_entry=books.chain.bad,
         bad_balances=balances,
-        acts=acts.rows,
-        acts_unsealed=acts.loose,
-        first_bad_act=acts.bad,
-        differing=(*books.chain.differing, *acts.differing),
-        heads=(books.chain.head, acts.head),
+        actions=actions.rows,
+        actions_unsealed=actions.loose,
+        first_bad_action=actions.bad,
+        differing=(*books.chain.differing, *actions.differing),
+        heads=(books.chain.head, actions.head),
         sealed_at=None if head is None else head.sealed_at,
         bad_values=tuple(values),
-        is_tagged=books.chain.is_tagged or acts.is_tagged,
+        is_tagged=books.chain.is_tagged or actions.is_tagged,
     )
 
 
@@ -134,15 +134,15 @@ async def _walk(seen: Snapshot, books: "_Books", head: ChainHead | None, *, adop
         books.count(entry)
 
 
-async def _walk_acts(seen: Snapshot, acts: ChainCheck, *, adopting: bool) -> None:
+async def _walk_actions(seen: Snapshot, actions: ChainCheck, *, adopting: bool) -> None:
     try:
         async for number, row in chained_rows(seen, AUDIT):
-            acts.note_chained(number, row)
-        acts.ends(await seen[ChainHead].get(AUDIT.head_id), adopting=adopting)
+            actions.note_chained(number, row)
+        actions.ends(await seen[ChainHead].get(AUDIT.head_id), adopting=adopting)
         async for _ in loose_rows(seen, AUDIT):
-            acts.note_loose()
+            actions.note_loose()
     except RowUnreadable:
-        acts.stops()
+        actions.stops()
 
 
 class _Books:

@@ -14,14 +14,14 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.installation import Installation
 from ...domain.ledger import BalanceType, EntryKind, JournalEntry
-from ...domain.operators.pending_acts import PendingAct
+from ...domain.operators.pending_actions import PendingAction
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.refunds.refunds import Refund, holds_money
 from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
 from ...domain.subscriptions.subscriptions import Subscription
-from ..sealed import (
-    act_fits,
+from ..encrypted import (
+    action_fits,
     exchange_fits,
     hold_fits,
     key_fits,
@@ -135,10 +135,10 @@ async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
             is_judged = transfer.return_tag is not None or is_under_way(transfer)
             if is_judged and not return_fits(vault, transfer):
                 yield _bad(transfer.id, "exchange_transfers.sent_back", what)
-    async for acts in _batches(seen, PendingAct):
-        for act in acts:
-            if not act_fits(vault, act):
-                yield _bad(act.id, "pending_acts.operator", "or what else it says is not what the vault tagged")
+    async for actions in _batches(seen, PendingAction):
+        for action in actions:
+            if not action_fits(vault, action):
+                yield _bad(action.id, "pending_actions.operator", "or what else it says is not what the vault tagged")
 
 
 def _bad(record_id: str, field: str, reason: str) -> BadValue:

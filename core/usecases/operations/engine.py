@@ -5,8 +5,8 @@ notification, even late, repeated or concurrent, takes effect in one unit, so co
 Each kind of operation implements Operation (operation.py). Only this module catches a provider's faults and retries
 units.
 
-`look_up` and `send` only call the provider, and return its faults; `hear` raises them. Faults of the storage are always
-raised.
+`look_up` and `send` only call the provider, and return its faults; `receive` raises them. Faults of the storage are
+always raised.
 """
 
 import logging
@@ -32,7 +32,7 @@ async def follow(row: Followed[S, A, P], ports: Ports, job: Job) -> None:
 
     async def next_due(unit: Unit) -> datetime | None:
         subject = await row.load(ports, unit, job.argument)
-        return None if subject is None else row.next_look(ports, subject, looked)
+        return None if subject is None else row.next_status_poll(ports, subject, looked)
 
     await reschedule(ports, job, next_due)
 
@@ -90,13 +90,13 @@ async def _prepare(
 async def _carry(row: Operation[S, A, P], ports: Ports, begun: Standing[S, A]) -> Standing[S, A]:
     subject = begun.subject
     want = Want.NOTHING if subject is None else row.wants(subject)
-    if subject is None or want not in (Want.LOOK, Want.SEND):
+    if subject is None or want not in (Want.POLL, Want.SEND):
         return begun
     since = row.since(subject)
     if begun.is_new and (begun.is_unseen or since is None or not await may_be_forgotten(ports, since)):
         return await settle(row, ports, await send(row, ports, subject))
     told = await look_up(row, ports, subject)
-    if told.word is not None or told.fault is not None or want is Want.LOOK:
+    if told.word is not None or told.fault is not None or want is Want.POLL:
         return await settle(row, ports, told)
     return await _unseen(row, ports, subject)
 
@@ -174,7 +174,7 @@ async def conclude(row: Operation[S, A, P], ports: Ports, operation: str, word: 
     return await retrying(ports.storage, work, again_on=row.races)
 
 
-async def hear(row: Operation[S, A, P], ports: Ports, operation: str) -> Standing[S, A]:
+async def receive(row: Operation[S, A, P], ports: Ports, operation: str) -> Standing[S, A]:
     """Handle a notification about an operation. It is only a hint: look the operation up at the provider and apply that
     answer. Nothing is sent. Raises: faults of the provider's port.
     """

@@ -28,7 +28,7 @@ class Want(StrEnum):
     """The provider has not been called. First record that it may have the operation."""
     SEND = "send"
     """The provider may have the operation: look it up, and send it if the provider never saw it."""
-    LOOK = "look"
+    POLL = "look"
     """Look it up, and never send it."""
 
 
@@ -164,5 +164,5 @@ class Followed(Operation[S, A, P]):
     """Type of the record that the job follows; the job is deleted with it."""
 
     @abstractmethod
-    def next_look(self, ports: Ports, subject: S, looked: Looked[S, A], /) -> datetime | None:
+    def next_status_poll(self, ports: Ports, subject: S, looked: Looked[S, A], /) -> datetime | None:
         """Return when the job runs next for the current subject; None once it is over."""

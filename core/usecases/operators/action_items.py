@@ -21,14 +21,14 @@ from ...domain.refunds.refunds import Refund
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
+from ..encrypted import action_fits
 from ..gateways.gateways import list_gateways
-from ..holding import read_hold
 from ..kyc.results import FOLLOWED
 from ..ledger.watch import ledger_faults
 from ..payments.receipt_sales import SALE
+from ..quarantine import read_hold
 from ..refunds.receipts import BACK
 from ..schedule import FollowUp
-from ..sealed import act_fits
 from .action_item import MOST, ActionItem, Finder, first, item
 from .money_items import (
     exchange_suspense,
@@ -41,7 +41,7 @@ from .money_items import (
     unanswered,
     unknown,
 )
-from .pending_acts import list_acts
+from .pending_actions import list_actions
 from .reconciliation_items import differences, not_compared
 from .settlement_items import unsettled
 from .unreadable import list_unreadable
@@ -196,22 +196,22 @@ async def _unreadable(ports: Ports, _unit: Unit) -> list[ActionItem]:
     ]
 
 
-async def _acts(ports: Ports, _unit: Unit) -> list[ActionItem]:
+async def _actions(ports: Ports, _unit: Unit) -> list[ActionItem]:
     """Return actions that another operator requested and this one may confirm."""
-    found = [(act, act_fits(ports.vault, act)) for act in await list_acts(ports, limit=MOST)]
+    found = [(action, action_fits(ports.vault, action)) for action in await list_actions(ports, limit=MOST)]
     return [
         ActionItem(
             kind="confirm",
-            of="act",
-            object_id=act.id,
-            text=f"{act.operator} asks for {act.act}" if fits else ALTERED,
-            since=act.created_at,
-            account_id=act.account_id,
-            mode=act.mode,
+            of="action",
+            object_id=action.id,
+            text=f"{action.operator} asks for {action.action}" if fits else ALTERED,
+            since=action.created_at,
+            account_id=action.account_id,
+            mode=action.mode,
             urgent=not fits,
-            brief=f"{act.act} waits for a second operator" if fits else ALTERED,
+            brief=f"{action.action} waits for a second operator" if fits else ALTERED,
         )
-        for act, fits in found
+        for action, fits in found
     ]
 
 
@@ -225,7 +225,7 @@ async def _hold(ports: Ports, _unit: Unit) -> list[ActionItem]:
 
 FINDERS: tuple[Finder, ...] = (
     _hold,
-    _acts,
+    _actions,
     _ledger,
     _unreadable,
     mismatches,

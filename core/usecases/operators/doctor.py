@@ -19,10 +19,10 @@ from ...domain.accounts.written_bytes import MEGABYTE, WrittenBytes, day_of_byte
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
-from ..holding import read_hold
+from ..encrypted import ENCRYPTED_FIELDS, EncryptedField
 from ..ledger.watch import ledger_faults
-from ..sealed import SEALED, SealedField
-from ..standing import missing_standing
+from ..quarantine import read_hold
+from ..recurring_jobs import missing_recurring_jobs
 from ..vault_checks import vault_misfits
 from .findings import Finding, failed, ok, warning
 from .probes import CLOCK_OFF, clock_offset
@@ -67,8 +67,8 @@ async def check_clock(ports: Ports) -> Finding:
 async def check_vault(ports: Ports) -> Finding:
     """Compare the pepper and keys with the database's, encrypt and decrypt a probe, and decrypt a sample of the stored
     values."""
-    place = "doctor.probe"
-    if ports.vault.unseal(ports.vault.seal(b"probe", place), place) != b"probe":
+    aad = "doctor.probe"
+    if ports.vault.decrypt(ports.vault.encrypt(b"probe", aad), aad) != b"probe":
         return failed("what the vault seals, it opens as something else", "check CAMBIST_VAULT_KEY")
     differs = await vault_misfits(ports.storage, ports.vault)
     if differs:
@@ -77,10 +77,10 @@ async def check_vault(ports: Ports) -> Finding:
             "give CAMBIST_VAULT_KEY and CAMBIST_VAULT_PEPPER (or vault.key) as other processes have them, and restart",
         )
     opened: Counter[int] = Counter()
-    for field in SEALED:
+    for field in ENCRYPTED_FIELDS:
         for sealed, where in await _sample(ports, field):
             try:
-                ports.vault.unseal(sealed, where)
+                ports.vault.decrypt(sealed, where)
             except VaultError as error:
                 return failed(
                     f"a stored {field.record.__name__}.{field.name} does not open: {error}",
@@ -90,17 +90,17 @@ async def check_vault(ports: Ports) -> Finding:
     old = sorted(set(opened) - {ports.vault.current})
     message = f"key {ports.vault.current} seals, and {opened.total()} stored values that were looked at open"
     if old:
-        return warning(f"{message}, some by older keys ({listed(old)})", "run `cambist vault reseal`")
+        return warning(f"{message}, some by older keys ({listed(old)})", "run `cambist vault reencrypt`")
     return ok(message)
 
 
-async def _sample(ports: Ports, field: SealedField) -> list[tuple[bytes, str]]:
+async def _sample(ports: Ports, field: EncryptedField) -> list[tuple[bytes, str]]:
     async with ports.storage.unit() as unit:
         first = await unit[field.record].find(limit=SAMPLE, readable=True)
         last = await unit[field.record].find(order="-id", limit=SAMPLE, readable=True)
     found = {record.id: record for record in (*first, *last)}
-    sealed = ((field.value(record), field.place(record_id)) for record_id, record in found.items())
-    return [(value, place) for value, place in sealed if value is not None]
+    sealed = ((field.value(record), field.aad(record_id)) for record_id, record in found.items())
+    return [(value, aad) for value, aad in sealed if value is not None]
 
 
 async def check_jobs(ports: Ports) -> Finding:
@@ -116,10 +116,10 @@ async def check_jobs(ports: Ports) -> Finding:
 
 async def check_standing(ports: Ports) -> Finding:
     """Check that all recurring jobs exist."""
-    missing = await missing_standing(ports)
+    missing = await missing_recurring_jobs(ports)
     if not missing:
-        return ok("every standing job is there")
-    message = f"standing jobs are missing ({listed(missing)}): what they do is not done"
+        return ok("every recurring job is there")
+    message = f"recurring jobs are missing ({listed(missing)}): what they do is not done"
     remedy = "start a worker (`cambist serve` or `cambist worker`): it writes them within a minute, or logs why not"
     async with ports.storage.unit() as unit:
         unused = not await unit[Payment].find(limit=1)

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
 from ....ports.bundle import Ports
-from ..holding import read_hold
 from ..ledger.watch import ledger_faults
-from ..standing import missing_standing
+from ..quarantine import read_hold
+from ..recurring_jobs import missing_recurring_jobs
 from ..vault_checks import vault_misfits
 from .probes import CLOCK_OFF, clock_offset, gateways, lateness, without_gateway
 from .unreadable import count_unreadable
@@ -85,7 +85,7 @@ async def _worker(ports: Ports) -> bool:
 
 
 async def _standing(ports: Ports) -> bool:
-    return not await missing_standing(ports)
+    return not await missing_recurring_jobs(ports)
 
 
 async def _gateways(ports: Ports) -> bool:

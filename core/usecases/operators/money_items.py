@@ -13,9 +13,9 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from ..encrypted import exchange_fits, withdrawal_fits
 from ..gateways.outcomes import told_from
 from ..refunds.contradictions import contradiction, list_contradicted
-from ..sealed import exchange_fits, withdrawal_fits
 from .action_item import MOST, ActionItem, first, item
 from .unanswered import find_unanswered
 

@@ -10,7 +10,7 @@ from ...domain import ids
 from ...domain.errors import Refusal
 from ...domain.masked import Masked
 from ...domain.operators.operators import OPERATOR, Operator, OperatorKey, ended, operator_name, read_key
-from ..acts.four_eyes import gated
+from ..actions.four_eyes import gated
 from ..units import retrying
 
 NAME_TAKEN = "operators_name"

@@ -47,7 +47,7 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     notification_address: str | None
     """Contains a secret. None when the provider sends no notifications, or the service has never been started."""
     notification_networks: Sequence[IPv4Network | IPv6Network]
-    heard_at: datetime | None
+    received_at: datetime | None
     """Moment of its last notification."""
     is_silent: bool = False
     """Payments were paid there, but no notification has arrived for them or since."""
@@ -98,7 +98,7 @@ def _facts(provider: Provider, said: ProviderCheck, address: ShownAddress | None
         clock_skew=provider.adapter.clock_skew if isinstance(provider.adapter, TellsTime) else None,
         notification_address=None if address is None else address.address,
         notification_networks=() if address is None else address.networks,
-        heard_at=None if address is None else address.heard_at,
+        received_at=None if address is None else address.received_at,
         is_silent=is_silent,
         can=can,
         cannot=cannot,

@@ -28,9 +28,9 @@ from ....ports.searching import find_invoice, find_refund
 from ...domain import ids
 from ...domain.errors import Refusal, shape_error
 from ...domain.money import Rub
-from ..acts.audit import note_outside
+from ..actions.audit import note_outside
 
-LOOK_SECONDS = 3.0
+POLL_SECONDS = 3.0
 """Seconds between two polls, unless the bank requests another interval."""
 _LOOK_MOST = 30.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -220,4 +220,4 @@ async def _wait(ports: Ports, deadline: datetime, fault: Unavailable | OutcomeUn
 
 
 def _pause(said: float | None) -> float:
-    return LOOK_SECONDS if said is None else min(max(said, 1.0), _LOOK_MOST)
+    return POLL_SECONDS if said is None else min(max(said, 1.0), _LOOK_MOST)

@@ -13,7 +13,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import EVER, Tally
 from ...domain.settlement.settlement import SettlementBatch
-from ..acts.audit import on
+from ..actions.audit import on
 from ..settlement.settlement import SETTLE, batch_asked, require_settling, settle_batch, settle_now
 
 _MOST = 1000

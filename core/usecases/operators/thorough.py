@@ -8,7 +8,7 @@ from ..ledger.check import verify_ledger
 from ..sandbox.data import FORGOTTEN, STAYS
 from .doctor import Progress, listed, of_rows
 from .findings import Finding, failed, ok, warning
-from .reseal import inspect_seals
+from .reencrypt import inspect_seals
 
 
 async def read_everything(ports: Ports, progress: Progress) -> Finding:
@@ -38,7 +38,7 @@ async def open_everything(ports: Ports, progress: Progress) -> Finding:
     if report.old_in_use:
         return warning(
             f"all {count} sealed values open, some by older keys ({listed(report.old_in_use)})",
-            "run `cambist vault reseal`",
+            "run `cambist vault reencrypt`",
         )
     return ok(f"all {count} sealed values open, by key {report.current}")
 

@@ -21,15 +21,15 @@ from ...domain.operators.guarded import word_on_operation
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import Refund
 from ...domain.refunds.refunds import RefundStatus as Status
+from ..account_time import living_with
 from ..accounts.accounts import storable
-from ..acts.four_eyes import gated
+from ..actions.four_eyes import gated
 from ..exchanges.remittances import REMITTANCES
 from ..exchanges.rub_return import RUB_RETURNS
 from ..operations.engine import is_too_old_to_repeat, look_up, settle
 from ..operations.operation import Operation, Standing, Want
 from ..refunds.progress import REFUNDS
 from ..refunds.suspense_progress import SUSPENSE_RETURNS
-from ..test_clock import living_with
 
 OUTCOMES = ("done", "failed")
 

@@ -10,7 +10,7 @@ from ....ports.deposits import CountedWallet, WalletAddress
 from ....ports.faults import NotConfigured
 from ...domain.accounts.accounts import Mode
 from ...domain.errors import Refusal
-from ..acts.audit import note_outside
+from ..actions.audit import note_outside
 
 SHOWN = 5
 """Number of addresses to show without a comparison."""

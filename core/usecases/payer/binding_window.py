@@ -19,18 +19,18 @@ from ...domain.payer.window import bank_link, order_number, web_link
 from ...domain.payments.payments import BindingCharge, FailureReason, LinkKind, Payment
 from ...domain.subscriptions.periods import Interval
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
-from ..gateways.polling import hurry_look
+from ..account_time import find_test_clock, in_test_time
+from ..encrypted import require_pay_to
+from ..gateways.polling import hurry_poll
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import simulate_event, simulator_of
-from ..sealed import require_pay_to
 from ..subscriptions.binders import takes_first_charge
 from ..subscriptions.binding_opening import TermsChanged, open_binding, opens_here
 from ..subscriptions.bindings import WAITING, WATCH_BINDING, without_refunded_first
-from ..test_clock import find_test_clock, in_test_time
 from .window import seller_of
 
 
-class BindingAct(StrEnum):
+class BindingAction(StrEnum):
     """Actions in the panel of a simulated bank."""
 
     CONFIRM = "confirm"
@@ -91,7 +91,7 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     test_mode: bool
     simulated: bool
     """Whether the bank is a simulator: no money moves, and the page says so."""
-    acts: tuple[BindingAct, ...]
+    actions: tuple[BindingAction, ...]
 
 
 @in_test_time(Subscription)
@@ -147,7 +147,7 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         auto_return=returns_by_itself(standing.face, payment, now),
         test_mode=subscription.mode is Mode.TEST,
         simulated=simulated,
-        acts=tuple(BindingAct) if shown is not None and simulated else (),
+        actions=tuple(BindingAction) if shown is not None and simulated else (),
     )
 
 
@@ -161,25 +161,25 @@ async def binding_standing(ports: Ports, subscription_id: str, *, opened: bool =
             None if subscription is None else await find_test_clock(unit, subscription.account_id, subscription.mode)
         )
     if opened and payment is not None and payment.status in WAITING:
-        await hurry_look(ports, WATCH_BINDING, payment)
+        await hurry_poll(ports, WATCH_BINDING, payment)
     with ports.clock.entered(test_clock):
         return None if subscription is None else _standing(subscription, payment, ports.clock.now())
 
 
 @in_test_time(Subscription)
-async def simulate_binding(ports: Ports, subscription_id: str, act: BindingAct, reason: FailureReason) -> bool:
+async def simulate_binding(ports: Ports, subscription_id: str, action: BindingAction, reason: FailureReason) -> bool:
     """Perform an action at the simulated bank, as a payer would. Return False when there is no such subscription or its
     bank is real. An action that comes too late changes nothing, and the page shows why.
     """
     view = await binding_view(ports, subscription_id)
     if view is None or not view.simulated:
         return False
-    if act in view.acts:
+    if action in view.actions:
         async with ports.storage.unit() as unit:
             subscription = await any_subscription(unit, subscription_id)
         if subscription is not None:
-            failure = reason.value if act is BindingAct.REFUSE else None
-            await simulate_event(ports, subscription, MandateEvent(act.value), failure=failure)
+            failure = reason.value if action is BindingAction.REFUSE else None
+            await simulate_event(ports, subscription, MandateEvent(action.value), failure=failure)
     return True
 
 

@@ -13,7 +13,7 @@ from ...domain.accounts.accounts import Account, KycDemand, Mode
 from ...domain.errors import Refusal
 from ...domain.masked import Masked
 from ...domain.payer.kyc_page import origin_of, shop_origins, typed_phone
-from ..accounts.admission import admit_stranger
+from ..accounts.rate_limits import admit_stranger
 from ..kyc.gate import client_id
 from ..kyc.links import new_session
 

@@ -12,7 +12,7 @@ from ...domain.errors import Refusal
 from ...domain.kyc.kyc import RegisterOrder, UploadOrder, open_holder
 from ...domain.masked import Masked
 from ...domain.payer.kyc_page import Face, return_address
-from ..accounts.admission import admit_stranger
+from ..accounts.rate_limits import admit_stranger
 from ..kyc.check import KycAnswer, check_client
 from ..kyc.gate import client_id, find_client
 from ..kyc.links import KycLink, new_session, open_link

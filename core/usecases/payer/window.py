@@ -16,16 +16,16 @@ from ...domain.money import Rub
 from ...domain.payer.window import Face, bank_link, face, order_number, web_link
 from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription
-from ..gateways.polling import hurry_look
+from ..account_time import find_test_clock, in_test_time
+from ..encrypted import require_pay_to
+from ..gateways.polling import hurry_poll
 from ..payments.opening import WATCH
 from ..payments.progress import MAY_BE_PAID
 from ..sandbox.sandbox import simulate_payment
-from ..sealed import require_pay_to
 from ..simulated import is_simulated
-from ..test_clock import find_test_clock, in_test_time
 
 
-class Act(StrEnum):
+class PayerAction(StrEnum):
     """Actions in the panel of a simulated bank."""
 
     PAY = "pay"
@@ -33,11 +33,11 @@ class Act(StrEnum):
     FAIL = "fail"
 
 
-_ACTS = {
-    Face.WAITING: (Act.PAY, Act.UNDERPAY, Act.FAIL),
-    Face.CHECKING: (Act.PAY, Act.UNDERPAY, Act.FAIL),
-    Face.PROCESSING: (Act.PAY, Act.UNDERPAY, Act.FAIL),
-    Face.EXPIRED: (Act.PAY, Act.UNDERPAY),
+_ACTIONS = {
+    Face.WAITING: (PayerAction.PAY, PayerAction.UNDERPAY, PayerAction.FAIL),
+    Face.CHECKING: (PayerAction.PAY, PayerAction.UNDERPAY, PayerAction.FAIL),
+    Face.PROCESSING: (PayerAction.PAY, PayerAction.UNDERPAY, PayerAction.FAIL),
+    Face.EXPIRED: (PayerAction.PAY, PayerAction.UNDERPAY),
 }
 
 
@@ -74,7 +74,7 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     test_mode: bool
     simulated: bool
     """Whether the bank is a simulator: no money moves, and the page says so."""
-    acts: tuple[Act, ...]
+    actions: tuple[PayerAction, ...]
     """Actions that the simulator's panel offers now; empty with a real bank."""
 
 
@@ -105,7 +105,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
     if seller is None:
         return None
     if opened:
-        await _hurry_look(ports, payment)
+        await _hurry_poll(ports, payment)
     if present.face is Face.WAITING:
         require_pay_to(ports.vault, payment)
     return PayerView(
@@ -124,7 +124,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         auto_return=payment.auto_return,
         test_mode=payment.mode is Mode.TEST,
         simulated=is_simulated(ports, payment.bank),
-        acts=acts(ports, payment, present.face),
+        actions=actions(ports, payment, present.face),
     )
 
 
@@ -151,25 +151,25 @@ async def standing(ports: Ports, payment_id: str, *, opened: bool = False) -> St
         payment = await _payment(unit, payment_id)
         test_clock = None if payment is None else await find_test_clock(unit, payment.account_id, payment.mode)
     if opened and payment is not None:
-        await _hurry_look(ports, payment)
+        await _hurry_poll(ports, payment)
     with ports.clock.entered(test_clock):
         return None if payment is None else _standing(ports, payment)
 
 
-async def _hurry_look(ports: Ports, payment: Payment) -> None:
+async def _hurry_poll(ports: Ports, payment: Payment) -> None:
     if payment.status in MAY_BE_PAID:
-        await hurry_look(ports, WATCH, payment)
+        await hurry_poll(ports, WATCH, payment)
 
 
-def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
+def actions(ports: Ports, payment: Payment, shown: Face) -> tuple[PayerAction, ...]:
     """Return the actions for a payment with this face; an expired payment can only be paid late."""
     if payment.bank_reference is None or not is_simulated(ports, payment.bank):
         return ()
-    return _ACTS.get(shown, ())
+    return _ACTIONS.get(shown, ())
 
 
 @in_test_time(Payment)
-async def simulate(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
+async def simulate(ports: Ports, payment_id: str, action: PayerAction, reason: FailureReason) -> bool:
     """Perform an action at the simulated bank, as a payer would. Return False when the payment has no simulated bank or
     no open window.
 
@@ -183,15 +183,15 @@ async def simulate(ports: Ports, payment_id: str, act: Act, reason: FailureReaso
     shown = face(payment, ports.clock.now())
     if shown is None:
         return False
-    if act in acts(ports, payment, shown):
-        await simulate_payment(ports, payment, _simulation(act, payment, reason))
+    if action in actions(ports, payment, shown):
+        await simulate_payment(ports, payment, _simulation(action, payment, reason))
     return True
 
 
-def _simulation(act: Act, payment: Payment, reason: FailureReason) -> Simulation:
-    if act is Act.FAIL:
+def _simulation(action: PayerAction, payment: Payment, reason: FailureReason) -> Simulation:
+    if action is PayerAction.FAIL:
         return Simulation(status=InvoiceStatus.FAILED, failure=reason.value)
-    short = half_of(payment.amount).kopecks if act is Act.UNDERPAY else None
+    short = half_of(payment.amount).kopecks if action is PayerAction.UNDERPAY else None
     return Simulation(status=InvoiceStatus.PAID, amount_kopecks=short)
 
 

@@ -16,14 +16,14 @@ from ...domain.payments.payments import FailureReason, Payment, PaymentMove, Pay
 from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
 from ...domain.payments.suspense import Suspense, new_suspense
 from ...domain.people.notifications import NotificationKind
+from ..encrypted import payer_name_aad
 from ..gateways.outcomes import follow_outcome
 from ..person_events import note_for_people
-from ..sealed import payer_name_place
 from ..units import retrying
 from .bookings import book_move, book_noted, book_suspense
 from .charge_effects import follow_charge
 from .events import announce_payment
-from .opening import plan_last_look
+from .opening import plan_last_poll
 from .proof_reminders import plan_reminders
 from .receipt_sales import plan_sale
 from .tallies import save_moved
@@ -97,7 +97,7 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
     if decision.trigger is not None:
         return await move(ports, unit, payment, decision)
     if decision.arrival is not None:
-        after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
+        after = noted(payment, decision, encrypted_name=_encrypt_name(ports, payment, decision))
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
             # After a review the money is booked already, with the operator's amount.
             book_noted(ports, unit, after)
@@ -109,7 +109,7 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
 
 async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
     """Save a payment's move and all its effects, in the caller's unit. Raises: IllegalMove."""
-    after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
+    after = moved(payment, decision, ports.clock.now(), encrypted_name=_encrypt_name(ports, payment, decision))
     saved = save_moved(unit, payment, after)
     await follow(ports, unit, payment, after)
     return saved
@@ -131,7 +131,7 @@ FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
     plan_reminders,
     plan_sale,
     follow_charge,
-    plan_last_look,
+    plan_last_poll,
     _note_mismatch,
 )
 """Effects of a payment's move, in order. Each function writes its part in the unit that saves the payment."""
@@ -156,9 +156,9 @@ async def follow(
         await write(ports, unit, move)
 
 
-def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:
+def _encrypt_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | None:
     name = decision.arrival.payer_name if decision.arrival is not None else None
-    return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
+    return None if name is None else ports.vault.encrypt(name.encode(), payer_name_aad(payment.id))
 
 
 async def suspend(ports: Ports, unit: Unit, money: Suspense, *, source: BalanceType = BalanceType.BANK) -> bool:

@@ -32,12 +32,12 @@ from ...domain.payments.payments import (
     lifetime,
 )
 from ..accounts.terminals import terminal_of
+from ..encrypted import pay_tag
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, is_backed_up, next_poll
 from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
-from ..sealed import pay_tag
 from ..units import retrying
 from .receipts import contact_of, purpose_of, receipt_of, takes_without
 from .route_refusals import no_route
@@ -45,7 +45,7 @@ from .tallies import remove_payment
 
 WATCH = FollowUp("payment.watch")
 """The job that follows a payment through its life."""
-FIRST_LOOK = timedelta(seconds=10)
+FIRST_POLL = timedelta(seconds=10)
 """Delay until the watch takes over a creation that did not finish; a repeat of its key is answered then
 (docs/decisions.md "Payments").
 
@@ -65,22 +65,22 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
     if bank.capabilities.draws_invoices:
         invoice = cast("DrawingBank", bank).draw_invoice(_request(ports, payment, bank))
     if invoice is None:
-        return payment, WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
+        return payment, WATCH.first(payment.id, payment.created_at + FIRST_POLL, payment.created_at)
     drawn = msgspec.structs.replace(payment, **_of_invoice(ports.vault, payment, payment, invoice))
-    return drawn, WATCH.first(drawn.id, _first_look(ports, drawn, invoice), drawn.created_at)
+    return drawn, WATCH.first(drawn.id, _first_poll(ports, drawn, invoice), drawn.created_at)
 
 
-def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
+def _first_poll(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
     """Return when to poll the bank first: at the deadline at the latest."""
     ends_at, poll = _end(payment, invoice), next_poll(ports, payment, Looked(check_after=invoice.check_after))
     return ends_at if poll is None else min(ends_at, poll)
 
 
-async def plan_last_look(ports: Ports, unit: Unit, move: PaymentMove) -> None:
+async def plan_last_poll(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Plan a poll at the deadline for a payment that ended before it, if its bank sends notifications: a second
     transfer, or one after a failure, may come, and its notification be lost.
 
-    When the watch itself is running, it plans this poll (progress.py: next_look).
+    When the watch itself is running, it plans this poll (progress.py: next_status_poll).
     """
     after = move.after
     has_ended = move.before.status in WAITING and after.status not in (*WAITING, PaymentStatus.EXPIRED)
@@ -210,11 +210,11 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
     The first attempt uses the versions at hand and reads nothing, because usually no other process knows the payment
     yet.
     """
-    look_at = _first_look(ports, payment, invoice)
+    look_at = _first_poll(ports, payment, invoice)
     if payment.opening is ASKING:
         async with ports.storage.unit() as unit:
             opened = unit[Payment].change(payment, **_of_invoice(ports.vault, payment, payment, invoice))
-            first = WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
+            first = WATCH.first(payment.id, payment.created_at + FIRST_POLL, payment.created_at)
             unit[Job].change(first, due=look_at)
             try:
                 # Not durable: the bank knows the operation, so the watch recovers a lost commit from there.

@@ -16,10 +16,10 @@ from ...domain.payments.payer_contact import contact_mask, has_receipt_contact, 
 from ...domain.payments.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
 from ..accounts.access import RECENT
 from ..accounts.terminals import offered_terminal, terminal_of
+from ..encrypted import payer_email_digest, private_aad, require_pay_to
 from ..gateways.gateways import first_open
 from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
-from ..sealed import payer_email_digest, private_place, require_pay_to
 from .opening import draw, open_at_bank, outcome_unknown
 from .receipts import no_receipt, receipt_terms, takes_without
 from .route_refusals import no_route, outside_limits, routeless
@@ -94,7 +94,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
     return msgspec.structs.replace(
         payment,
         method_id=None if terminal is None else terminal.id,
-        private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
+        private=None if private is None else ports.vault.encrypt(private, private_aad(payment_id)),
         payer_contact=contact_mask(order),
         payer_email_digest=payer_email_digest(ports.vault, caller, order.client_email),
         markup=None if case.shop is None else case.shop.markup,

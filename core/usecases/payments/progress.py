@@ -69,11 +69,11 @@ async def watch(ports: Ports, job: Job) -> None:
         payment = await _recover(ports, job, payment)
     looked = Looked()
     if payment is not None and payment.bank_reference is not None:
-        payment, looked = await _look_or_expire(ports, payment)
-    await reschedule_at(ports, job, None if payment is None else next_look(ports, payment, job.attempts, looked))
+        payment, looked = await _poll_or_expire(ports, payment)
+    await reschedule_at(ports, job, None if payment is None else next_status_poll(ports, payment, job.attempts, looked))
 
 
-async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
+async def _poll_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
     """Poll the bank. When it does not answer, or the poll budget is used up, the payment still expires at its deadline:
     `expired` allows a late success.
     """
@@ -116,14 +116,14 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
         return await ports.storage.get(Payment, payment.id)
 
 
-def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> datetime | None:
+def next_status_poll(ports: Ports, payment: Payment, polls: int, looked: Looked) -> datetime | None:
     """Return when to poll the bank for this payment next; None when only its notifications matter from now on."""
     now = ports.clock.now()
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
-        if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
+        if payment.opening is Opening.UNKNOWN and polls > len(ASK_AGAIN):
             # After the last retry the operator decides (docs/operations.md "What needs a person").
             return None
-        return now + pause_after(looks)
+        return now + pause_after(polls)
     if payment.status not in MAY_BE_PAID:
         # A second transfer, or one after a failure, may come for as long as the invoice can be paid.
         return payment.expires_at if now < payment.expires_at and is_backed_up(ports, payment.bank) else None

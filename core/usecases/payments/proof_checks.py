@@ -15,7 +15,7 @@ from ...domain.payments.proof_checks import (
     Look,
     Next,
     Seen,
-    after_look,
+    after_poll,
     rejected,
     until_settled,
     waits_for_settlement,
@@ -77,7 +77,7 @@ async def _judge(ports: Ports, proof: DeliveryProof, payment: Payment) -> Next:
         sighting = await ports.chain.lookup(_NETWORKS[proof.network], tx_hash)
     except NO_ANSWER:
         return without_answer(proof, ports.clock.now())
-    return after_look(proof, _look(sighting), payment, ports.clock.now())
+    return after_poll(proof, _look(sighting), payment, ports.clock.now())
 
 
 def _look(sighting: Sighting) -> Look:

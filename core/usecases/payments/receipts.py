@@ -13,7 +13,7 @@ from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
 from ...domain.errors import Refusal
 from ...domain.payments.payer_contact import PayerContact, payer_contact
 from ...domain.payments.payments import Payment
-from ..sealed import private_place
+from ..encrypted import private_aad
 
 _WRITES_NONE: Final = ReceiptNeed.NONE
 _MUST_WRITE: Final = ReceiptNeed.REQUIRED
@@ -54,7 +54,7 @@ def contact_of(ports: Ports, payment: Payment) -> PayerContact:
     """Return the payer's contact data as the merchant sent it."""
     if payment.private is None:
         return PayerContact()
-    return payer_contact(ports.vault.unseal(payment.private, private_place(payment.id)))
+    return payer_contact(ports.vault.decrypt(payment.private, private_aad(payment.id)))
 
 
 def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None = None) -> Receipt | None:

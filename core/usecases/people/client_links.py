@@ -4,9 +4,9 @@ from ....ports.bundle import Ports
 from ...domain.errors import Refusal
 from ...domain.kyc.clients import Client, KycStatus
 from ...domain.kyc.kyc import require_kyc
-from ...domain.operators.audit import Act
+from ...domain.operators.audit import OperatorAction
 from ...domain.people.roles import PersonRight
-from ..acts.audit import note
+from ..actions.audit import note
 from ..kyc.clients import get_client
 from ..kyc.links import hosted_url
 from ..kyc.verifiers import require_verifier
@@ -31,6 +31,6 @@ async def new_client_link(ports: Ports, actor: Actor, client_id: str) -> str:
     require_verifier(ports)
     if not needs_verification(found.client):
         raise Refusal("INVALID_STATE", "The client is verified or blocked: a link would change nothing")
-    act = Act(operator=actor.user.id, name="client.link", object_id=found.client.id)
-    await note(ports, act, account_id=actor.account.id)
+    action = OperatorAction(operator=actor.user.id, name="client.link", object_id=found.client.id)
+    await note(ports, action, account_id=actor.account.id)
     return hosted_url(ports, actor.account.id, found.phone)

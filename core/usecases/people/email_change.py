@@ -15,7 +15,7 @@ from ....ports.storage import Unit
 from ....ports.vault import VaultError
 from ...domain.errors import Refusal
 from ...domain.people.people import EMAIL_CHANGE_LIVES, Session, User, masked_email, read_email
-from ..sealed import user_email_place
+from ..encrypted import user_email_aad
 from ..units import retrying
 from .letters import add_letter
 from .sessions import Actor, by_person
@@ -60,7 +60,7 @@ async def request_email_change(ports: Ports, actor: Actor, address: str) -> None
         security=actor.user.security,
         expires_at=ports.clock.real() + EMAIL_CHANGE_LIVES,
     )
-    sealed = ports.vault.seal(msgspec.json.encode(change), _PLACE)
+    sealed = ports.vault.encrypt(msgspec.json.encode(change), _PLACE)
     link = f"{ports.urls.app_url}/profile/email?token={base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
     async def work(unit: Unit) -> None:
@@ -77,7 +77,7 @@ def show_email_change(ports: Ports, actor: Actor, token: str) -> EmailChange:
     expired or altered link, one of another person, and one from before another change of the sign-in."""
     try:
         padded = f"{token}{'=' * (-len(token) % 4)}".encode("ascii")
-        plain = ports.vault.unseal(base64.b64decode(padded, b"-_", validate=True), _PLACE)
+        plain = ports.vault.decrypt(base64.b64decode(padded, b"-_", validate=True), _PLACE)
         change = msgspec.json.decode(plain, type=EmailChange)
     except (VaultError, binascii.Error, ValueError):
         raise _void() from None
@@ -102,7 +102,7 @@ async def confirm_email_change(ports: Ports, actor: Actor, token: str) -> User:
         warn_of_change(ports, unit, before, "email")
         after = secured(
             before,
-            email=ports.vault.seal(change.address.encode(), user_email_place(before.id)),
+            email=ports.vault.encrypt(change.address.encode(), user_email_aad(before.id)),
             email_digest=email_digest(ports, change.address),
         )
         after = unit[User].save(after)

@@ -17,7 +17,7 @@ from ...domain.people.passwords import (
     totp_step,
 )
 from ...domain.people.people import Session, User
-from ..sealed import password_place, totp_place
+from ..encrypted import password_aad, totp_aad
 from ..units import retrying
 from .sessions import Actor, by_person
 from .sign_in import require_password
@@ -47,7 +47,7 @@ async def change_password(ports: Ports, actor: Actor, present: str, wanted: str)
         raise Refusal("STEP_UP_NEEDED", "Confirm that it is you first")
     email = email_of(ports, actor.user)
     hashed = await ports.passwords.hash(new_password(wanted, (email, actor.account.name)))
-    sealed = ports.vault.seal(hashed.encode(), password_place(actor.user.id))
+    sealed = ports.vault.encrypt(hashed.encode(), password_aad(actor.user.id))
     return await _secure(by_person(ports, actor, "person.password"), actor, "password", password=sealed)
 
 
@@ -56,7 +56,7 @@ async def begin_totp(ports: Ports, actor: Actor) -> Enrolment:
     replaces it. Raises: Refusal STEP_UP_NEEDED."""
     _require_step_up(actor)
     secret = bytes.fromhex(ports.ids.secret(TOTP_SECRET_BYTES))
-    sealed = ports.vault.seal(secret, totp_place(actor.user.id))
+    sealed = ports.vault.encrypt(secret, totp_aad(actor.user.id))
 
     async def work(unit: Unit) -> User:
         return unit[User].save(msgspec.structs.replace(await _present(unit, actor), totp_pending=sealed))
@@ -69,7 +69,7 @@ async def pending_totp(ports: Ports, actor: Actor) -> Enrolment | None:
     """Return the secret that awaits its first code, if any."""
     if actor.user.totp_pending is None:
         return None
-    return _enrolment(ports, actor, ports.vault.unseal(actor.user.totp_pending, totp_place(actor.user.id)))
+    return _enrolment(ports, actor, ports.vault.decrypt(actor.user.totp_pending, totp_aad(actor.user.id)))
 
 
 def _enrolment(ports: Ports, actor: Actor, secret: bytes) -> Enrolment:
@@ -86,7 +86,7 @@ async def confirm_totp(ports: Ports, actor: Actor, code: str) -> tuple[str, ...]
     pending = actor.user.totp_pending
     if pending is None:
         raise Refusal("INVALID_STATE", "Begin with a new secret first")
-    secret = ports.vault.unseal(pending, totp_place(actor.user.id))
+    secret = ports.vault.decrypt(pending, totp_aad(actor.user.id))
     step = totp_step(secret, code, ports.clock.real().timestamp(), 0)
     if step is None:
         raise Refusal("SIGN_IN_FAILED", "The code is wrong: check the time of your phone, and enter the present code")

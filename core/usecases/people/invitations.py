@@ -24,7 +24,7 @@ from ...domain.people.people import (
     token_digest,
 )
 from ...domain.people.roles import PersonRight, Role, may_manage
-from ..sealed import invitation_email_place, password_place
+from ..encrypted import invitation_email_aad, password_aad
 from ..units import retrying
 from .letters import add_letter
 from .sessions import Actor, by_person, require
@@ -103,7 +103,7 @@ async def invite(
             Invitation(
                 id=invitation_id,
                 account_id=account_id,
-                email=ports.vault.seal(email.encode(), invitation_email_place(invitation_id)),
+                email=ports.vault.encrypt(email.encode(), invitation_email_aad(invitation_id)),
                 email_digest=digest,
                 token_digest=bytes.fromhex(token_digest(token)),
                 role=role,
@@ -195,7 +195,7 @@ async def accept_invitation(ports: Ports, token: str, password: str, language: s
             raise _no_invitation()
         if hashed is not None:
             fresh = user or new_user(ports, shown.email, language)
-            sealed = ports.vault.seal(hashed.encode(), password_place(fresh.id))
+            sealed = ports.vault.encrypt(hashed.encode(), password_aad(fresh.id))
             changed = secured(fresh, password=sealed)
             user = unit[User].add(changed) if user is None else unit[User].save(changed)
         if user is None:

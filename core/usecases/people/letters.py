@@ -12,8 +12,8 @@ from ....ports.mailer import MailMessage
 from ....ports.storage import Unit
 from ...domain.people.letters import TEXTS
 from ...domain.people.people import Letter
+from ..encrypted import letter_aad
 from ..schedule import FollowUp, reschedule_at
-from ..sealed import letter_place
 from ..units import retrying
 
 SEND = FollowUp("person.letter")
@@ -29,7 +29,7 @@ def add_letter(ports: Ports, unit: Unit, to: str, kind: str, language: str, valu
     now = ports.clock.real()
     letter_id = f"{PREFIX}{ports.ids.uuid()}"
     message = MailMessage(id=letter_id, to=to, subject=subject.format(**values), text=text.format(**values))
-    body = ports.vault.seal(msgspec.json.encode(message), letter_place(letter_id))
+    body = ports.vault.encrypt(msgspec.json.encode(message), letter_aad(letter_id))
     unit[Letter].add(Letter(id=letter_id, body=body, created_at=now))
     unit[Job].add(SEND.first(letter_id, now, now))
     return True
@@ -41,7 +41,7 @@ async def send_letter(ports: Ports, job: Job) -> None:
     if letter is None or ports.mailer is None:
         await reschedule_at(ports, job, None)
         return
-    plain = ports.vault.unseal(letter.body, letter_place(letter.id))
+    plain = ports.vault.decrypt(letter.body, letter_aad(letter.id))
     try:
         await ports.mailer.send(msgspec.json.decode(plain, type=MailMessage))
     except (Refused, OutcomeUnknown):

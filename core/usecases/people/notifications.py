@@ -16,7 +16,7 @@ from ....ports.storage import Snapshot, Unit
 from ....ports.vault import VaultError
 from ...domain.accounts.accounts import Account
 from ...domain.errors import Refusal
-from ...domain.operators.audit import Act
+from ...domain.operators.audit import OperatorAction
 from ...domain.people.notifications import (
     Channel,
     NotificationKind,
@@ -30,7 +30,7 @@ from ...domain.people.notifications import (
     recipient_of,
 )
 from ...domain.people.people import Membership, Passkey, User, membership_id
-from ..acts.audit import acting
+from ..actions.audit import acting
 from ..schedule import FollowUp
 from ..units import retrying
 from .sessions import Actor, by_person
@@ -169,7 +169,9 @@ async def unsubscribe(ports: Ports, token: str) -> Unsubscription:
         # Check the link before an action is recorded in the name of its person.
         membership, _, _ = await _opened(ports, unit, token)
     plain = ports
-    ports = acting(plain, Act(operator=membership.user_id, name="person.unsubscribe", object_id=membership.user_id))
+    ports = acting(
+        plain, OperatorAction(operator=membership.user_id, name="person.unsubscribe", object_id=membership.user_id)
+    )
 
     async def work(unit: Unit) -> Unsubscription:
         membership, preferences, channel = await _opened(plain, unit, token)

@@ -5,7 +5,7 @@ from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.people.passwords import new_password
 from ...domain.people.people import RESET_LIVES, ResetToken, User, read_email, token_digest
-from ..sealed import password_place
+from ..encrypted import password_aad
 from ..units import retrying
 from .users import email_of, secured, user_by_email, warn_of_change, write_to
 
@@ -76,7 +76,7 @@ async def reset_password(ports: Ports, token: str, password: str) -> User:
         present = await _find(ports, unit, token)
         if present is None:
             raise _void()
-        sealed = ports.vault.seal(hashed.encode(), password_place(present.id))
+        sealed = ports.vault.encrypt(hashed.encode(), password_aad(present.id))
         for each in await unit[ResetToken].find(user_id=present.id, order="id", limit=100):
             unit[ResetToken].remove(each)
         warn_of_change(ports, unit, present, "password")

@@ -13,7 +13,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.accounts.key_terms import KeyTerms
 from ...domain.errors import Refusal
-from ...domain.operators.audit import Act
+from ...domain.operators.audit import OperatorAction
 from ...domain.people.people import (
     SEEN_EVERY,
     SESSIONS_MOST,
@@ -27,7 +27,7 @@ from ...domain.people.people import (
     token_digest,
 )
 from ...domain.people.roles import MONEY_ROLES, PersonRight, Role, api_rights, grant
-from ..acts.audit import acting
+from ..actions.audit import acting
 from ..units import retrying
 
 _TOKEN_BYTES = 32
@@ -103,7 +103,7 @@ def require(actor: Actor, right: PersonRight) -> None:
 def by_person(ports: Ports, actor: Actor, name: str, object_id: str | None = None, reason: str = "") -> Ports:
     """Return ports by which the person does one action. The audit log gets its row in the same unit. What the
     installation guards by two operators waits for one of them (`Waits`). Raises: Refusal VALIDATION_ERROR."""
-    return acting(ports, Act(operator=actor.user.id, name=name, object_id=object_id, reason=reason))
+    return acting(ports, OperatorAction(operator=actor.user.id, name=name, object_id=object_id, reason=reason))
 
 
 async def start_session(

@@ -16,7 +16,7 @@ from ...domain.errors import Refusal
 from ...domain.people.guesses import GuessCount, budget_of, counted
 from ...domain.people.passwords import given_password, recovery_digest, totp_step
 from ...domain.people.people import User, read_email
-from ..sealed import password_place, totp_place
+from ..encrypted import password_aad, totp_aad
 from ..units import retrying
 from .users import email_digest, user_by_email, warn_of_change, write_to
 
@@ -109,7 +109,7 @@ async def check_code(ports: Ports, user: User, code: str) -> User:
         present = await unit[User].get(user.id)
         if present is None or present.totp is None:
             return None
-        secret = ports.vault.unseal(present.totp, totp_place(present.id))
+        secret = ports.vault.decrypt(present.totp, totp_aad(present.id))
         step = totp_step(secret, code, ports.clock.real().timestamp(), present.totp_step)
         if step is not None:
             return unit[User].save(msgspec.structs.replace(present, totp_step=step))
@@ -130,7 +130,7 @@ async def check_code(ports: Ports, user: User, code: str) -> User:
 def _stored(ports: Ports, user: User | None) -> str | None:
     if user is None or user.password is None:
         return None
-    return ports.vault.unseal(user.password, password_place(user.id)).decode()
+    return ports.vault.decrypt(user.password, password_aad(user.id)).decode()
 
 
 async def _rehashed(ports: Ports, user: User, password: str) -> User:
@@ -138,7 +138,7 @@ async def _rehashed(ports: Ports, user: User, password: str) -> User:
     stored = _stored(ports, user)
     if stored is None or not ports.passwords.is_outdated(stored):
         return user
-    sealed = ports.vault.seal((await ports.passwords.hash(given_password(password))).encode(), password_place(user.id))
+    sealed = ports.vault.encrypt((await ports.passwords.hash(given_password(password))).encode(), password_aad(user.id))
 
     async def work(unit: Unit) -> User:
         present = await unit[User].get(user.id)

@@ -12,7 +12,7 @@ from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.people.letters import CHANGES
 from ...domain.people.people import USER, Invitation, User, read_email
-from ..sealed import invitation_email_place, user_email_place
+from ..encrypted import invitation_email_aad, user_email_aad
 from .letters import add_letter
 
 EMAIL_TAKEN = "users_email"
@@ -26,12 +26,12 @@ def email_digest(ports: Ports, address: str) -> bytes:
 
 def email_of(ports: Ports, user: User) -> str:
     """Return the person's address. Raises: VaultError."""
-    return ports.vault.unseal(user.email, user_email_place(user.id)).decode()
+    return ports.vault.decrypt(user.email, user_email_aad(user.id)).decode()
 
 
 def invited_email(ports: Ports, invitation: Invitation) -> str:
     """Return the address that was invited. Raises: VaultError."""
-    return ports.vault.unseal(invitation.email, invitation_email_place(invitation.id)).decode()
+    return ports.vault.decrypt(invitation.email, invitation_email_aad(invitation.id)).decode()
 
 
 async def user_by_email(ports: Ports, unit: Unit | Snapshot, address: str) -> User | None:
@@ -56,7 +56,7 @@ def new_user(ports: Ports, address: str, language: str) -> User:
     user_id = ids.prefixed(USER, ports.ids.uuid())
     return User(
         id=user_id,
-        email=ports.vault.seal(address.encode(), user_email_place(user_id)),
+        email=ports.vault.encrypt(address.encode(), user_email_aad(user_id)),
         email_digest=email_digest(ports, address),
         created_at=ports.clock.real(),
         language=language,

@@ -44,7 +44,7 @@ _BATCH = 200
 
 
 def first_night(ports: Ports) -> Job:
-    """Return the recurring job; a worker writes it at start (standing.py)."""
+    """Return the recurring job; a worker writes it at start (recurring_jobs.py)."""
     now = ports.clock.now()
     return Job(id=NIGHTLY, kind=NIGHTLY, argument="", due=_next_night(now), created_at=now)
 

@@ -18,9 +18,9 @@ from ..gateways.watch import Banked, at_bank
 from ..operations.operation import Followed, S
 from ..operations.repeating import repeats_until
 from ..payments.receipts import receipt_of
-from ..schedule import next_ask, next_late_look
+from ..schedule import next_ask, next_late_status_poll
 
-REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
+REVERSAL_POLLS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
 """Polls for a reversal, counted from the time when money was sent back; its notification may have been lost."""
 NOT_SUPPORTED = "not_supported"
 """Failure reason: the bank sends no money back."""
@@ -71,15 +71,15 @@ class BankRefunds(Followed[S, RefundState, Bank]):
         return RefundState(status=RefundStatus.FAILED, failure=reason)
 
 
-def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
+def next_status_poll(state: RefundState | None, asked: int, now: datetime) -> datetime:
     """Return the next moment to poll the bank, after `asked` polls. We poll without end, because the money is out until
     the bank says otherwise.
     """
     return next_ask(None if state is None else state.check_after, asked, now)
 
 
-def next_reversal_look(since: datetime, now: datetime, *, advanced: bool = False) -> datetime | None:
+def next_reversal_poll(since: datetime, now: datetime, *, advanced: bool = False) -> datetime | None:
     """Return the next moment to poll for a reversal of money sent at `since`; None when only notifications matter from
     now on.
     """
-    return next_late_look(REVERSAL_LOOKS, since, now, advanced=advanced)
+    return next_late_status_poll(REVERSAL_POLLS, since, now, advanced=advanced)

@@ -15,7 +15,7 @@ from ...domain import ids
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.refunds.refunds import Refund, RefundStatus
-from ..test_clock import in_test_time
+from ..account_time import in_test_time
 from ..units import retrying
 
 

@@ -11,7 +11,7 @@ from ....ports.faults import Unavailable
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.refunds.refunds import Refund, RefundStatus
-from ..acts.audit import note_outside, unaudited
+from ..actions.audit import note_outside, unaudited
 from ..operations.engine import bring, look_up
 from ..units import retrying
 from .progress import REFUNDS

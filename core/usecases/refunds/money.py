@@ -15,8 +15,8 @@ from ...domain.money import Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Correction, Settlement, at_market
+from ..encrypted import true_settings
 from ..ledger.ledger import book, may_take
-from ..sealed import true_settings
 
 
 async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund] | None:

@@ -20,10 +20,10 @@ from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, gives_up_at, moved_to
-from ..holding import forgotten_since, holds_back
 from ..operations.operation import Looked, Want
+from ..quarantine import forgotten_since, holds_back
 from ..simulated import is_advanced_over
-from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_look, next_reversal_look
+from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_reversal_poll, next_status_poll
 from .contradictions import heard_of_completed, heard_of_failed
 from .money import take, take_executed
 from .steps import CARRY_OUT, GIVE_UP, RACES, move, payment_of
@@ -82,7 +82,7 @@ class Refunds(BankRefunds[Refunding]):
         refund = subject.refund
         if refund.status is _S.PENDING:
             return Want.NOTHING if refund.approved_at is None else Want.PREPARE
-        return {_S.PROCESSING: Want.SEND, _S.COMPLETED: Want.LOOK}.get(refund.status, Want.NOTHING)
+        return {_S.PROCESSING: Want.SEND, _S.COMPLETED: Want.POLL}.get(refund.status, Want.NOTHING)
 
     def since(self, subject: Refunding, /) -> datetime:
         return subject.refund.created_at
@@ -149,16 +149,18 @@ class Refunds(BankRefunds[Refunding]):
             return subject
         return subject._replace(refund=await move(ports, unit, refund, steps, failure=word.failure or "unknown"))
 
-    def next_look(self, ports: Ports, subject: Refunding, looked: Looked[Refunding, RefundState], /) -> datetime | None:
+    def next_status_poll(
+        self, ports: Ports, subject: Refunding, looked: Looked[Refunding, RefundState], /
+    ) -> datetime | None:
         refund, now = subject.refund, ports.clock.now()
         if refund.status is _S.PENDING:
             ready = refund.approved_at is not None and refund.pending_reason is None
-            return next_look(None, looked.asked, now) if ready else None
+            return next_status_poll(None, looked.asked, now) if ready else None
         if refund.status is _S.PROCESSING:
-            return next_look(looked.word, looked.asked, now)
+            return next_status_poll(looked.word, looked.asked, now)
         if refund.status is _S.COMPLETED and refund.completed_at is not None:
             advanced = is_advanced_over(ports, subject.payment.bank)
-            return next_reversal_look(refund.completed_at, now, advanced=advanced)
+            return next_reversal_poll(refund.completed_at, now, advanced=advanced)
         return None
 
 

@@ -34,7 +34,7 @@ from ..accounts.accounts import storable
 from ..ledger.ledger import book
 from ..operations.operation import Looked, Want
 from ..schedule import FollowUp
-from .bank_refunds import BankRefunds, next_look, next_reversal_look
+from .bank_refunds import BankRefunds, next_reversal_poll, next_status_poll
 
 RETURN = FollowUp("suspense.send")
 """The job that returns the money."""
@@ -86,7 +86,7 @@ class SuspenseReturns(BankRefunds[Returning]):
 
     def wants(self, subject: Returning, /) -> Want:
         if subject.suspense.resolved_at is not None:
-            return Want.LOOK
+            return Want.POLL
         if subject.suspense.reason in RETURN_ENDED:
             return Want.NOTHING
         return Want.PREPARE if subject.suspense.sending_since is None else Want.SEND
@@ -128,12 +128,14 @@ class SuspenseReturns(BankRefunds[Returning]):
             return subject
         return subject._replace(suspense=unit[Suspense].save(suspense))
 
-    def next_look(self, ports: Ports, subject: Returning, looked: Looked[Returning, RefundState], /) -> datetime | None:
+    def next_status_poll(
+        self, ports: Ports, subject: Returning, looked: Looked[Returning, RefundState], /
+    ) -> datetime | None:
         """Return when to poll next; None when the money is gone for good, or stays in suspense for the operator."""
         suspense, now = subject.suspense, ports.clock.now()
         if suspense.resolved_at is not None:
-            return next_reversal_look(suspense.resolved_at, now)
-        return None if suspense.reason in RETURN_ENDED else next_look(looked.word, looked.asked, now)
+            return next_reversal_poll(suspense.resolved_at, now)
+        return None if suspense.reason in RETURN_ENDED else next_status_poll(looked.word, looked.asked, now)
 
 
 SUSPENSE_RETURNS = SuspenseReturns()

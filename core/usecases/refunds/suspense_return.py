@@ -10,10 +10,10 @@ from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.payments.suspense import RETURN_ENDED, RETURN_FAILED, RETURNED_ANEW, Suspense
 from ...domain.refunds.suspense_returns import MOST_TRIES
-from ..acts.audit import unaudited
-from ..acts.four_eyes import gated
+from ..account_time import in_test_time
+from ..actions.audit import unaudited
+from ..actions.four_eyes import gated
 from ..operations.engine import look_up, settle
-from ..test_clock import in_test_time
 from ..units import retrying
 from .suspense_progress import RETURN, SUSPENSE_RETURNS
 

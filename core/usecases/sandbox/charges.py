@@ -18,7 +18,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.payments.payments import FailureReason, Payment
 from ...domain.subscriptions.subscriptions import Subscription
-from ..operations.engine import hear
+from ..operations.engine import receive
 from ..payments.recurring import mandate_operation, no_subscription, own_subscription
 from ..subscriptions.charge_progress import CHARGES
 from .subscriptions import simulator_of
@@ -92,6 +92,6 @@ async def simulate_charge(
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such charge yet", retry_after=10) from None
     for _ in notifications:
-        heard = (await hear(CHARGES, ports, payment.id)).subject
+        heard = (await receive(CHARGES, ports, payment.id)).subject
         payment = payment if heard is None else heard.payment
     return payment

@@ -30,10 +30,10 @@ from ...domain.errors import Refusal
 from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.events import Event
+from ..account_time import test_clock_of
 from ..accounts.accounts import find_account
 from ..schedule import is_ours, set_due
 from ..settlement.days import first_own_settlement
-from ..test_clock import test_clock_of
 from ..units import retrying
 from ..webhooks.outbox import DELIVER, deliver_id
 from ..webhooks.results import TIMER

@@ -21,7 +21,7 @@ STRAIGHTEN = FollowUp("sandbox.dues")
 
 _AT_ONCE = 200
 """Jobs in one unit."""
-_LOOKS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
+_POLLS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
 """Pauses before further runs: a unit that read the account just before an advance ended may commit jobs with the old
 offset just after it.
 """
@@ -33,12 +33,12 @@ async def plan_straightening(unit: Unit, account_id: str, now: datetime) -> None
 
 
 async def straighten_again(ports: Ports, job: Job) -> None:
-    """Recompute due times for an advance whose process died before doing so, and again after each of `_LOOKS` (a
+    """Recompute due times for an advance whose process died before doing so, and again after each of `_POLLS` (a
     job).
     """
     await straighten(ports, job.argument)
     passed = job.attempts - 1
-    await reschedule_at(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
+    await reschedule_at(ports, job, ports.clock.now() + _POLLS[passed] if passed < len(_POLLS) else None)
 
 
 async def straighten(ports: Ports, account_id: str) -> None:

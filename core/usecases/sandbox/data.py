@@ -37,7 +37,7 @@ from ...domain.movements import Movement
 from ...domain.notifications import NotificationAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.operators import Operator
-from ...domain.operators.pending_acts import PendingAct
+from ...domain.operators.pending_actions import PendingAction
 from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
@@ -219,7 +219,7 @@ STAYS: Mapping[type[Any], str] = {
     Notification: "a notification of a person, which is sent within a day",
     NotificationQueue: "when a person was last notified, of live mode and test mode alike",
     TelegramChat: "a person's chat, of no account",
-    PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
+    PendingAction: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     Movement: "as the journal: the counter-entry is a movement, too",
     LedgerAccount: "moved by the counter-entries, to zero",

@@ -22,7 +22,7 @@ from ...domain.exchanges.payouts import PartStatus, next_part
 from ...domain.money import Rub, Usdt
 from ...domain.tron import tron_address
 from ..exchanges.exchanges import cancel_any_exchange, get_exchange
-from ..exchanges.progress import look_at_funds, progress
+from ..exchanges.progress import poll_funds, progress
 from ..exchanges.return_progress import carry
 from ..exchanges.returns import return_money
 from ..exchanges.sending import SENT
@@ -116,7 +116,7 @@ async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exc
 
 
 async def _seen(ports: Ports, exchange: Exchange) -> Exchange:
-    seen = await look_at_funds(ports, exchange)
+    seen = await poll_funds(ports, exchange)
     await retrying(ports.storage, lambda unit: WATCH_EXCHANGE.hurry(unit, exchange.id, ports.clock.now()))
     return seen
 

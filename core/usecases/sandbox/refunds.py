@@ -12,7 +12,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
-from ..operations.engine import bring, hear
+from ..operations.engine import bring, receive
 from ..refunds.progress import REFUNDS
 from ..refunds.refunds import approve, get_refund, reject_refund
 from ..refunds.steps import CARRY_OUT, RACES, payment_of
@@ -127,6 +127,6 @@ async def _at_bank(ports: Ports, refund: Refund, status: AtBank) -> Refund:
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such refund yet", retry_after=10) from None
     for notification in notifications:
-        heard = (await hear(REFUNDS, ports, notification.operation)).subject
+        heard = (await receive(REFUNDS, ports, notification.operation)).subject
         refund = refund if heard is None else heard.refund
     return refund

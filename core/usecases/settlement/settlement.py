@@ -19,12 +19,12 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
+from ..account_time import test_clock_of
 from ..accounts.accounts import find_account
-from ..holding import is_held
 from ..ledger.ledger import extend_journal
+from ..quarantine import is_held
 from ..refunds.waiting import retry_waiting
 from ..schedule import reschedule_at, set_due
-from ..test_clock import test_clock_of
 from ..units import retrying
 from .chunks import settle_chunk
 from .rates import market_rate

@@ -46,10 +46,10 @@ FORGED = timedelta(hours=1)
 ANEW = timedelta(seconds=1)
 """Pause after the network's proof that a transfer never takes effect, if a new one may be signed."""
 
-_LOOKS = ((timedelta(minutes=5), timedelta(seconds=5)), (timedelta(hours=1), timedelta(minutes=1)))
+_POLLS = ((timedelta(minutes=5), timedelta(seconds=5)), (timedelta(hours=1), timedelta(minutes=1)))
 """Poll intervals, each up to this time after the signed transfer's expiry."""
-_LATE_LOOKS = timedelta(minutes=10)
-_ENDLESS_LOOKS = timedelta(seconds=15)
+_LATE_POLLS = timedelta(minutes=10)
+_ENDLESS_POLLS = timedelta(seconds=15)
 """Poll interval of a transfer that never expires: about one block of Ethereum, which is also when a fee is raised."""
 
 log = logging.getLogger("cambist.payouts")
@@ -70,7 +70,7 @@ class _Step(msgspec.Struct, Generic[S], frozen=True):
     then: Callable[[Ports, Unit, S], Awaitable[S]] | None = None
     """Change to apply to the subject, which is not saved yet. None when the run found nothing to change."""
     pause: timedelta | None = None
-    """Pause until the next run, if it differs from `look_pause`."""
+    """Pause until the next run, if it differs from `poll_pause`."""
 
 
 async def follow(row: SignedTransfers[S], ports: Ports, job: Job) -> None:
@@ -181,7 +181,7 @@ async def _look(
         seen = await look(ports, ports.senders.named(sending.sender), signed)
     except (Unavailable, OutcomeUnknown, Refused) as fault:
         log.info("%s: its transfer could not be looked at: %s", sending.operation, fault)
-        return _Step(subject, pause=_later(look_pause(signed.expires_at, ports.clock.now()), fault))
+        return _Step(subject, pause=_later(poll_pause(signed.expires_at, ports.clock.now()), fault))
     if seen.state is TransferState.FINAL:
         return _Step(subject, _final(row, seen.by))
     if seen.state is TransferState.FAILED:
@@ -244,7 +244,7 @@ def _pause(row: SignedTransfers[S], ports: Ports, present: S, step: _Step[S]) ->
         return None
     if step.pause is not None:
         return step.pause
-    return ANEW if sending.signed is None else look_pause(sending.signed.expires_at, ports.clock.now())
+    return ANEW if sending.signed is None else poll_pause(sending.signed.expires_at, ports.clock.now())
 
 
 def sign_pause(attempts: int, fault: Exception) -> timedelta:
@@ -252,13 +252,13 @@ def sign_pause(attempts: int, fault: Exception) -> timedelta:
     return _later(SIGN_BACKOFF[min(max(attempts, 1), len(SIGN_BACKOFF)) - 1], fault)
 
 
-def look_pause(signed_until: datetime | None, now: datetime) -> timedelta:
+def poll_pause(signed_until: datetime | None, now: datetime) -> timedelta:
     """Return the pause before the next poll of the network: 5 seconds while the transfer is valid and shortly after,
     then longer; constant for a transfer that never expires."""
     if signed_until is None:
-        return _ENDLESS_LOOKS
+        return _ENDLESS_POLLS
     passed = now - signed_until
-    return next((pause for until, pause in _LOOKS if passed < until), _LATE_LOOKS)
+    return next((pause for until, pause in _POLLS if passed < until), _LATE_POLLS)
 
 
 def _later(pause: timedelta, fault: Exception) -> timedelta:

@@ -28,6 +28,7 @@ from ...domain.subscriptions.binding_reports import (
 from ...domain.subscriptions.moves import Mandate
 from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from ..encrypted import mandate_aad, pay_tag
 from ..gateways.polling import Looked, next_late_poll, next_poll, poll
 from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
@@ -35,7 +36,6 @@ from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.opening import link_kind
 from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
 from ..schedule import reschedule
-from ..sealed import mandate_place, pay_tag
 from ..simulated import is_advanced_over
 from ..units import retrying
 from .binders import binder
@@ -52,9 +52,9 @@ ASK_AGAIN = (
 deadline.
 """
 
-PAYER_LOOKS = timedelta(minutes=10)
+PAYER_POLLS = timedelta(minutes=10)
 """Poll interval for a binding that waits for its payer; the last poll is at its deadline."""
-ADVANCED_LOOKS = timedelta(days=1)
+ADVANCED_POLLS = timedelta(days=1)
 """Poll interval when the subscription lives on an advanced sandbox clock (simulated.py)."""
 
 _OVER = (PaymentStatus.EXPIRED, PaymentStatus.CANCELLED, PaymentStatus.FAILED)
@@ -173,7 +173,7 @@ def _paid(payment: Payment, subscription: Subscription, decision: Decision, now:
 def _mandate(ports: Ports, subscription: Subscription, payment: Payment, token: str | None) -> Mandate | None:
     if token is None or payment.bank is None or payment.bank_reference is None:
         return None
-    sealed = ports.vault.seal(token.encode(), mandate_place(subscription.id))
+    sealed = ports.vault.encrypt(token.encode(), mandate_aad(subscription.id))
     return Mandate(bank=payment.bank, reference=payment.bank_reference, token=sealed)
 
 
@@ -198,11 +198,11 @@ async def watch_binding(ports: Ports, job: Job) -> None:
         payment = await _recover(ports, payment)
     looked = Looked()
     if payment is not None and payment.bank_reference is not None:
-        payment, looked = await look_or_lapse(ports, payment)
+        payment, looked = await poll_or_lapse(ports, payment)
     await _reschedule(ports, job, payment, looked)
 
 
-async def look_or_lapse(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
+async def poll_or_lapse(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
     """Poll the bank for a binding that has a bank reference.
 
     When the bank does not answer, or the poll budget is used up, the binding still lapses at its deadline: `expired`
@@ -250,31 +250,31 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None, looked: L
         subscription = None if payment is None else await any_subscription(unit, payment.subscription_id or "")
         if payment is None or subscription is None:
             return None
-        return next_look(ports, payment, subscription, job.attempts, looked)
+        return next_status_poll(ports, payment, subscription, job.attempts, looked)
 
     await reschedule(ports, job, next_due)
 
 
-def next_look(
-    ports: Ports, payment: Payment, subscription: Subscription, looks: int, looked: Looked
+def next_status_poll(
+    ports: Ports, payment: Payment, subscription: Subscription, polls: int, looked: Looked
 ) -> datetime | None:
     """Return when to poll the bank for this binding next; None when only notifications matter from now on."""
     now = ports.clock.now()
     at = next_poll(ports, payment, looked)
-    payer_looks = ADVANCED_LOOKS if is_advanced_over(ports, payment.bank) else PAYER_LOOKS
-    step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
+    payer_polls = ADVANCED_POLLS if is_advanced_over(ports, payment.bank) else PAYER_POLLS
+    step = ASK_AGAIN[min(max(polls, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
         return min(now + step, _deadline(payment, now, ASK_AGAIN[0]))
     if payment.status in WAITING:
         if payment.bank_link is None and payment.qr_payload is None and not looked.has_hint:
             at = min(at or now + step, now + step)
-        return min(at or now + payer_looks, _deadline(payment, now, ASK_AGAIN[1]))
+        return min(at or now + payer_polls, _deadline(payment, now, ASK_AGAIN[1]))
     if payment.status in _OVER:
         return next_late_poll(ports, payment, looked)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
         # Paid but not bound, or under review: the mandate, or the end of the review, may still come.
-        return at or now + payer_looks
+        return at or now + payer_polls
     return None
 
 

@@ -29,6 +29,7 @@ from ...domain.subscriptions.subscriptions import (
     Binding,
     Subscription,
 )
+from ..encrypted import pay_tag, with_link_tag
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
@@ -43,13 +44,12 @@ from ..payments.recurring import (
 )
 from ..payments.tallies import remove_payment
 from ..schedule import FollowUp
-from ..sealed import pay_tag, with_link_tag
 from ..units import retrying
 from .binders import Picked, binder, binders, takes_first_charge
 
 WATCH_BINDING = FollowUp("binding.watch")
 """The job that follows a binding."""
-FIRST_LOOK = timedelta(seconds=10)
+FIRST_POLL = timedelta(seconds=10)
 """Delay until the watch takes over a binding that was recorded but not answered."""
 
 WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
@@ -81,7 +81,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
         bank=picked.bank.name,
         receipt=picked.terms,
     )
-    unit[Job].add(WATCH_BINDING.first(payment_id, now + FIRST_LOOK, now))
+    unit[Job].add(WATCH_BINDING.first(payment_id, now + FIRST_POLL, now))
     binding = Binding(
         operation=binding_operation(payment_id),
         requested_at=now,
@@ -195,9 +195,9 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
                 await save_subscription(ports, unit, before, after)
             else:
                 unit[Subscription].save(untold(before, with_link_tag(ports.vault, before, after)))
-        first_look = next_poll(ports, payment, Looked(check_after=made.check_after))
-        if first_look is not None and (made.link is not None or made.check_after is not None):
-            await WATCH_BINDING.hurry(unit, payment.id, first_look)
+        first_poll = next_poll(ports, payment, Looked(check_after=made.check_after))
+        if first_poll is not None and (made.link is not None or made.check_after is not None):
+            await WATCH_BINDING.hurry(unit, payment.id, first_poll)
         bound = msgspec.structs.replace(
             payment,
             opening=Opening.OPEN,

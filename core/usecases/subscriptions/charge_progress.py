@@ -22,6 +22,7 @@ from ...domain.payments.payments import FailureReason, Opening, Payment, Payment
 from ...domain.payments.reports import Report
 from ...domain.subscriptions.charge_reports import Step, decide_charge_report, has_no_outcome, step_of
 from ...domain.subscriptions.subscriptions import Subscription
+from ..encrypted import open_mandate_token
 from ..forgotten import sent_at_earliest
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import at_bank
@@ -30,11 +31,10 @@ from ..operations.repeating import repeats_until
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.receipts import receipt_of
 from ..schedule import FollowUp, next_ask
-from ..sealed import open_mandate_token
 
 WATCH_CHARGE = FollowUp("charge.watch")
 """The job that follows a charge until its outcome."""
-FIRST_LOOK = timedelta(seconds=10)
+FIRST_POLL = timedelta(seconds=10)
 """Delay until the watch takes over a charge whose request was interrupted."""
 
 _REPORTED = {
@@ -83,7 +83,7 @@ class Charges(Followed[Charging, Word, MandateBank]):
     def wants(self, subject: Charging, /) -> Want:
         if not has_no_outcome(subject.payment):
             return Want.NOTHING
-        return Want.SEND if subject.payment.bank_reference is None else Want.LOOK
+        return Want.SEND if subject.payment.bank_reference is None else Want.POLL
 
     @asynccontextmanager
     async def at_provider(self, ports: Ports, subject: Charging, /) -> AsyncIterator[MandateBank]:
@@ -142,7 +142,7 @@ class Charges(Followed[Charging, Word, MandateBank]):
             return subject
         return Charging(await _report(ports, unit, payment, Report(status=PaymentStatus.FAILED, failure=word)))
 
-    def next_look(self, ports: Ports, subject: Charging, looked: Looked[Charging, Word], /) -> datetime | None:
+    def next_status_poll(self, ports: Ports, subject: Charging, looked: Looked[Charging, Word], /) -> datetime | None:
         if not has_no_outcome(subject.payment):
             return None
         was_taken = looked.began is not None and looked.began.payment.bank_reference is not None

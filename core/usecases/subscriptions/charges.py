@@ -20,7 +20,6 @@ from ...domain.subscriptions.charge_reports import has_no_outcome
 from ...domain.subscriptions.charges import ChargeCase, ChargeOrder, judge_charge, subscription_window
 from ...domain.subscriptions.subscriptions import Subscription
 from ..causes import caused_charge_id
-from ..holding import holds_back
 from ..idempotency import Lock, Made, once, once_made, yield_to_maker
 from ..operations.engine import bring, send, settle
 from ..paging import ListFilter, Page
@@ -29,8 +28,9 @@ from ..payments.list import PaymentFilter, list_payments
 from ..payments.receipts import receipt_terms, takes_without
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
+from ..quarantine import holds_back
 from ..units import retrying
-from .charge_progress import CHARGES, FIRST_LOOK, WATCH_CHARGE, Charging, charger
+from .charge_progress import CHARGES, FIRST_POLL, WATCH_CHARGE, Charging, charger
 
 KIND = "charge"
 
@@ -159,7 +159,7 @@ async def _record(
         bank=subscription.mandate_bank,
         receipt=terms,
     )
-    unit[Job].add(WATCH_CHARGE.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at))
+    unit[Job].add(WATCH_CHARGE.first(payment.id, payment.created_at + FIRST_POLL, payment.created_at))
     started = charge_started(
         subscription, verdict, payment_id=payment.id, external_id=payment.external_id, now=case.now
     )

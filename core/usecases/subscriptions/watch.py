@@ -18,22 +18,22 @@ from ..schedule import FollowUp, reschedule_at
 from ..simulated import is_advanced_over
 from ..units import retrying
 from .binders import binder
-from .binding_progress import look_or_lapse, read_state
+from .binding_progress import poll_or_lapse, read_state
 from .bindings import find_at_bank
 from .mandate_end import end_open_binding, plan_revoking
 
 WATCH_SUBSCRIPTION = FollowUp("subscription.watch")
 """The job that follows a subscription until its end."""
 
-MANDATE_LOOKS = timedelta(days=1)
+MANDATE_POLLS = timedelta(days=1)
 """Poll interval of a mandate."""
-ADVANCED_LOOKS = timedelta(days=90)
+ADVANCED_POLLS = timedelta(days=90)
 """Poll interval when the subscription lives on an advanced sandbox clock (simulated.py)."""
 
 
 def first_subscription_watch(subscription: Subscription) -> Job:
     """Return the watch job of a new subscription."""
-    due = binding_ends_at(subscription) or subscription.created_at + MANDATE_LOOKS
+    due = binding_ends_at(subscription) or subscription.created_at + MANDATE_POLLS
     return WATCH_SUBSCRIPTION.first(subscription.id, due, subscription.created_at)
 
 
@@ -42,18 +42,18 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
     async with ports.storage.unit() as unit:
         subscription = await any_subscription(unit, job.argument)
     if subscription is not None and not subscription.is_final:
-        await _look_at_binding(ports, subscription)
-        await look_at_mandate(ports, subscription)
+        await _poll_binding(ports, subscription)
+        await poll_mandate(ports, subscription)
         subscription = await end_overdue(ports, subscription.id)
     pause = (
-        ADVANCED_LOOKS
+        ADVANCED_POLLS
         if subscription is not None and is_advanced_over(ports, subscription.mandate_bank)
-        else MANDATE_LOOKS
+        else MANDATE_POLLS
     )
     await reschedule_at(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
 
 
-async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
+async def _poll_binding(ports: Ports, subscription: Subscription) -> None:
     """Poll the binding before its deadline: the payer may have confirmed, and the notification been lost."""
     binding = subscription.binding
     payment = None if binding is None else await ports.storage.get(Payment, binding.payment_id or "")
@@ -64,10 +64,10 @@ async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
     except NO_ANSWER:
         return
     if payment is not None and payment.bank_reference is not None:
-        await look_or_lapse(ports, payment)
+        await poll_or_lapse(ports, payment)
 
 
-async def look_at_mandate(ports: Ports, subscription: Subscription) -> None:
+async def poll_mandate(ports: Ports, subscription: Subscription) -> None:
     """Poll the bank for the mandate, and apply the answer. A bank that does not answer changes nothing."""
     bank, reference = subscription.mandate_bank, subscription.mandate_reference
     if bank is None or reference is None:
@@ -109,8 +109,8 @@ async def _save(ports: Ports, unit: Unit, before: Subscription, after: Subscript
     return saved
 
 
-def next_due(subscription: Subscription, now: datetime, looks: timedelta = MANDATE_LOOKS) -> datetime | None:
-    """Return when to check the subscription again: its next deadline, or `looks` from now; None once it is over.
+def next_due(subscription: Subscription, now: datetime, polls: timedelta = MANDATE_POLLS) -> datetime | None:
+    """Return when to check the subscription again: its next deadline, or `polls` from now; None once it is over.
     Deadlines only move later, so none is missed.
     """
     if subscription.is_final:
@@ -118,6 +118,6 @@ def next_due(subscription: Subscription, now: datetime, looks: timedelta = MANDA
     ends_at = binding_ends_at(subscription)
     if ends_at is not None:
         return ends_at
-    look_at = now + looks
+    look_at = now + polls
     ends_at = pause_ends_at(subscription)
     return look_at if ends_at is None else min(look_at, ends_at)

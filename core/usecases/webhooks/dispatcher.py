@@ -36,7 +36,7 @@ class Dispatcher:
         self._limiter = SendLimiter(at_once, per_receiver, per_host, ports.clock.monotonic)
         self._workers: dict[EndpointWorker, None] = {}
         """In order of arrival. A set would have another order in each process."""
-        self._looks = 0
+        self._polls = 0
         self._stopping = False
 
     async def run(self, job: Job) -> None:
@@ -55,10 +55,10 @@ class Dispatcher:
     def look(self) -> None:
         """Let running workers look for newly due deliveries and renew their leases. Call it regularly."""
         self._limiter.look()
-        self._looks += 1
-        all_look = len(self._workers) <= _MANY or self._looks % _LESS_OFTEN == 0
+        self._polls += 1
+        all_poll = len(self._workers) <= _MANY or self._polls % _LESS_OFTEN == 0
         for worker in self._workers:
-            if all_look or not worker.state.is_slow:
+            if all_poll or not worker.state.is_slow:
                 worker.state.look_around()
 
     def stop(self) -> None:

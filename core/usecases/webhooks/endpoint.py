@@ -19,7 +19,7 @@ from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.endpoints import EndpointKey, Receiver, own_receiver
 from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ...domain.webhooks.static_headers import read_static_headers
-from ..sealed import seal_webhook_headers
+from ..encrypted import encrypt_webhook_headers
 from ..units import retrying
 from .outbox import ask_to_deliver
 from .signing import Signers, signed_webhook
@@ -84,7 +84,7 @@ async def set_own_headers(ports: Ports, account_id: str, headers: Mapping[str, s
         before = await unit[Account].get(account_id) if ids.is_prefixed(ids.ACCOUNT, account_id) else None
         if before is None:
             raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
-        sealed = seal_webhook_headers(ports.vault, account_id, wanted)
+        sealed = encrypt_webhook_headers(ports.vault, account_id, wanted)
         names = tuple(wanted) or None
         return unit[Account].save(msgspec.structs.replace(before, webhook_headers=sealed, webhook_header_names=names))
 

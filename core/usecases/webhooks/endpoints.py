@@ -30,11 +30,11 @@ from ...domain.webhooks.endpoints import (
     without_endpoint,
 )
 from ...domain.webhooks.events import DeliveryStatus
+from ..account_time import living_with
+from ..encrypted import encrypt_webhook_headers, webhook_secret_aad
 from ..idempotency import Lock, Made, once, yield_to_maker
 from ..paging import MomentFilter, Page, newest
 from ..schedule import FollowUp, reschedule_at
-from ..sealed import seal_webhook_headers, webhook_secret_place
-from ..test_clock import living_with
 from ..units import retrying
 from .endpoint import TestReport, post_test
 from .outbox import ask_to_deliver, release_to
@@ -114,7 +114,7 @@ async def create_endpoint(
 
 def _new_secret(ports: Ports, endpoint_id: str) -> tuple[str, bytes]:
     secret = ports.ids.secret(_SECRET_BYTES)
-    return secret, ports.vault.seal(secret.encode(), webhook_secret_place(endpoint_id))
+    return secret, ports.vault.encrypt(secret.encode(), webhook_secret_aad(endpoint_id))
 
 
 async def _tell_account(unit: Unit, endpoint: WebhookEndpoint) -> None:
@@ -177,7 +177,7 @@ def _with_headers(ports: Ports, endpoint: WebhookEndpoint, headers: dict[str, st
     """Return the endpoint with these static headers; unchanged for None."""
     if headers is None:
         return endpoint
-    sealed = seal_webhook_headers(ports.vault, endpoint.id, headers)
+    sealed = encrypt_webhook_headers(ports.vault, endpoint.id, headers)
     return msgspec.structs.replace(endpoint, headers=sealed, header_names=tuple(headers) or None)
 
 

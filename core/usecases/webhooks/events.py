@@ -17,9 +17,9 @@ from ...domain.errors import Refusal, read_choice
 from ...domain.list_counts import ListCount
 from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
+from ..encrypted import open_event_body
 from ..long_lists import LongList, keep, page_within
 from ..paging import MomentFilter, Page
-from ..sealed import open_event_body
 from .receivers import further_deliveries, own_endpoint
 
 _OF_ONE_OBJECT = 1000

@@ -16,9 +16,9 @@ from ...domain.webhooks.delivery import AT_ONCE, LIFETIME, sent_anew
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
 from ...domain.webhooks.wanted import untaken, wants
+from ..account_time import as_moved, living_with
+from ..encrypted import encrypt_event_body
 from ..schedule import FollowUp, reschedule_at
-from ..sealed import seal_event_body
-from ..test_clock import as_moved, living_with
 from ..units import retrying
 from .feed import note_letters
 from .receivers import receiver_of
@@ -68,7 +68,7 @@ def announce_to(
             type=event_type.value,
             object_id=subject.id,
             sequence=subject.sequence,
-            body=seal_event_body(ports.vault, event_id, payload(now)),
+            body=encrypt_event_body(ports.vault, event_id, payload(now)),
             created_at=now,
         )
         announce(ports, unit, event, account)

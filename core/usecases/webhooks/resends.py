@@ -12,8 +12,8 @@ from ...domain.errors import shape_error
 from ...domain.webhooks.delivery import held, last_attempt_id, sent_anew
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
+from ..account_time import in_test_time_of_account, living_with
 from ..schedule import is_ours
-from ..test_clock import in_test_time_of_account, living_with
 from ..units import retrying
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
 from .feed import note_letters

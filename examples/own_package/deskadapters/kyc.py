@@ -15,13 +15,13 @@ from cambist.ports import (
     CheckRequest,
     CheckStatus,
     Forged,
-    Heard,
     InboundNotification,
     KycVerifier,
     NoAnswer,
     NotConfigured,
     OutcomeUnknown,
     Purpose,
+    Received,
     Refused,
     Unavailable,
 )
@@ -96,7 +96,7 @@ class DeskVerifier:
             raise Refused("the verifier knows no such check", reason="not_found")
         return found
 
-    async def hear(self, notification: InboundNotification) -> Heard:
+    async def receive(self, notification: InboundNotification) -> Received:
         expected = hmac.new(self._token.encode(), notification.body, hashlib.sha256).hexdigest()
         signature = notification.headers.get("x-desk-signature", "").encode("utf-8", "surrogatepass")
         if not hmac.compare_digest(expected.encode(), signature):
@@ -105,7 +105,7 @@ class DeskVerifier:
             told = msgspec.json.decode(notification.body, type=_Told)
         except (msgspec.DecodeError, RecursionError):
             raise Forged("it is no notification") from None
-        return Heard(notifications=(CheckNotification(operation=told.key),))
+        return Received(notifications=(CheckNotification(operation=told.key),))
 
     async def close(self) -> None:
         await self._http.aclose()

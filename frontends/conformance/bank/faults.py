@@ -9,7 +9,7 @@ from ....ports.faults import Fault, Refused, Unavailable
 from ..bank_harness import BankHarness
 from ..harnesses import check_hidden
 from ..operation_ids import operation_id
-from ..trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
+from ..problem import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 from .kit import OPERATION, OTHER, REFUND, state_of
 
 

@@ -10,7 +10,7 @@ from ....core.domain.money import Rub
 from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import OneOf, Storage
-from .kit import Sample, StoragePlace, Tally, job, must_read, put, read
+from .kit import Sample, StorageLocation, Tally, job, must_read, put, read
 from .reads import CRITERIA, ORDERS, SAMPLES
 
 
@@ -27,7 +27,7 @@ async def test_asking_writes_the_job_or_counts_where_it_stands(storage: Storage)
     assert await read(storage, Job, "a") == job("a", asked=21)
 
 
-async def test_asking_wake_ups_and_makes_it_claimable(place: StoragePlace) -> None:
+async def test_asking_wake_ups_and_makes_it_claimable(place: StorageLocation) -> None:
     storage = await place.open()
     await ask(storage)
     await ask(storage)

@@ -11,7 +11,7 @@ from ....core.domain.payments.payments import Payment
 from ....ports.faults import Conflict, Stale
 from ....ports.jobs import Job
 from ....ports.storage import Storage
-from .kit import StoragePlace, Tally, job, key, must_read, payment, read
+from .kit import StorageLocation, Tally, job, key, must_read, payment, read
 
 
 async def put_lightly(storage: Storage, *records: Any) -> None:
@@ -22,7 +22,7 @@ async def put_lightly(storage: Storage, *records: Any) -> None:
         await unit.commit(durable=False)
 
 
-async def test_what_is_not_durable_is_seen_at_once_by_everybody(place: StoragePlace) -> None:
+async def test_what_is_not_durable_is_seen_at_once_by_everybody(place: StorageLocation) -> None:
     storages = [await place.open() for _ in range(2 if place.is_shared else 1)]
     for number in range(3):
         made = payment(f"pay_{number}", sequence=number)
@@ -62,7 +62,7 @@ async def test_sums_move_whether_durable_or_not(storage: Storage) -> None:
     assert (await must_read(storage, Tally, "t1")).count == 40
 
 
-async def test_among_many_of_both_kinds_exactly_the_right_ones_are_refused(place: StoragePlace) -> None:
+async def test_among_many_of_both_kinds_exactly_the_right_ones_are_refused(place: StorageLocation) -> None:
     storages = [await place.open() for _ in range(2 if place.is_shared else 1)]
 
     async def add(number: int) -> bool:
@@ -81,10 +81,10 @@ async def test_among_many_of_both_kinds_exactly_the_right_ones_are_refused(place
     assert [won[n] + won[n + 1] for n in range(0, 60, 2)] == [1] * 30
 
 
-async def test_what_is_not_durable_is_there_after_a_close(shared_place: StoragePlace) -> None:
-    first = await shared_place.open()
+async def test_what_is_not_durable_is_there_after_a_close(shared_location: StorageLocation) -> None:
+    first = await shared_location.open()
     await put_lightly(first, payment("pay_1"), job("j1"))
     await first.close()
-    again = await shared_place.open()
+    again = await shared_location.open()
     assert await read(again, Payment, "pay_1") == payment("pay_1")
     assert await read(again, Job, "j1") == job("j1")

@@ -10,7 +10,7 @@ from ....core.domain.payments.payments import Payment
 from ....ports.faults import Conflict, Stale
 from ....ports.jobs import Job
 from ....ports.storage import Storage
-from .kit import START, StoragePlace, job, must_read, payment, put, read
+from .kit import START, StorageLocation, job, must_read, payment, put, read
 
 
 def at(seconds: float) -> datetime:
@@ -54,7 +54,7 @@ async def test_claim_of_nothing_takes_nothing(storage: Storage) -> None:
     assert await read(storage, Job, "a") == job("a")
 
 
-async def test_a_job_is_free_again_when_its_lease_ends(place: StoragePlace) -> None:
+async def test_a_job_is_free_again_when_its_lease_ends(place: StorageLocation) -> None:
     """When a worker dies, its lease expires and another worker claims the job (ports/jobs.py)."""
     storage = await place.open()
     await put(storage, job("a"))
@@ -66,7 +66,7 @@ async def test_a_job_is_free_again_when_its_lease_ends(place: StoragePlace) -> N
     assert (again.attempts, again.version, again.leased_until) == (2, 2, at(20))
 
 
-async def test_due_is_judged_by_the_storages_clock(place: StoragePlace) -> None:
+async def test_due_is_judged_by_the_storages_clock(place: StorageLocation) -> None:
     storage = await place.open()
     await put(storage, job("a", 30))
     assert await storage.now() == START
@@ -76,7 +76,7 @@ async def test_due_is_judged_by_the_storages_clock(place: StoragePlace) -> None:
     assert await claimed(storage) == ["a"]
 
 
-async def test_a_job_moved_or_freed_by_its_worker_is_claimed_accordingly(place: StoragePlace) -> None:
+async def test_a_job_moved_or_freed_by_its_worker_is_claimed_accordingly(place: StorageLocation) -> None:
     storage = await place.open()
     await put(storage, job("a"), job("b"))
     for taken in await storage.claim(2, 60):
@@ -90,7 +90,7 @@ async def test_a_job_moved_or_freed_by_its_worker_is_claimed_accordingly(place: 
     assert await claimed(storage) == ["b"]
 
 
-async def test_a_worker_that_lost_its_lease_cannot_end_the_job(place: StoragePlace) -> None:
+async def test_a_worker_that_lost_its_lease_cannot_end_the_job(place: StorageLocation) -> None:
     storage = await place.open()
     await put(storage, job("a"))
     (first,) = await storage.claim(1, 10)
@@ -107,7 +107,7 @@ async def test_a_worker_that_lost_its_lease_cannot_end_the_job(place: StoragePla
     assert await claimed(storage) == []
 
 
-async def test_a_job_removed_and_queued_again_is_claimed_once(place: StoragePlace) -> None:
+async def test_a_job_removed_and_queued_again_is_claimed_once(place: StorageLocation) -> None:
     storage = await place.open()
     await put(storage, job("a", 5))
     async with storage.unit() as unit:
@@ -121,7 +121,7 @@ async def test_a_job_removed_and_queued_again_is_claimed_once(place: StoragePlac
     assert await claimed(storage) == []
 
 
-async def test_next_due_is_of_the_earliest_job_without_a_living_lease(place: StoragePlace) -> None:
+async def test_next_due_is_of_the_earliest_job_without_a_living_lease(place: StorageLocation) -> None:
     storage = await place.open()
     assert await storage.next_due() is None
     await put(storage, job("b", 20), job("a", -10), job("c", 30))
@@ -138,7 +138,7 @@ async def test_next_due_is_of_the_earliest_job_without_a_living_lease(place: Sto
     assert await storage.next_due() == at(30)
 
 
-async def test_ten_claimers_at_once_take_every_job_exactly_once(place: StoragePlace) -> None:
+async def test_ten_claimers_at_once_take_every_job_exactly_once(place: StorageLocation) -> None:
     """ports/storage.py: "Atomic for many workers". Uses two storages if the place allows it."""
     storages = [await place.open()]
     if place.is_shared:
@@ -158,7 +158,7 @@ async def test_ten_claimers_at_once_take_every_job_exactly_once(place: StoragePl
     assert sorted(everything) == [f"j{n:03}" for n in range(60)]
 
 
-async def test_jobs_are_woken_up_after_the_commit_only(place: StoragePlace) -> None:
+async def test_jobs_are_woken_up_after_the_commit_only(place: StorageLocation) -> None:
     storage = await place.open()
     seen: list[bool] = []
 
@@ -187,7 +187,7 @@ async def test_jobs_are_woken_up_after_the_commit_only(place: StoragePlace) -> N
 
 
 async def test_a_wake_up_that_fails_does_not_fail_the_commit(
-    place: StoragePlace, caplog: pytest.LogCaptureFixture
+    place: StorageLocation, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The commit stands, and the periodic sweep finds the job."""
 

@@ -102,7 +102,7 @@ KIT_CATALOGUE = (
 )
 
 
-class StoragePlace:
+class StorageLocation:
     """One database, or process memory, and the storages opened on it. All share the clock and the list of wake-ups."""
 
     def __init__(

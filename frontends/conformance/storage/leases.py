@@ -9,7 +9,7 @@ import pytest
 from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Storage
-from .kit import START, StoragePlace, job, put, read
+from .kit import START, StorageLocation, job, put, read
 
 
 async def _claimed(storage: Storage, limit: int = 10, **which: str) -> list[str]:
@@ -53,7 +53,7 @@ async def test_many_workers_claim_a_kind_without_taking_one_twice(storage: Stora
     assert sorted(taken) == sorted(f"b:{number}" for number in range(40))
 
 
-async def test_a_renewed_lease_lasts_so_long_from_now(place: StoragePlace) -> None:
+async def test_a_renewed_lease_lasts_so_long_from_now(place: StorageLocation) -> None:
     storage = await place.open()
     await put(storage, job("a:1"), job("a:2"))
     first, second = await storage.claim(2, 10)
@@ -80,7 +80,7 @@ async def test_renewing_moves_no_version_so_that_the_work_can_save_or_remove_its
     assert await _claimed(storage) == ["a:1"]
 
 
-async def test_a_job_that_changed_since_its_claim_is_not_renewed(place: StoragePlace) -> None:
+async def test_a_job_that_changed_since_its_claim_is_not_renewed(place: StorageLocation) -> None:
     """The worker has released the job or another worker has claimed it, so the lease is no longer ours."""
     storage = await place.open()
     await put(storage, job("a:freed"), job("a:gone"), job("a:taken"), job("a:free"))

@@ -11,10 +11,10 @@ from ....core.domain.payments.payments import Payment
 from ....ports.faults import Conflict, Stale
 from ....ports.jobs import Job
 from ....ports.storage import Storage
-from .kit import StoragePlace, Tally, job, key, must_read, payment, put, read
+from .kit import StorageLocation, Tally, job, key, must_read, payment, put, read
 
 
-async def open_some(place: StoragePlace) -> list[Storage]:
+async def open_some(place: StorageLocation) -> list[Storage]:
     """Open two storages on one database, or one if the place does not allow a second."""
     return [await place.open() for _ in range(2 if place.is_shared else 1)]
 
@@ -28,7 +28,7 @@ async def outcome(storage: Storage, *records: object) -> str:
     return "won"
 
 
-async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: StoragePlace) -> None:
+async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: StorageLocation) -> None:
     """Two requests with the same new key at once, exactly one creates (docs/concepts.md "Idempotency")."""
     storages = await open_some(place)
     outcomes = await asyncio.gather(
@@ -50,7 +50,7 @@ async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: StoragePla
     assert sorted(name for names in place.woken_up for name in names) == sorted(f"j{n}" for n in winners)
 
 
-async def test_of_many_saves_of_one_version_one_wins(place: StoragePlace) -> None:
+async def test_of_many_saves_of_one_version_one_wins(place: StorageLocation) -> None:
     storages = await open_some(place)
     await put(storages[0], payment("pay_1"))
 
@@ -72,7 +72,7 @@ async def test_of_many_saves_of_one_version_one_wins(place: StoragePlace) -> Non
         assert [found.id for found in await unit[IdempotencyKey].find()] == [f"k{won.index(True)}"]
 
 
-async def test_losers_that_read_again_all_get_through(place: StoragePlace) -> None:
+async def test_losers_that_read_again_all_get_through(place: StorageLocation) -> None:
     storages = await open_some(place)
     await put(storages[0], payment("pay_1"))
 
@@ -93,7 +93,7 @@ async def test_losers_that_read_again_all_get_through(place: StoragePlace) -> No
     assert (stored.version, stored.sequence) == (12, 12)
 
 
-async def test_50_increases_beside_saves_are_all_there(place: StoragePlace) -> None:
+async def test_50_increases_beside_saves_are_all_there(place: StorageLocation) -> None:
     """ports/storage.py: "Sums that every request moves commute, and so never go stale"."""
     storages = await open_some(place)
     await put(storages[0], Tally(id="t1", owner="a"))
@@ -122,7 +122,7 @@ async def test_50_increases_beside_saves_are_all_there(place: StoragePlace) -> N
     assert stored.version == sum(end or 0 for end in ends) >= 1
 
 
-async def test_units_that_write_the_same_rows_in_opposite_orders_all_commit(place: StoragePlace) -> None:
+async def test_units_that_write_the_same_rows_in_opposite_orders_all_commit(place: StorageLocation) -> None:
     """On Postgres they deadlock; the server aborts one, and the storage retries it."""
     storages = await open_some(place)
     await put(storages[0], Tally(id="t1", owner="a"), Tally(id="t2", owner="b"))
@@ -138,7 +138,7 @@ async def test_units_that_write_the_same_rows_in_opposite_orders_all_commit(plac
         assert (await must_read(storages[0], Tally, name)).count == 30
 
 
-async def test_cancelled_committers_leave_whole_units_or_nothing(place: StoragePlace) -> None:
+async def test_cancelled_committers_leave_whole_units_or_nothing(place: StorageLocation) -> None:
     """A disconnecting client cancels its request at any point. Each unit is written completely or not at all, other
     units are unaffected, and every stored job got its wake-up."""
     storage = await place.open()
@@ -165,20 +165,20 @@ async def test_cancelled_committers_leave_whole_units_or_nothing(place: StorageP
     assert {f"pay_{n}" for n, end in enumerate(ends) if end is None} <= payments
 
 
-async def test_closing_finishes_what_is_being_written(shared_place: StoragePlace) -> None:
-    storage = await shared_place.open()
+async def test_closing_finishes_what_is_being_written(shared_location: StorageLocation) -> None:
+    storage = await shared_location.open()
     tasks = [asyncio.create_task(put(storage, payment(f"pay_{n}"))) for n in range(40)]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     await storage.close()
     ends = await asyncio.gather(*tasks, return_exceptions=True)
     written = {f"pay_{n}" for n, end in enumerate(ends) if end is None}
     assert written
-    again = await shared_place.open()
+    again = await shared_location.open()
     async with again.unit() as unit:
         assert written <= {found.id for found in await unit[Payment].find()}
 
 
-async def test_a_unit_reads_nothing_half_done(place: StoragePlace) -> None:
+async def test_a_unit_reads_nothing_half_done(place: StorageLocation) -> None:
     """A reader beside a writer of pairs sees both halves of a unit or neither."""
     storages = await open_some(place)
     await put(storages[0], Tally(id="t1", owner="a"), Tally(id="t2", owner="b"))
@@ -211,7 +211,7 @@ async def test_a_unit_reads_nothing_half_done(place: StoragePlace) -> None:
     assert written > 1
 
 
-async def test_a_unit_holds_no_lock_while_it_thinks(place: StoragePlace) -> None:
+async def test_a_unit_holds_no_lock_while_it_thinks(place: StorageLocation) -> None:
     """No transaction and no lock is ever held across an await (ARCHITECTURE.md "Units and jobs")."""
     storages = await open_some(place)
     await put(storages[0], payment("pay_1"))

@@ -9,7 +9,7 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.money import Rub, Usdt
 from ....core.domain.payments.payments import Payment
 from ....ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage
-from .kit import START, Colour, Sample, StoragePlace, payment, put, read
+from .kit import START, Colour, Sample, StorageLocation, payment, put, read
 
 SAMPLES = (
     Sample(
@@ -208,9 +208,9 @@ async def test_a_criterion_that_no_record_could_meet_is_refused(storage: Storage
                 await unit[Payment].find(**criteria)
 
 
-async def test_two_storages_on_one_database_see_each_others_commits_at_once(shared_place: StoragePlace) -> None:
+async def test_two_storages_on_one_database_see_each_others_commits_at_once(shared_location: StorageLocation) -> None:
     """API, worker, command line and console share one database (docs/decisions.md "Storage")."""
-    one, other = await shared_place.open(), await shared_place.open()
+    one, other = await shared_location.open(), await shared_location.open()
     for n in range(20):
         writer, reader = (one, other) if n % 2 else (other, one)
         await put(writer, payment(f"pay_{n}"))
@@ -219,11 +219,11 @@ async def test_two_storages_on_one_database_see_each_others_commits_at_once(shar
             assert await unit[Payment].total() == n + 1
 
 
-async def test_reopening_keeps_everything(shared_place: StoragePlace) -> None:
-    storage = await shared_place.open()
+async def test_reopening_keeps_everything(shared_location: StorageLocation) -> None:
+    storage = await shared_location.open()
     await put(storage, *SAMPLES, payment("pay_1"))
     await storage.close()
-    again = await shared_place.open()
+    again = await shared_location.open()
     async with again.unit() as unit:
         assert await unit[Sample].find() == sorted(SAMPLES, key=lambda sample: sample.id)
         assert await unit[Payment].find() == [payment("pay_1")]

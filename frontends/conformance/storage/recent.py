@@ -11,7 +11,7 @@ from ....core.domain.payments.payments import Payment
 from ....ports.faults import Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import AtMost, Storage
-from .kit import START, StoragePlace, job, must_read, payment, put
+from .kit import START, StorageLocation, job, must_read, payment, put
 
 LONG = 3600.0
 
@@ -54,8 +54,10 @@ async def test_an_id_that_no_record_could_have_is_none(storage: Storage) -> None
         assert await storage.recent(Account, impossible, within=LONG) is None
 
 
-async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(shared_place: StoragePlace) -> None:
-    ours, theirs = await shared_place.open(), await shared_place.open()
+async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(
+    shared_location: StorageLocation,
+) -> None:
+    ours, theirs = await shared_location.open(), await shared_location.open()
     await put(theirs, account())
     for round_ in range(5):
         await rename(theirs, f"Merchant {round_}")

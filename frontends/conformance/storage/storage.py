@@ -1,8 +1,8 @@
 """Contract of a storage (ports/storage.py): `pytest --pyargs cambist.conformance.storage`.
 
-Your conftest.py provides a fixture `place`: an empty StoragePlace (kit.py) that opens storages on one database, several
-at a time if the storage allows it. `storage` is one of them. Its tables are those of KIT_CATALOGUE, which declares two
-records beside the real ones (docs/adapters.md "A storage").
+Your conftest.py provides a fixture `place`: an empty StorageLocation (kit.py) that opens storages on one database,
+several at a time if the storage allows it. `storage` is one of them. Its tables are those of KIT_CATALOGUE, which
+declares two records beside the real ones (docs/adapters.md "A storage").
 """
 
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from ....ports.storage import Storage
 from .asking import *  # noqa: F403 - their tests
 from .durability import *  # noqa: F403
 from .jobs import *  # noqa: F403
-from .kit import StoragePlace
+from .kit import StorageLocation
 from .leases import *  # noqa: F403
 from .long_units import *  # noqa: F403
 from .races import *  # noqa: F403
@@ -28,14 +28,14 @@ from .values import *  # noqa: F403
 
 
 @pytest.fixture
-async def storage(place: StoragePlace) -> AsyncIterator[Storage]:
+async def storage(place: StorageLocation) -> AsyncIterator[Storage]:
     """Yield an empty storage."""
     yield await place.open()
     await place.close()
 
 
 @pytest.fixture
-async def shared_place(place: StoragePlace) -> AsyncIterator[StoragePlace]:
+async def shared_location(place: StorageLocation) -> AsyncIterator[StorageLocation]:
     """Yield a place that allows several open storages. Skips if it does not."""
     if not place.is_shared:
         pytest.skip("this place takes one storage at a time")

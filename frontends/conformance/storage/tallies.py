@@ -13,7 +13,7 @@ from ....core.domain.payments.tallies import Tally, Turnover
 from ....ports.faults import Stale
 from ....ports.storage import Between, Storage
 from . import kit
-from .kit import Sample, StoragePlace, payment, put, read
+from .kit import Sample, StorageLocation, payment, put, read
 
 
 def tally(name: str, count: int, *, status: PaymentStatus = PaymentStatus.PENDING, period: str = "ever") -> Tally:
@@ -138,7 +138,7 @@ async def test_a_unit_that_is_over_and_a_snapshot_accrue_nothing(storage: Storag
             unit[Tally].accrue(tally("t", 1))
 
 
-async def test_100_units_that_accrue_the_same_rows_crosswise_lose_nothing(place: StoragePlace) -> None:
+async def test_100_units_that_accrue_the_same_rows_crosswise_lose_nothing(place: StorageLocation) -> None:
     """The rows do not exist yet, and every unit names them in another order. No unit fails and no amount is lost."""
     storage = await place.open()
     names = ["t1", "t2", "t3", "t4"]

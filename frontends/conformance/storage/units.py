@@ -11,7 +11,7 @@ from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....ports.faults import Conflict, Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Storage
-from .kit import START, StoragePlace, Tally, job, key, must_read, payment, put, read, shop
+from .kit import START, StorageLocation, Tally, job, key, must_read, payment, put, read, shop
 
 
 async def test_a_record_comes_back_as_it_was_added(storage: Storage) -> None:
@@ -223,7 +223,7 @@ async def test_a_type_that_the_catalogue_does_not_declare_has_no_repository(stor
             unit[Mode]  # type: ignore[type-var]  # on purpose
 
 
-async def test_a_closed_storage_refuses(place: StoragePlace) -> None:
+async def test_a_closed_storage_refuses(place: StorageLocation) -> None:
     storage = await place.open()
     await storage.close()
     await storage.close()

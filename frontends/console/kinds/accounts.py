@@ -25,7 +25,7 @@ from ....core.usecases.browse.timeline import amount
 from ....core.usecases.ledger.ledger import balance_types
 from ....ports.bundle import Ports
 from ..columns import Column, when
-from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Told, Wish, by_id
+from .kinds import Change, ConsoleAction, Doing, Entry, Filter, Kind, Once, Part, Told, Wish, by_id
 from .stakes import of_payout
 from .withdrawals import pay_out_and_follow
 
@@ -161,8 +161,8 @@ def _guarded(account: Account, given: Mapping[str, str]) -> Guarded | None:
     return next((each.guarded for each in decisions(account, after)), None)
 
 
-_ACTS = (
-    ConsoleAct(
+_ACTIONS = (
+    ConsoleAction(
         name="account.set",
         title="Adjust a setting",
         key="j",
@@ -175,7 +175,7 @@ _ACTS = (
         run=_set,
         by_two=_guarded,
     ),
-    ConsoleAct(
+    ConsoleAction(
         name="account.set",
         title="Webhook secret",
         key="c",
@@ -188,7 +188,7 @@ _ACTS = (
         run=_secret,
         by_two=lambda *_: Guarded.WEBHOOKS,
     ),
-    ConsoleAct(
+    ConsoleAction(
         name="shop.create",
         title="New shop",
         key="h",
@@ -200,7 +200,7 @@ _ACTS = (
         run=_shop,
         guarded=False,
     ),
-    ConsoleAct(
+    ConsoleAction(
         name="terminal.add",
         title="Add terminal",
         key="i",
@@ -218,7 +218,7 @@ _ACTS = (
         run=_terminal,
         guarded=False,
     ),
-    ConsoleAct(
+    ConsoleAction(
         name="payout.now",
         title="Pay out",
         key="u",
@@ -249,7 +249,7 @@ ACCOUNTS = Kind(
     get=_get,
     facts=_facts,
     filters=(Filter(name="name", hint="a part of it"),),
-    acts=_ACTS,
+    actions=_ACTIONS,
     figures=_balances,
     parts=(
         Part(title="Payments", key="a", of="payment", by="account"),
@@ -262,8 +262,8 @@ ACCOUNTS = Kind(
         Part(title="BalanceTypes", key="e", of="ledger", by="account"),
         Part(title="Movements", key="v", of="movement", by="account"),
     ),
-    list_acts=(
-        ConsoleAct(
+    list_actions=(
+        ConsoleAction(
             name="account.create",
             title="New account",
             key="n",

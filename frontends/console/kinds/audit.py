@@ -15,7 +15,7 @@ from .wishes import DATES, moment_from, moment_to
 async def _read(ports: Ports, wish: Wish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
     asked = AuditWish(
         operator=wish.of("operator"),
-        act=wish.of("act"),
+        action=wish.of("action"),
         object_id=wish.of("object"),
         since=moment_from(wish),
         until=moment_to(wish),
@@ -31,7 +31,7 @@ def _facts(entry: AuditEntry) -> list[tuple[str, Any]]:
     return [
         ("when", entry.at),
         ("operator", entry.operator),
-        ("act", entry.act),
+        ("action", entry.action),
         ("object", entry.object_id),
         ("account", entry.account_id),
         ("reason", entry.reason or None),
@@ -42,14 +42,14 @@ def _facts(entry: AuditEntry) -> list[tuple[str, Any]]:
 
 async def _timeline(_ports: Ports, entry: AuditEntry) -> list[Moment]:
     """Return one line that opens the object of the entry."""
-    text = f"{entry.operator}: {entry.act}"
+    text = f"{entry.operator}: {entry.action}"
     if entry.object_id is None:
         return [Moment(at=entry.at, source="operator", text=text, detail=entry.reason)]
-    of = kind_of_id(entry.object_id) or _BY_ACT.get(entry.act.partition(".")[0], "")
+    of = kind_of_id(entry.object_id) or _BY_ACTION.get(entry.action.partition(".")[0], "")
     return [Moment(at=entry.at, source="operator", text=text, detail=entry.object_id, of=of, object_id=entry.object_id)]
 
 
-_BY_ACT = {each: each for each in ("shop", "terminal", "client", "gateway")} | {"settle": "batch"}
+_BY_ACTION = {each: each for each in ("shop", "terminal", "client", "gateway")} | {"settle": "batch"}
 """Kinds of objects whose ids do not name their kind."""
 
 AUDIT = Kind(
@@ -59,7 +59,7 @@ AUDIT = Kind(
     columns=(
         when("when", lambda each: each.at),
         Column(title="operator", cell=lambda each: each.operator, width=9, broad=12),
-        Column(title="act", cell=lambda each: each.act, width=16, broad=24),
+        Column(title="action", cell=lambda each: each.action, width=16, broad=24),
         Column(title="reason", cell=lambda each: each.reason or None, width=16, broad=28),
         Column(title="object", cell=lambda each: each.object_id, width=12, broad=40, ends=True),
         Column(title="after", cell=lambda each: each.after or None, width=24, wide=True),
@@ -69,7 +69,7 @@ AUDIT = Kind(
     facts=_facts,
     filters=(
         Filter(name="operator", hint="a name"),
-        Filter(name="act", hint="such as refund.approve"),
+        Filter(name="action", hint="such as refund.approve"),
         Filter(name="object", hint="an object's id"),
         *DATES,
     ),

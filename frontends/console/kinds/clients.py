@@ -4,12 +4,12 @@ from typing import Any
 
 from ....core.domain.kyc.clients import Client, ClientStatus, client_status
 from ....core.usecases.browse.browse import browse
+from ....core.usecases.encrypted import open_client_phone
 from ....core.usecases.kyc.clients import set_blocked, stored_as
 from ....core.usecases.operators.client_forgetting import forget_client, remains
-from ....core.usecases.sealed import open_client_phone
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Filter, Kind, Wish, by_id
 from .wishes import wanted
 
 
@@ -82,8 +82,8 @@ CLIENTS = Kind(
     facts=_facts,
     filters=(MODE, Filter(name="status", choices=tuple(ClientStatus)), ACCOUNT),
     private=_private,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="client.block",
             title="Block",
             key="b",
@@ -95,7 +95,7 @@ CLIENTS = Kind(
             ],
             run=_block,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="client.unblock",
             title="End the block",
             key="e",
@@ -106,7 +106,7 @@ CLIENTS = Kind(
             ],
             run=_unblock,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="client.forget",
             title="Forget, for good",
             key="d",

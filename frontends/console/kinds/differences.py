@@ -12,7 +12,7 @@ from ....core.usecases.operators.reconciliation_items import told
 from ....core.usecases.reconciliation.discrepancies import settle_difference
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
+from .kinds import ACCOUNT, Change, ConsoleAction, Doing, Filter, Kind, Wish, by_id, story
 from .wishes import wanted
 
 _CLOSED = "closed"
@@ -87,8 +87,8 @@ DIFFERENCES = Kind(
     filters=(Filter(name="state", choices=(_CLOSED,)), ACCOUNT),
     orders=("oldest", "newest"),
     timeline=story(_link),
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="difference.settle",
             title="Settle",
             key="s",

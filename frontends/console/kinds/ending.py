@@ -6,12 +6,12 @@ from typing import Any
 
 from ....core.domain.operators.guarded import Guarded
 from ....core.usecases.operators.unanswered import OUTCOMES, end_unanswered
-from .kinds import Change, ConsoleAct, Doing, Entry, Tells
+from .kinds import Change, ConsoleAction, Doing, Entry, Tells
 
 _MEANS = {"done": "it went: the money is where it was sent", "failed": "it never goes: the money is where it was"}
 
 
-def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAct:
+def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAction:
     """Return the action. `operation_of` returns the operation that may be at the bank, or None. The service refuses the
     action while it still works on the operation or the bank knows it."""
 
@@ -26,7 +26,7 @@ def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAc
             Change("the bank", "knows nothing of it", "is asked once more first"),
         ]
 
-    return ConsoleAct(
+    return ConsoleAction(
         name="operation.end",
         title="End as the bank's records show",
         key="e",

@@ -10,14 +10,14 @@ from ....core.domain.webhooks.delivery import AT_ONCE
 from ....core.domain.webhooks.events import DeliveryStatus, Event, EventType
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEvent, browse_events, track_event
-from ....core.usecases.browse.timeline import Moment, event_moments, read_acts
-from ....core.usecases.sealed import open_event_body
+from ....core.usecases.browse.timeline import Moment, event_moments, read_actions
+from ....core.usecases.encrypted import open_event_body
 from ....core.usecases.webhooks.resends import resend_event
 from ....ports.bundle import Ports
 from ...terminal_texts import json_text
 from ..columns import Column, when
 from ..texts import moment
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Filter, Kind, Wish
 from .wishes import wanted
 
 PERSONAL = ("payer_name", "client_phone", "phone", "metadata")
@@ -149,10 +149,10 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
     event = shown.event
     async with ports.storage.snapshot() as seen:
         told = await event_moments(seen, ports.vault, event)
-        acts = [act for each in dict.fromkeys((event.id, shown.id)) for act in await read_acts(seen, each)]
+        actions = [action for each in dict.fromkeys((event.id, shown.id)) for action in await read_actions(seen, each)]
     of = _KINDS.get(event.type.partition(".")[0], "")
     subject = msgspec.structs.replace(told[0], detail=event.object_id, of=of, object_id=event.object_id)
-    return sorted([subject, *told[1:], *acts], key=lambda each: each.at)
+    return sorted([subject, *told[1:], *actions], key=lambda each: each.at)
 
 
 async def _resend(doing: Doing) -> str:
@@ -191,8 +191,8 @@ EVENTS = Kind(
     orders=("newest", "oldest", "next attempt"),
     private=_private,
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="event.resend",
             title="Send again",
             key="s",

@@ -13,14 +13,14 @@ from ....core.domain.exchanges.payouts import PartStatus, next_part
 from ....core.domain.ledger import BalanceType, Currency
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
+from ....core.usecases.encrypted import open_exchange_phone
 from ....core.usecases.exchanges.creation import create_rub_usdt
 from ....core.usecases.exchanges.exchanges import cancel_any_exchange
 from ....core.usecases.exchanges.returns import exchange_money, return_money
-from ....core.usecases.sealed import open_exchange_phone
 from ....ports.bundle import Ports
 from ..columns import Column, when
 from .ending import ending
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Entry, Filter, Kind, Told, Wish
 from .stakes import left_in, whose
 from .wishes import DATES, ORDER, by_status, wanted
 
@@ -204,8 +204,8 @@ EXCHANGES = Kind(
     ),
     private=_private,
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="exchange.cancel",
             title="Call off",
             key="c",
@@ -217,7 +217,7 @@ EXCHANGES = Kind(
             ],
             run=_cancel,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="exchange.return",
             title="Return suspended money",
             key="t",
@@ -234,8 +234,8 @@ EXCHANGES = Kind(
         ),
         ending(_operation, _ending),
     ),
-    list_acts=(
-        ConsoleAct(
+    list_actions=(
+        ConsoleAction(
             name="exchange.create-rub-usdt",
             title="New RUB→USDT exchange",
             key="n",

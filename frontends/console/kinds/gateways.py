@@ -7,12 +7,12 @@ from ....core.domain.accounts.accounts import Mode
 from ....core.domain.gateways.gateways import BY_HAND, GatewayReason, GatewayStatus
 from ....core.domain.gateways.health import Minute
 from ....core.usecases.browse.gateways import KnownGateway, known_gateways
-from ....core.usecases.browse.timeline import Moment, read_acts
+from ....core.usecases.browse.timeline import Moment, read_actions
 from ....core.usecases.gateways.gateways import read_reason, read_status, set_gateway
 from ....ports.bundle import Ports
 from ..columns import Column
 from ..texts import moment
-from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Wish
+from .kinds import MODE, Change, ConsoleAction, Doing, Entry, Kind, Wish
 
 _MINUTE = 60
 
@@ -76,7 +76,7 @@ def _minute(each: Minute) -> Moment:
 async def _timeline(ports: Ports, each: KnownGateway) -> list[Moment]:
     """Return the recent minutes with faults, the last status change, and operator actions."""
     async with ports.storage.snapshot() as seen:
-        found = [*map(_minute, each.health), *await read_acts(seen, each.id)]
+        found = [*map(_minute, each.health), *await read_actions(seen, each.id)]
     if each.gateway.since is not None:
         found.append(Moment(at=each.gateway.since, source="object", text=f"became {each.gateway.status}"))
     return sorted(found, key=lambda moment: moment.at)
@@ -112,8 +112,8 @@ GATEWAYS = Kind(
     filters=(MODE,),
     orders=("as payments try them",),
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="gateway.set",
             title="Set status",
             key="s",

@@ -15,7 +15,7 @@ from ....core.usecases.browse.leaves import Way
 from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....ports.bundle import Ports
 from ..columns import Column, merchant
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Kind, Once, Wish, by_id
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Entry, Kind, Once, Wish, by_id
 
 _ALL = "all"
 _OVERLAPS = {
@@ -108,8 +108,8 @@ KEYS = Kind(
     filters=(MODE, ACCOUNT),
     orders=("by key",),
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="key.rotate",
             title="Rotate",
             key="t",
@@ -124,7 +124,7 @@ KEYS = Kind(
             run=_rotate,
             by_two=lambda *_: Guarded.KEYS,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="key.set",
             title="Rights",
             key="i",
@@ -138,7 +138,7 @@ KEYS = Kind(
             run=_set,
             by_two=lambda *_: Guarded.KEYS,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="key.end",
             title="End",
             key="e",

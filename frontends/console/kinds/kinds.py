@@ -118,7 +118,7 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     tell: Tell
 
 
-class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
+class ConsoleAction(msgspec.Struct, frozen=True, kw_only=True):
     """An operator action with its confirmation."""
 
     name: str
@@ -181,8 +181,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Returns a text of several lines shown below the facts, such as a webhook's JSON. No personal data."""
     filters: tuple[Filter, ...] = (MODE, ACCOUNT)
     orders: tuple[str, ...] = ("newest", "oldest")
-    acts: tuple[ConsoleAct, ...] = ()
-    list_acts: tuple[ConsoleAct, ...] = ()
+    actions: tuple[ConsoleAction, ...] = ()
+    list_actions: tuple[ConsoleAction, ...] = ()
     """Actions without an object, such as creating one or settling."""
     parts: tuple[Part, ...] = ()
     headline: Callable[[Ports], Awaitable[str]] | None = None
@@ -225,7 +225,7 @@ def switches(
     enable: Callable[[Ports, str], Awaitable[Any]],
     *,
     ends: str,
-) -> tuple[ConsoleAct, ConsoleAct]:
+) -> tuple[ConsoleAction, ConsoleAction]:
     """Return the actions `name.disable` and `name.enable`. `ends` names what stops while the object is disabled."""
 
     async def off(doing: Doing) -> str:
@@ -237,7 +237,7 @@ def switches(
         return "Enabled."
 
     return (
-        ConsoleAct(
+        ConsoleAction(
             name=f"{name}.disable",
             title="Disable",
             key="d",
@@ -246,7 +246,7 @@ def switches(
             changes=lambda _: [Change("enabled", "yes", f"no: {ends}")],
             run=off,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name=f"{name}.enable",
             title="Enable",
             key="e",

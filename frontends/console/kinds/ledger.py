@@ -17,7 +17,7 @@ from ....core.usecases.ledger.check import LedgerReport, verify_ledger
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ..columns import Column, when
-from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import Change, ConsoleAction, Doing, Filter, Kind, Wish
 from .wishes import wanted
 
 _TOLD = 20
@@ -77,7 +77,7 @@ def _told(report: LedgerReport) -> str:
     return "\n".join(lines)
 
 
-_VERIFY = ConsoleAct(
+_VERIFY = ConsoleAction(
     name="ledger.verify",
     title="Verify",
     key="v",
@@ -113,7 +113,7 @@ LEDGER = Kind(
     orders=("by owner",),
     timeline=_no_timeline,
     headline=_headline,
-    list_acts=(_VERIFY,),
+    list_actions=(_VERIFY,),
 )
 
 
@@ -176,5 +176,5 @@ JOURNAL = Kind(
     ),
     orders=("newest",),
     timeline=_entry_timeline,
-    list_acts=(_VERIFY,),
+    list_actions=(_VERIFY,),
 )

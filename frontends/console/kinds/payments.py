@@ -17,11 +17,11 @@ from ....core.domain.refunds.refunds import Refund
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.browse import account_names, browse
 from ....core.usecases.browse.timeline import Moment
+from ....core.usecases.encrypted import open_payer_name, private_aad
 from ....core.usecases.operators.review import resolve_mismatch
-from ....core.usecases.sealed import open_payer_name, private_place
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Offered, Told, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Entry, Filter, Kind, Offered, Told, Wish, by_id, story
 from .stakes import left_in, whose
 from .wishes import DATES, ORDER, by_status, wanted
 
@@ -108,7 +108,7 @@ def _private(ports: Ports, payment: Payment) -> dict[str, str]:
     if name is not None:
         found["payer name"] = name
     if payment.private is not None:
-        given = msgspec.json.decode(ports.vault.unseal(payment.private, private_place(payment.id)))
+        given = msgspec.json.decode(ports.vault.decrypt(payment.private, private_aad(payment.id)))
         found |= {str(key): str(value) for key, value in given.items() if value is not None}
     return found
 
@@ -209,8 +209,8 @@ PAYMENTS = Kind(
     ),
     private=_private,
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="payment.resolve",
             title="Accept what came",
             key="a",
@@ -232,7 +232,7 @@ PAYMENTS = Kind(
             tells=_accepting,
             by_two=lambda *_: Guarded.SUSPENSE,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="payment.resolve",
             title="Send it back",
             key="b",

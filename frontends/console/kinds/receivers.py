@@ -10,12 +10,12 @@ from ....core.domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ....core.domain.webhooks.events import Delivery
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEndpoint, browse_receivers, given_up, resend_given_up, track_endpoint
-from ....core.usecases.browse.timeline import Moment, read_acts
+from ....core.usecases.browse.timeline import Moment, read_actions
 from ....core.usecases.webhooks.results import ask_now
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .events import next_probe, receiver_state
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Filter, Kind, Wish
 from .wishes import wanted
 
 _LISTED = 100
@@ -130,8 +130,8 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
     ]
     async with ports.storage.snapshot() as seen:
         named = (shown.id, EndpointKey.of(shown.id).further)
-        acts = [act for each in named if each is not None for act in await read_acts(seen, each)]
-    return sorted([*failed, *acts], key=lambda moment: moment.at)
+        actions = [action for each in named if each is not None for action in await read_actions(seen, each)]
+    return sorted([*failed, *actions], key=lambda moment: moment.at)
 
 
 def _endpoint(each: Breaker) -> str:
@@ -168,8 +168,8 @@ RECEIVERS = Kind(
     filters=(Filter(name="state", choices=("open",)), MODE, ACCOUNT),
     orders=("last failure first",),
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="receiver.ask",
             title="Ask now",
             key="a",
@@ -181,7 +181,7 @@ RECEIVERS = Kind(
             run=_ask,
             guarded=False,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="event.resend",
             title="Send again what was given up",
             key="s",

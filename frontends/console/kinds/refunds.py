@@ -10,7 +10,7 @@ from ....core.usecases.refunds.refunds import approve_refund, reject_refund, rev
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .ending import ending
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Filter, Kind, Wish, by_id, story
 from .stakes import of_record, of_refund
 from .wishes import DATES, ORDER, by_status, wanted
 
@@ -106,8 +106,8 @@ REFUNDS = Kind(
     facts=_facts,
     filters=(MODE, Filter(name="status", choices=tuple(RefundStatus)), ACCOUNT, *DATES, ORDER),
     timeline=story(lambda each: (each.created_at, "its payment", "payment", each.payment_id)),
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="refund.approve",
             title="Approve",
             key="a",
@@ -121,7 +121,7 @@ REFUNDS = Kind(
             by_two=lambda each, _: None if each.approved_at else Guarded.REFUNDS,
             reason_needed=False,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="refund.reject",
             title="Reject",
             key="j",
@@ -134,7 +134,7 @@ REFUNDS = Kind(
             run=_reject,
             tells=of_record,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="refund.reverse",
             title="Reverse",
             key="v",
@@ -147,7 +147,7 @@ REFUNDS = Kind(
             run=_reverse,
             tells=of_record,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="refund.settled",
             title="Settled with the bank",
             key="s",

@@ -14,7 +14,7 @@ from ....core.usecases.operators.settlement import Pace, settle_asked
 from ....ports.bundle import Ports
 from ..columns import Column, when
 from ..texts import many
-from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Part, Told, Wish, by_id
+from .kinds import MODE, Change, ConsoleAction, Doing, Entry, Kind, Part, Told, Wish, by_id
 from .stakes import of_settlement
 from .statements import TOTALS, totals
 
@@ -111,8 +111,8 @@ SETTLEMENTS = Kind(
     filters=(MODE,),
     timeline=_timeline,
     parts=(Part(title="Statements", key="t", of="settlement", by="batch"),),
-    list_acts=(
-        ConsoleAct(
+    list_actions=(
+        ConsoleAction(
             name="settle",
             title="Settle now",
             key="s",

@@ -13,7 +13,7 @@ from ....core.usecases.browse.leaves import Way
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Part, Wish, by_id, switches
+from .kinds import ACCOUNT, Change, ConsoleAction, Doing, Entry, Kind, Part, Wish, by_id, switches
 
 
 class ListedShop(Shop, frozen=True, kw_only=True):
@@ -93,8 +93,8 @@ SHOPS = Kind(
     filters=(ACCOUNT,),
     orders=("oldest", "newest"),
     parts=(Part(title="Payments", key="a", of="payment", by="shop"),),
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="shop.rename",
             title="Change name",
             key="c",
@@ -103,7 +103,7 @@ SHOPS = Kind(
             follows=lambda each, given: [Change("name", each.name, given.get("name") or "what you type")],
             run=_rename,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="shop.set",
             title="Markup",
             key="k",
@@ -112,7 +112,7 @@ SHOPS = Kind(
             follows=lambda each, given: [Change("markup", each.markup or "-", given.get("markup") or "-")],
             run=_markup,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="shop.set",
             title="Return address",
             key="t",

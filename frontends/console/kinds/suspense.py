@@ -19,7 +19,7 @@ from ....core.usecases.refunds.suspense_return import return_suspense
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .ending import ending
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Entry, Filter, Kind, Told, Wish
 from .stakes import left_in, whose
 from .wishes import wanted
 
@@ -135,8 +135,8 @@ SUSPENSE = Kind(
     filters=(Filter(name="state", choices=(_RETURNED,)), MODE, ACCOUNT),
     orders=("oldest", "newest"),
     timeline=_timeline,
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="suspense.return",
             title="Return to the payer",
             key="t",

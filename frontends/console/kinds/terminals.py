@@ -60,5 +60,5 @@ TERMINALS = Kind(
     facts=_facts,
     filters=(ACCOUNT,),
     orders=("oldest", "newest"),
-    acts=switches("terminal", disable_terminal, enable_terminal, ends="no new payments by it"),
+    actions=switches("terminal", disable_terminal, enable_terminal, ends="no new payments by it"),
 )

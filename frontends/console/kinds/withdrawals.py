@@ -10,11 +10,11 @@ from ....core.usecases.browse.browse import browse
 from ....core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Part, Told, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAction, Doing, Entry, Filter, Kind, Part, Told, Wish, by_id, story
 from .stakes import left_in, of_payout, of_record
 from .wishes import DATES, by_status, wanted
 
-_LOOKS = 8
+_POLLS = 8
 _PAUSE = 1.0
 """Number of polls of a payout's status, and seconds between them."""
 
@@ -55,7 +55,7 @@ async def _cancel(doing: Doing) -> str:
 
 async def _follow(doing: Doing, withdrawal_id: str, since: WithdrawalStatus) -> str:
     """Report the payout's progress for a few seconds. The service continues it in any case."""
-    for _ in range(_LOOKS):
+    for _ in range(_POLLS):
         present = await _get(doing.ports, withdrawal_id)
         if present is None:
             break
@@ -113,8 +113,8 @@ WITHDRAWALS = Kind(
     filters=(MODE, Filter(name="status", choices=tuple(WithdrawalStatus)), ACCOUNT, *DATES),
     timeline=story(lambda each: (each.created_at, "its statement", "settlement", each.settlement_id)),
     parts=(Part(title="Lines", key="l", of="payout line", by="payout"),),
-    acts=(
-        ConsoleAct(
+    actions=(
+        ConsoleAction(
             name="payout.cancel",
             title="Call off",
             key="c",
@@ -127,7 +127,7 @@ WITHDRAWALS = Kind(
             run=_cancel,
             tells=_cancelling,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="payout.retry",
             title="Try now",
             key="t",
@@ -140,7 +140,7 @@ WITHDRAWALS = Kind(
             tells=of_record,
             guarded=False,
         ),
-        ConsoleAct(
+        ConsoleAction(
             name="payout.now",
             title="Pay again",
             key="a",
@@ -154,8 +154,8 @@ WITHDRAWALS = Kind(
             guarded=False,
         ),
     ),
-    list_acts=(
-        ConsoleAct(
+    list_actions=(
+        ConsoleAction(
             name="payout.now",
             title="Pay out now",
             key="n",

@@ -3,7 +3,7 @@
 from ....core.domain.accounts.shops import Shop
 from ....core.domain.people.roles import PersonRight
 from ....core.usecases.accounts.shops import list_shops
-from ....core.usecases.acts.audit import list_account_audit
+from ....core.usecases.actions.audit import list_account_audit
 from ....core.usecases.people.members import list_members
 from ....core.usecases.people.own_account import change_settings, change_shop, open_shop, switch_shop
 from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
@@ -233,7 +233,7 @@ async def audit(ask: Ask) -> Page:
             [
                 ask.at(each.at),
                 _who(ask, each.operator, names),
-                ask.t.of("act", each.act),
+                ask.t.of("action", each.action),
                 None if each.object_id is None else Code(names.get(each.object_id, each.object_id)),
                 each.before or None,
                 each.after or None,

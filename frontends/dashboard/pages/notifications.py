@@ -85,9 +85,9 @@ add(
             "This link was used already, or is not whole. Choose at the dashboard what you get.",
             "Эта ссылка уже использована или неполна. Выберите уведомления в кабинете.",
         ),
-        "act.person.notifications": ("notifications chosen", "выбраны уведомления"),
-        "act.person.unsubscribe": ("unsubscribed", "отписка"),
-        "act.person.telegram": ("Telegram disconnected", "отключён Telegram"),
+        "action.person.notifications": ("notifications chosen", "выбраны уведомления"),
+        "action.person.unsubscribe": ("unsubscribed", "отписка"),
+        "action.person.telegram": ("Telegram disconnected", "отключён Telegram"),
     }
 )
 

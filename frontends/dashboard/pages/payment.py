@@ -7,6 +7,7 @@ from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....core.domain.people.payment_notes import LINKS_MOST, NOTE_LONGEST, NOTES_MOST
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.people.timeline import StepKind
+from ....core.usecases.encrypted import open_payer_name, open_private_data
 from ....core.usecases.overview.payment_timeline import ShownStep, read_timeline
 from ....core.usecases.payments.payments import get_payment
 from ....core.usecases.payments.receipt_sales import receipt_state
@@ -15,7 +16,6 @@ from ....core.usecases.people.payment_links import can_send_link, send_link
 from ....core.usecases.people.payment_notes import add_note, delete_note, list_notes
 from ....core.usecases.refunds.list import RefundFilter, list_refunds
 from ....core.usecases.sandbox.sandbox import PaymentSimulation, simulate
-from ....core.usecases.sealed import open_payer_name, open_private_data
 from ....core.usecases.webhooks.events import EventQuery, list_events
 from ..blocks import (
     Actions,

@@ -5,9 +5,9 @@ from ....core.domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.subscriptions.charge_decisions import ChargeWindow
 from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding, pause_ends_at
+from ....core.usecases.encrypted import binding_url
 from ....core.usecases.exchanges.exchanges import ExchangeFilter, cancel_exchange, get_exchange, list_exchanges
 from ....core.usecases.payments.list import PaymentFilter, list_payments
-from ....core.usecases.sealed import binding_url
 from ....core.usecases.subscriptions.charges import read_charge_window
 from ....core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
 from ....core.usecases.subscriptions.subscriptions import (

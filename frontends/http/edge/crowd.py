@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from ....core.domain.accounts.quota import Network, client_ip, is_trusted
+from ....core.domain.accounts.rate_limit import Network, client_ip, is_trusted
 from ....ports.clock import Ids
 from ...telemetry.counters import Counters
 from .bounded import named

@@ -12,10 +12,10 @@ from typing import Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receive, Scope, Send
 
-from ....core.domain.accounts.quota import Header, Network, Verdict, api_path, headers, normalise_path
+from ....core.domain.accounts.rate_limit import Header, Network, Verdict, api_path, headers, normalise_path
 from ....core.domain.errors import Refusal
 from ....core.domain.notifications import is_notification
-from ....core.usecases.accounts.admission import admit
+from ....core.usecases.accounts.rate_limits import admit
 from ....ports.bundle import Ports
 from ....ports.clock import Ids
 from ...guard.asker import request_asks

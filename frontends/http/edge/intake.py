@@ -30,7 +30,7 @@ RETRY_AFTER = 5
 MOST_WAITING = 2048
 """Largest number of waiting requests, at any rate: parts of their bodies are in memory."""
 
-LOOK = 0.02
+POLL = 0.02
 """Seconds between two measurements of the event loop's delay under load."""
 
 LATE = 0.08
@@ -75,7 +75,7 @@ class Intake:
         self._waiting: deque[_Waits] = deque()
         self._resting: deque[Any] = deque()
         self._room = float(ROOM)
-        self._looks = False
+        self._polls = False
         self._looked_at = 0.0
         self._late = 0.0
         self._begun = 0
@@ -94,8 +94,8 @@ class Intake:
         """Begin this request, queue it, or refuse it."""
         if not self._waiting and self.under_way < self._room:
             self._begin(protocol, cycle, app)
-            if self.under_way > LEAST_ROOM and not self._looks:
-                self._look_later()
+            if self.under_way > LEAST_ROOM and not self._polls:
+                self._poll_later()
             return
         now = self._clock.monotonic()
         since = protocol.heard_since(now)
@@ -103,15 +103,15 @@ class Intake:
             self._refuse(protocol, cycle)
             return
         self._waiting.append(_Waits(since, protocol, cycle, app))
-        if not self._looks:
-            self._look_later()
+        if not self._polls:
+            self._poll_later()
 
     def look(self) -> None:
         """Adjust the limit and the rate from what happened since the last check. Refuse requests that waited for
         `PATIENCE`, and begin as many as the limit allows."""
         now = self._clock.monotonic()
-        passed = max(now - self._looked_at, LOOK)
-        self._late += (passed - LOOK - self._late) * 0.2
+        passed = max(now - self._looked_at, POLL)
+        self._late += (passed - POLL - self._late) * 0.2
         if self._waiting:
             rate = self._begun / passed
             share = min(passed / _MEMORY, 1.0)
@@ -146,8 +146,8 @@ class Intake:
     def rest(self, protocol: Any) -> None:
         """Leave the connection of a refused request unread until a later check wakes it."""
         self._resting.append(protocol)
-        if not self._looks:
-            self._look_later()
+        if not self._polls:
+            self._poll_later()
 
     def _wake(self) -> None:
         """Resume reading up to `REFUSALS` of these connections."""
@@ -170,19 +170,19 @@ class Intake:
             self._counters.requests.add(method_of(cycle.scope), NONE, "503")
         protocol.refuse(cycle)
 
-    def _look_later(self) -> None:
+    def _poll_later(self) -> None:
         import ctypes  # noqa: F401 - for `_give_back`: loaded after a rush it would lie behind the memory to be returned
 
-        self._looks = True
+        self._polls = True
         self._looked_at, self._begun = self._clock.monotonic(), 0
-        asyncio.get_running_loop().call_later(LOOK, self._look_on)
+        asyncio.get_running_loop().call_later(POLL, self._look_on)
 
     def _look_on(self) -> None:
         self.look()
         if self._waiting or self._resting or self.under_way > LEAST_ROOM:
-            asyncio.get_running_loop().call_later(LOOK, self._look_on)
+            asyncio.get_running_loop().call_later(POLL, self._look_on)
             return
-        self._looks = False
+        self._polls = False
         if self.refused > self._told:
             log.warning("too much work came at once: %d requests were refused", self.refused - self._told)
             self._told = self.refused
@@ -191,7 +191,7 @@ class Intake:
 
 def _give_back() -> None:
     """Return the memory of thousands of closed connections to the system, which the C library would keep."""
-    import ctypes  # already loaded by `_look_later`
+    import ctypes  # already loaded by `_poll_later`
 
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library

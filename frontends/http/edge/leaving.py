@@ -22,7 +22,7 @@ from .crowd import Crowd
 from .entrance import Entrance
 from .streams import WindowStreams
 
-LOOK = 0.02
+POLL = 0.02
 """Seconds between two checks of the open connections."""
 
 SETTLING = 1.0
@@ -105,7 +105,7 @@ class LeavingServer(uvicorn.Server):
                 return
             await self.on_tick(0)  # updates the Date header
             self._say_close()
-            await self._clock.sleep(LOOK)
+            await self._clock.sleep(POLL)
 
     def _connections(self) -> list[Any]:
         """Return the open connections: uvicorn's HTTP protocols."""
@@ -130,7 +130,7 @@ class LeavingServer(uvicorn.Server):
                     connection.transport.close()
             if not waiting or self._clock.monotonic() >= until:
                 return
-            await self._clock.sleep(LOOK)
+            await self._clock.sleep(POLL)
 
 
 def _is_resting(connection: Any) -> bool:

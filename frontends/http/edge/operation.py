@@ -9,7 +9,7 @@ import msgspec
 from litestar.types import ASGIApp, HTTPScope
 
 from ....core.domain.accounts.key_terms import Right
-from ....core.domain.accounts.quota import API, Network
+from ....core.domain.accounts.rate_limit import API, Network
 from ....core.usecases.accounts.written_bytes import ByteCounter
 from ....ports.bundle import Ports
 from .bodies import PAGE_MAX, PER_PAGE_MAX, read_body

@@ -7,7 +7,7 @@ from typing import Any
 from litestar import Request
 from litestar.types import HTTPScope
 
-from ....core.domain.accounts.quota import Network, client_address, client_ip
+from ....core.domain.accounts.rate_limit import Network, client_address, client_ip
 from .headers import headers_of
 
 

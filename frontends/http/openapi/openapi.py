@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.accounts.quota import API
+from ....core.domain.accounts.rate_limit import API
 from ....core.domain.errors import CATALOGUE
 from ....core.domain.payloads import EVENT_PAYLOADS
 from ....core.domain.webhooks.events import EventType

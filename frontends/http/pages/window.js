@@ -98,7 +98,7 @@
     document.getElementById("announcer").textContent = is ? word.dataset.says : "";
   };
 
-  const hear = (standing) => {
+  const receive = (standing) => {
     away(false);
     if (standing.now) setTime(standing.now, standing.deadline);
     if (isShown(standing) || drawing) return;
@@ -109,7 +109,7 @@
     if (!main.dataset.state) return;
     try {
       const answer = await get(main.dataset.state, "application/json");
-      if (answer.ok || answer.status === 404) hear(await answer.json());
+      if (answer.ok || answer.status === 404) receive(await answer.json());
     } catch {
       away(true); // the next poll asks again
     }
@@ -127,7 +127,7 @@
       clearTimeout(silence);
       clearInterval(poll);
       poll = 0;
-      hear(JSON.parse(event.data));
+      receive(JSON.parse(event.data));
     });
     stream.addEventListener("error", fallBack);
   };

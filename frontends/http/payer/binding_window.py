@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from litestar import Response, post
 
-from ....core.domain.accounts.quota import Network
+from ....core.domain.accounts.rate_limit import Network
 from ....core.domain.payer.binding_window import FINAL_BINDING_FACES, BindingFace
 from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import binding_window
-from ....core.usecases.payer.binding_window import BindingAct, Pressed
+from ....core.usecases.payer.binding_window import BindingAction, Pressed
 from ....ports.bundle import Ports
 from ..edge.routing import Router
 from ..edge.streams import Sight, WindowStreams
@@ -95,8 +95,8 @@ class _Window(LivePage):
         return view is not None and view.simulated
 
     async def simulate(self, object_id: str, form: Mapping[str, Any]) -> bool:
-        act, reason = BindingAct(form.get("act", "")), FailureReason(form.get("reason", FailureReason.UNKNOWN))
-        return await binding_window.simulate_binding(self._ports, object_id, act, reason)
+        action, reason = BindingAction(form.get("action", "")), FailureReason(form.get("reason", FailureReason.UNKNOWN))
+        return await binding_window.simulate_binding(self._ports, object_id, action, reason)
 
     def back(self, object_id: str, wish: str | None) -> str:
         return self._page.link(object_id, wish)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 from litestar import Request, Response, post, route
 from litestar.params import FromPath
 
-from ....core.domain.accounts.quota import WINDOW
+from ....core.domain.accounts.rate_limit import WINDOW
 from ....core.domain.errors import Refusal
 from ....core.domain.kyc.kyc import RegisterOrder
 from ....core.domain.masked import Masked

@@ -12,7 +12,7 @@ from litestar import Response, get, post, route
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
-from ....core.domain.accounts.quota import Network
+from ....core.domain.accounts.rate_limit import Network
 from ....ports.bundle import Ports
 from ..edge.answers import answer
 from ..edge.origin import origin

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from litestar import Response
 
-from ....core.domain.accounts.quota import Network
+from ....core.domain.accounts.rate_limit import Network
 from ....core.domain.errors import Refusal
-from ....core.usecases.accounts.admission import PAGES, PAGES_PER_MINUTE, Counted, admit_stranger
 from ....core.usecases.accounts.limit_hits import HitCounter
+from ....core.usecases.accounts.rate_limits import PAGES, PAGES_PER_MINUTE, Counted, admit_stranger
 from ....ports.bundle import Ports
 from ..edge.errors import refused
 from ..edge.origin import origin

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from litestar import Response, route
 from litestar.params import FromPath
 
-from ....core.domain.accounts.quota import Network
+from ....core.domain.accounts.rate_limit import Network
 from ....core.domain.payer.window import FINAL_FACES, Face
 from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import window as payer_window
-from ....core.usecases.payer.window import Act
+from ....core.usecases.payer.window import PayerAction
 from ....ports.bundle import Ports
 from ..edge.routing import Router
 from ..edge.streams import Sight, WindowStreams
@@ -66,8 +66,8 @@ class _Window(LivePage):
         return view is not None and view.simulated
 
     async def simulate(self, object_id: str, form: Mapping[str, Any]) -> bool:
-        act, reason = Act(form.get("act", "")), FailureReason(form.get("reason", FailureReason.UNKNOWN))
-        return await payer_window.simulate(self._ports, object_id, act, reason)
+        action, reason = PayerAction(form.get("action", "")), FailureReason(form.get("reason", FailureReason.UNKNOWN))
+        return await payer_window.simulate(self._ports, object_id, action, reason)
 
     def back(self, object_id: str, wish: str | None) -> str:
         return self._page.link(object_id, wish)

@@ -119,9 +119,9 @@ def monogram(name: str) -> str:
     return next((char.upper() for char in name if char.isalnum()), "•")
 
 
-def to_bank(link: str | None, acts: Sequence[object]) -> str | None:
+def to_bank(link: str | None, actions: Sequence[object]) -> str | None:
     """Return the target of the bank button. A simulated bank has no application, so its button leads to the panel."""
-    return PANEL if link is not None and acts and leads_nowhere(link) else link
+    return PANEL if link is not None and actions and leads_nowhere(link) else link
 
 
 def millis(moment: datetime) -> int:
@@ -165,14 +165,14 @@ class WindowPage:
             monogram=monogram(view.shop_name),
             qr=None if drawn is None else drawn.svg,
             qr_size=0 if drawn is None else drawn.size,
-            bank_link=to_bank(view.bank_link, view.acts) if face is Face.WAITING else None,
+            bank_link=to_bank(view.bank_link, view.actions) if face is Face.WAITING else None,
             now=millis(view.standing.now),
             deadline=millis(view.standing.deadline),
             time_left=print_span(int(left)),
             live=face not in FINAL_FACES,
             refresh=None if face in FINAL_FACES else REFRESH_SECONDS.get(face, 5),
             return_after=RETURN_SECONDS if returns else None,
-            acts=[act.value for act in view.acts],
+            actions=[action.value for action in view.actions],
             reasons=[reason.value for reason in PANEL_REASONS],
             links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate")},
             switch=_switch(""),

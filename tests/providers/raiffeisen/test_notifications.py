@@ -13,9 +13,9 @@ from cambist.adapters.clock import SystemClock
 from cambist.ports import (
     BindingRequest,
     Forged,
-    Heard,
     InboundNotification,
     Notification,
+    Received,
     RemittanceRequest,
     tiny_operation,
 )
@@ -60,8 +60,8 @@ class TestVector:
         return RaiffeisenBank(harness.tools, merchants=Merchants(None, {"acc_1": Pair(MERCHANT, SDK_KEY)}))
 
     async def test_is_genuine(self, bank: RaiffeisenBank) -> None:
-        assert (await bank.hear(notification(SDK_BODY, SDK_SIGNATURE))).status == 200
-        assert (await bank.hear(notification(SDK_BODY, SDK_SIGNATURE.upper()))).status == 200
+        assert (await bank.receive(notification(SDK_BODY, SDK_SIGNATURE))).status == 200
+        assert (await bank.receive(notification(SDK_BODY, SDK_SIGNATURE.upper()))).status == 200
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -75,12 +75,12 @@ class TestVector:
     )
     async def test_is_forged_when_changed(self, bank: RaiffeisenBank, old: str, new: str) -> None:
         with pytest.raises(Forged):
-            await bank.hear(notification(SDK_BODY.replace(old, new, 1), SDK_SIGNATURE))
+            await bank.receive(notification(SDK_BODY.replace(old, new, 1), SDK_SIGNATURE))
 
     async def test_is_forged_with_half_a_signature(self, bank: RaiffeisenBank) -> None:
         for signature in (SDK_SIGNATURE[5:], "", "я" * 64, "\ud800"):
             with pytest.raises(Forged):
-                await bank.hear(notification(SDK_BODY, signature))
+                await bank.receive(notification(SDK_BODY, signature))
 
     def test_is_what_the_fake_would_have_signed(self) -> None:
         _, headers = posted({"amount": "AMOUNT"}, "101.01", SDK_SIGNED, SDK_KEY)
@@ -97,24 +97,24 @@ def test_our_own_vector() -> None:
 class TestPayments:
     @pytest.mark.parametrize("spelt", ["490.00", "490", "490.0", "4.9E+2", "0.01", "1e1"])
     async def test_the_amount_counts_as_it_is_spelt(self, harness: RaiffeisenHarness, spelt: str) -> None:
-        heard = await harness.banks[0].hear(arrived(harness.books.notification("pay_1", spelt)))
-        assert heard == Heard(notifications=(Notification(operation="pay_1"),))
+        heard = await harness.banks[0].receive(arrived(harness.books.notification("pay_1", spelt)))
+        assert heard == Received(notifications=(Notification(operation="pay_1"),))
 
     async def test_another_merchant_s_is_forged(self, harness: RaiffeisenHarness) -> None:
         body, headers = harness.books.notification("pay_1", "1.00")
         with pytest.raises(Forged):
-            await harness.banks[0].hear(arrived((body.replace(MERCHANT.encode(), b"MA0000000553"), headers)))
+            await harness.banks[0].receive(arrived((body.replace(MERCHANT.encode(), b"MA0000000553"), headers)))
 
     async def test_a_long_id_comes_back_from_its_digest(self, harness: RaiffeisenHarness) -> None:
         """The bank does not accept the ids of exchanges and bindings as they are."""
         operation = "exch_0198c3f2-7d1a-7e4b-9f60-000000000001"
         await harness.bank.create_invoice(harness.request(operation))
-        heard = await harness.banks[0].hear(await harness.notification(operation))
+        heard = await harness.banks[0].receive(await harness.notification(operation))
         assert heard.notifications == (Notification(operation=operation),)
 
     async def test_a_digest_of_nothing_of_ours_names_nothing(self, harness: RaiffeisenHarness) -> None:
         order = short_operation("another system's")
-        assert await harness.banks[0].hear(arrived(harness.books.notification(order, "1.00"))) == Heard()
+        assert await harness.banks[0].receive(arrived(harness.books.notification(order, "1.00"))) == Received()
 
 
 class TestOthers:
@@ -126,9 +126,9 @@ class TestOthers:
         )
         await bank.remit(request)
         body, headers = harness.books.payout_notification(tiny_operation(operation))
-        assert (await bank.hear(arrived((body, headers)))).notifications == (Notification(operation=operation),)
+        assert (await bank.receive(arrived((body, headers)))).notifications == (Notification(operation=operation),)
         with pytest.raises(Forged):
-            await bank.hear(arrived((body.replace(b"0.01", b"0.02"), headers)))
+            await bank.receive(arrived((body.replace(b"0.01", b"0.02"), headers)))
 
     async def test_a_first_charge_and_its_subscription_name_the_binding(self, harness: RaiffeisenHarness) -> None:
         operation = "sub_0198c3f2-7d1a-7e4b-9f60-000000000001:0198c3f2-7d1a-7e4b-9f60-000000000002"
@@ -141,9 +141,9 @@ class TestOthers:
                 expires_at=harness.request("x").expires_at,
             )
         )
-        expected = Heard(notifications=(Notification(operation=operation),))
-        assert await bank.hear(arrived(harness.books.notification(f"1-{number}"))) == expected
-        assert await bank.hear(arrived(harness.books.subscription_notification(number))) == expected
+        expected = Received(notifications=(Notification(operation=operation),))
+        assert await bank.receive(arrived(harness.books.notification(f"1-{number}"))) == expected
+        assert await bank.receive(arrived(harness.books.subscription_notification(number))) == expected
 
     @pytest.mark.parametrize(
         "told",
@@ -156,4 +156,4 @@ class TestOthers:
     async def test_what_is_not_signed_and_not_ours_names_nothing(
         self, harness: RaiffeisenHarness, told: dict[str, object]
     ) -> None:
-        assert await harness.banks[0].hear(arrived((json.dumps(told).encode(), {}))) == Heard()
+        assert await harness.banks[0].receive(arrived((json.dumps(told).encode(), {}))) == Received()

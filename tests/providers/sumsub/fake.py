@@ -13,7 +13,7 @@ from typing import Any
 
 from cambist.ports.notifications import InboundNotification
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
-from tests.providers.sumsub.world import UNDER_WAY, Applicant, Level, Trouble, World
+from tests.providers.sumsub.world import UNDER_WAY, Applicant, Level, Problem, World
 
 TOKEN = "sbx:token.of-tests"
 SECRET = "Hej2ch71kG2kTd1iIUDZFNsO5C1lh5Gq"
@@ -80,34 +80,34 @@ class FakeSumsub(FakeProvider):
                 self._authenticate(request)
                 self._count(request)
                 said = work(request)
-            except Trouble as trouble:
-                return ProviderAnswer.of_json(trouble.body, trouble.status)
+            except Problem as problem:
+                return ProviderAnswer.of_json(problem.body, problem.status)
             return said if isinstance(said, ProviderAnswer) else ProviderAnswer.of_json(said)
 
         self.on(method, path, handler)
 
     def denial(self, status: int) -> ProviderAnswer:
-        return ProviderAnswer.of_json(Trouble(status, "Invalid App Token").body, status)
+        return ProviderAnswer.of_json(Problem(status, "Invalid App Token").body, status)
 
     def _authenticate(self, request: ProviderRequest) -> None:
-        """The signature is over time, method, target and body as they came. Raises: Trouble 401."""
+        """The signature is over time, method, target and body as they came. Raises: Problem 401."""
         told = {name: request.headers.get(f"x-app-{name}", "") for name in ("token", "access-ts", "access-sig")}
         if told["token"] != self._token:
-            raise Trouble(401, "Invalid App Token")
+            raise Problem(401, "Invalid App Token")
         if not told["access-ts"].isdigit() or abs(int(told["access-ts"]) - self._now().timestamp()) > SKEW.seconds:
-            raise Trouble(401, "Request timestamp is too old or from the future")
+            raise Problem(401, "Request timestamp is too old or from the future")
         said = f"{told['access-ts']}{request.method}{request.target}".encode() + request.body
         if not hmac.compare_digest(told["access-sig"], hmac.new(self._secret.encode(), said, "sha256").hexdigest()):
-            raise Trouble(401, "Request signature mismatch", 4003, "app-token-signature mismatch")
+            raise Problem(401, "Request signature mismatch", 4003, "app-token-signature mismatch")
 
     def _count(self, request: ProviderRequest) -> None:
-        """Raises: Trouble 429."""
+        """Raises: Problem 429."""
         method, now = ("GET" if request.method == "GET" else "POST"), self._now()
         asked = self._asked[method]
         while asked and asked[0] <= now - WINDOW:
             asked.popleft()
         if len(asked) >= self.most[method]:
-            raise Trouble(429, "Too many requests")
+            raise Problem(429, "Too many requests")
         asked.append(now)
 
     def _create(self, request: ProviderRequest) -> ProviderAnswer:
@@ -121,11 +121,11 @@ class FakeSumsub(FakeProvider):
     def _add_image(self, request: ProviderRequest) -> ProviderAnswer:
         parts = _form(request)
         if "metadata" not in parts:
-            raise Trouble(400, "metadata is missing")
+            raise Problem(400, "metadata is missing")
         try:
             metadata = json.loads(parts["metadata"])
         except ValueError:
-            raise Trouble(400, "metadata is no JSON") from None
+            raise Problem(400, "metadata is no JSON") from None
         image = self.world.add_image(request.parts["id"], metadata, parts.get("content", b""))
         answer = ProviderAnswer.of_json(metadata)
         return ProviderAnswer(body=answer.body, headers={**answer.headers, "X-Image-Id": str(image)})
@@ -136,14 +136,14 @@ class FakeSumsub(FakeProvider):
 
     def _test_completed(self, request: ProviderRequest) -> Any:
         if not self._token.startswith("sbx:"):
-            raise Trouble(403, "In the sandbox only")
+            raise Problem(403, "In the sandbox only")
         self.world.complete(request.parts["id"], _json(request))
         return {"ok": 1}
 
     def _deactivate(self, request: ProviderRequest) -> Any:
         applicant = self.world.of(request.parts["id"])
         if applicant.status in UNDER_WAY:
-            raise Trouble(409, "The applicant is being checked")
+            raise Problem(409, "The applicant is being checked")
         applicant.deleted = True
         return applicant.profile()
 
@@ -151,15 +151,15 @@ class FakeSumsub(FakeProvider):
         told = _json(request)
         level, seconds = self.world.levels.get(str(told.get("levelName"))), told.get("ttlInSecs", 1800)
         if level is None or not isinstance(told.get("userId"), str) or not isinstance(seconds, int) or seconds <= 0:
-            raise Trouble(400, "Malformed link")
+            raise Problem(400, "Malformed link")
         self._links += 1
         return {"url": f"https://in.sumsub.com/websdk/p/sbx_{self._links:08x}"}
 
     def _access_token(self, request: ProviderRequest) -> Any:
         told = dict(request.query) or _json(request)
         if not told.get("userId") or told.get("levelName") not in self.world.levels:
-            raise Trouble(400, "Malformed request")
-        return {"token": "_act-sbx-1", "userId": told["userId"]}
+            raise Problem(400, "Malformed request")
+        return {"token": "_action-sbx-1", "userId": told["userId"]}
 
     def decide(self, external: str, answer: str, reject: str | None = None, red_steps: Sequence[str] = ()) -> None:
         """Sumsub's people, or its monitoring, decide."""
@@ -201,23 +201,23 @@ class FakeSumsub(FakeProvider):
 
 def _json(request: ProviderRequest) -> dict[str, Any]:
     if not request.headers.get("content-type", "").startswith("application/json"):
-        raise Trouble(415, "Content-Type must be application/json")
+        raise Problem(415, "Content-Type must be application/json")
     try:
         told = json.loads(request.body)
     except ValueError:
-        raise Trouble(400, "The body is no JSON") from None
+        raise Problem(400, "The body is no JSON") from None
     if not isinstance(told, dict):
-        raise Trouble(400, "The body is no object")
+        raise Problem(400, "The body is no object")
     return told
 
 
 def _form(request: ProviderRequest) -> Mapping[str, bytes]:
-    """The parts of a multipart body by their names. Raises: Trouble 400, 415."""
+    """The parts of a multipart body by their names. Raises: Problem 400, 415."""
     said = request.headers.get("content-type", "")
     if not said.startswith("multipart/form-data; boundary="):
-        raise Trouble(415, "Content-Type must be multipart/form-data with a boundary")
+        raise Problem(415, "Content-Type must be multipart/form-data with a boundary")
     if not request.body.rstrip(b"\r\n").endswith(f"--{said.partition('boundary=')[2]}--".encode()):
-        raise Trouble(400, "The form does not end")
+        raise Problem(400, "The form does not end")
     whole = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {said}\r\n\r\n".encode() + request.body)
     parts: dict[str, bytes] = {}
     for part in whole.iter_parts():

@@ -114,7 +114,7 @@ async def test_requests_signed_as_in_sumsub_s_python_example_are_taken(fake: Fak
     assert made.json()["id"] == applicant.id
     assert document.headers["X-Image-Id"] == str(applicant.images[0].id)
     assert status.json()["IDENTITY"]["imageIds"] == [applicant.images[0].id]
-    assert token.json()["token"].startswith("_act-")
+    assert token.json()["token"].startswith("_action-")
 
 
 async def test_the_npm_client_is_understood_and_a_wrong_secret_is_not(fake: FakeSumsub) -> None:

@@ -234,8 +234,8 @@ async def test_denial_by_a_proxy_is_no_wrong_token(harness: SumsubHarness, statu
 async def test_nothing_of_the_person_is_remembered_or_told(harness: SumsubHarness) -> None:
     begun = await harness.verifier.register(harness.request(redirect=True))
     told: list[str] = [repr(harness.verifier), repr(harness.http)]
-    for trouble in (ProviderFault.SERVER_ERROR, ProviderFault.BROKEN_JSON):
-        harness.fake.next(trouble, always=True)
+    for problem in (ProviderFault.SERVER_ERROR, ProviderFault.BROKEN_JSON):
+        harness.fake.next(problem, always=True)
         with pytest.raises(Fault) as raised:
             await harness.verifier.check_state(begun.reference)
         told += [str(raised.value), repr(raised.value)]
@@ -254,7 +254,7 @@ async def test_only_notifications_of_checks_name_one(harness: SumsubHarness) -> 
     )
     rows = [*((f"applicant{each}", True) for each in told), ("applicantCreated", False), ("videoIdentStatus", False)]
     for kind, is_told in rows:
-        heard = await harness.verifier.hear(harness.fake.notification(OPERATION, kind))
+        heard = await harness.verifier.receive(harness.fake.notification(OPERATION, kind))
         assert [notification.operation for notification in heard.notifications] == ([OPERATION] if is_told else []), (
             kind
         )
@@ -266,7 +266,7 @@ async def test_a_notification_without_a_word_that_we_know_is_taken_and_means_not
     for body in (b"", b"[]", b"\xff", b'{"type": 7}', b'{"type": "applicantReviewed"}', b"[" * 100_000):
         digest = hmac.new(NOTIFICATION_SECRET.encode(), body, "sha256").hexdigest()
         headers = {"x-payload-digest": digest, "x-payload-digest-alg": SHA256}
-        heard = await harness.verifier.hear(
+        heard = await harness.verifier.receive(
             InboundNotification(headers=headers, body=body, query={}, address="203.0.113.7")
         )
         assert (heard.status, list(heard.notifications)) == (200, []), body[:20]

@@ -98,7 +98,7 @@ class Applicant(msgspec.Struct, kw_only=True):
         return said
 
 
-class Trouble(Exception):
+class Problem(Exception):
     """An error of Sumsub: status, and the body's code where it has one."""
 
     def __init__(self, status: int, description: str, code: int | None = None, name: str | None = None) -> None:
@@ -118,34 +118,34 @@ class World:
         self._images = 1000
 
     def named(self, external: str) -> Applicant:
-        """Raises: Trouble 404."""
+        """Raises: Problem 404."""
         for applicant in self.applicants.values():
             if applicant.external == external:
                 return applicant
-        raise Trouble(404, "Applicant not found")
+        raise Problem(404, "Applicant not found")
 
     def of(self, reference: str) -> Applicant:
-        """Raises: Trouble 400, 404; a deleted applicant counts as missing."""
+        """Raises: Problem 400, 404; a deleted applicant counts as missing."""
         if len(reference) != 24 or not set(reference) <= set("0123456789abcdef"):
-            raise Trouble(400, f"Invalid id '{reference}'")
+            raise Problem(400, f"Invalid id '{reference}'")
         applicant = self.applicants.get(reference)
         if applicant is None or applicant.deleted:
-            raise Trouble(404, "Applicant not found")
+            raise Problem(404, "Applicant not found")
         return applicant
 
     def create(self, level_name: str, told: Mapping[str, Any]) -> Applicant:
         known = {"externalUserId", "email", "phone", "type", "lang", "sourceKey", "metadata", "fixedInfo", "info"}
         external = told.get("externalUserId")
         if not isinstance(external, str) or not external or not told.keys() <= known:
-            raise Trouble(400, "Malformed applicant")
+            raise Problem(400, "Malformed applicant")
         level = self.levels.get(level_name)
         if level is None:
-            raise Trouble(404, f"Level '{level_name}' not found")
+            raise Problem(404, f"Level '{level_name}' not found")
         if told.get("type", INDIVIDUAL) != level.kind:
-            raise Trouble(400, "The level is for applicants of another type")
+            raise Problem(400, "The level is for applicants of another type")
         for present in self.applicants.values():
             if present.external == external:
-                raise Trouble(409, f"Applicant with external user id '{external}' already exists: {present.id}")
+                raise Problem(409, f"Applicant with external user id '{external}' already exists: {present.id}")
         reference = sha256(external.encode()).hexdigest()[:24]
         made = self.applicants[reference] = Applicant(id=reference, external=external, level=level, told=told)
         return made
@@ -154,24 +154,24 @@ class World:
         applicant = self.of(reference)
         final = applicant.result is not None and applicant.result.get("reviewRejectType") == "FINAL"
         if applicant.status in UNDER_WAY:
-            raise Trouble(409, "The applicant is being checked", 1006, "no-upload-verification-in-progress")
+            raise Problem(409, "The applicant is being checked", 1006, "no-upload-verification-in-progress")
         if final:
-            raise Trouble(409, "The applicant was rejected for good", 1009, "applicant-with-final-reject")
+            raise Problem(409, "The applicant was rejected for good", 1009, "applicant-with-final-reject")
         known = {each for kinds in STEPS.values() for each in kinds}
         if not isinstance(metadata, dict) or metadata.get("idDocType") not in known:
-            raise Trouble(400, "Unknown idDocType")
+            raise Problem(400, "Unknown idDocType")
         country = metadata.get("country")
         if not isinstance(country, str) or len(country) != 3 or not country.isascii() or not country.isupper():
-            raise Trouble(400, "country must have three letters")
+            raise Problem(400, "country must have three letters")
         if metadata["idDocType"] not in {each for step in applicant.level.steps for each in STEPS[step]}:
-            raise Trouble(409, "The level does not ask for it", 1010, "doc-type-not-in-req-docs")
+            raise Problem(409, "The level does not ask for it", 1010, "doc-type-not-in-req-docs")
         if not content:
-            raise Trouble(400, "The file is empty", 1003, "empty-file")
+            raise Problem(400, "The file is empty", 1003, "empty-file")
         if not content.startswith(MAGIC):
-            raise Trouble(400, "The file cannot be read", 1004, "corrupted-file")
+            raise Problem(400, "The file cannot be read", 1004, "corrupted-file")
         digest = sha256(content).digest()
         if any(image.digest == digest for image in applicant.images):
-            raise Trouble(409, "The document was uploaded before", 1000, "duplicate-document")
+            raise Problem(409, "The document was uploaded before", 1000, "duplicate-document")
         self._images += 1
         applicant.images = [*applicant.images, Image(self._images, metadata["idDocType"], country, digest)]
         return self._images
@@ -179,9 +179,9 @@ class World:
     def begin(self, reference: str) -> None:
         applicant = self.of(reference)
         if applicant.status in UNDER_WAY:
-            raise Trouble(409, "The applicant is being checked")
+            raise Problem(409, "The applicant is being checked")
         if any(not applicant.images_of(step) for step in applicant.level.steps):
-            raise Trouble(400, "Not all required documents are there")
+            raise Problem(400, "Not all required documents are there")
         applicant.status, applicant.result = "pending", None
         applicant.reviews += 1
 
@@ -189,7 +189,7 @@ class World:
         """Record a decision by Sumsub's staff, or by `testCompleted` in the sandbox."""
         answer, reject = result.get("reviewAnswer"), result.get("reviewRejectType")
         if answer not in ANSWERS or (answer == "RED") != (reject in REJECT_TYPES):
-            raise Trouble(400, "Malformed review result")
+            raise Problem(400, "Malformed review result")
         applicant = self.of(reference)
         applicant.status, applicant.result, applicant.red_steps = "completed", dict(result), tuple(red_steps)
 

@@ -266,7 +266,7 @@ class TestCharges:
 class TestNotifications:
     async def test_t_bank_reads_ok_and_nothing_else(self, harness: TBankHarness) -> None:
         await harness.tbank.create_invoice(harness.request(PAY))
-        heard = await harness.tbank.hear(await harness.notification(PAY))
+        heard = await harness.tbank.receive(await harness.notification(PAY))
         assert (heard.status, heard.body) == (200, b"OK")
         assert [each.operation for each in heard.notifications] == [PAY]
 
@@ -276,14 +276,14 @@ class TestNotifications:
         await harness.pay(PAY, invoice, 100_00)
         await harness.tbank.refund(RefundRequest(operation="ref", reference=invoice.reference, amount_kopecks=100_00))
         await harness.finish_refunds()
-        heard = await harness.tbank.hear(await harness.notification(PAY))
+        heard = await harness.tbank.receive(await harness.notification(PAY))
         assert [each.operation for each in heard.notifications] == [PAY, "ref"]
 
     async def test_a_binding_s_has_no_order_and_names_it_all_the_same(self, harness: TBankHarness) -> None:
         """It carries its RequestKey, which is a number in answers and a text here."""
         await harness.tbank.bind(binding(harness))
         await harness.confirm(BINDING)
-        heard = await harness.tbank.hear(told(harness.fake.binding_notification(await harness.key(BINDING))))
+        heard = await harness.tbank.receive(told(harness.fake.binding_notification(await harness.key(BINDING))))
         assert ([each.operation for each in heard.notifications], heard.body) == ([BINDING], b"OK")
 
     @pytest.mark.parametrize("other", [{"OrderId": "of another program"}, {"Status": "RECEIPT"}])
@@ -291,7 +291,7 @@ class TestNotifications:
         self, harness: TBankHarness, other: dict[str, str]
     ) -> None:
         await harness.tbank.create_invoice(harness.request(PAY))
-        heard = await harness.tbank.hear(told(harness.fake.notification(harness.payment(PAY), **other)))
+        heard = await harness.tbank.receive(told(harness.fake.notification(harness.payment(PAY), **other)))
         assert (heard.notifications, heard.body) == ((), b"OK")
 
     @pytest.mark.parametrize(
@@ -302,16 +302,16 @@ class TestNotifications:
         await harness.tbank.create_invoice(harness.request(PAY))
         body = {**json.loads(harness.fake.notification(harness.payment(PAY))), **change}
         with pytest.raises(Forged):
-            await harness.tbank.hear(told(json.dumps(body).encode()))
+            await harness.tbank.receive(told(json.dumps(body).encode()))
 
     async def test_numbers_count_as_they_are_spelt(self, harness: TBankHarness) -> None:
         """100.00 and 100 are two texts, and two Tokens."""
         await harness.tbank.create_invoice(harness.request(PAY))
         fields = {"TerminalKey": TERMINAL, "OrderId": order_id(PAY), "Status": "CONFIRMED", "Amount": "100.00"}
         signed = json.dumps({**fields, "Token": sign(fields, PASSWORD)}).replace('"100.00"', "100.00")
-        assert (await harness.tbank.hear(told(signed.encode()))).notifications
+        assert (await harness.tbank.receive(told(signed.encode()))).notifications
         with pytest.raises(Forged):
-            await harness.tbank.hear(told(signed.replace("100.00", "100").encode()))
+            await harness.tbank.receive(told(signed.replace("100.00", "100").encode()))
 
     def test_the_networks_are_the_published_ones(self) -> None:
         published = ["91.194.226.0/23", "212.49.24.0/24"]
@@ -348,7 +348,7 @@ class TestTerminals:
             )
             assert [each.reference.partition("/")[0] for each in (first, second)] == ["1691", TERMINAL]
             assert (await bank.invoice_state(first.reference)).status is InvoiceStatus.OPEN
-            heard = await bank.hear(told(fake.notification(harness.payment(PAY))))
+            heard = await bank.receive(told(fake.notification(harness.payment(PAY))))
             assert [each.operation for each in heard.notifications] == [PAY]
             await harness.forget()
             found = await bank.search_invoice(asked, clock.now())

@@ -92,7 +92,7 @@ class YooKassaFake(FakeProvider):
         self._route("GET", "/v3/me", {}, self._me)
 
     def _route(
-        self, method: str, path: str, allowed: Mapping[str, str], act: Callable[[str, ProviderRequest], Thing]
+        self, method: str, path: str, allowed: Mapping[str, str], action: Callable[[str, ProviderRequest], Thing]
     ) -> None:
         """Check the caller's credentials before anything else."""
 
@@ -100,7 +100,7 @@ class YooKassaFake(FakeProvider):
             self.calls[f"{method} {path}"] = self.calls.get(f"{method} {path}", 0) + 1
             try:
                 owner = self._owner(request, allowed or {**self._shops, **self._gateways})
-                said = act(owner, request)
+                said = action(owner, request)
                 self.exchanged.append((method, path.removeprefix("/v3"), request, said))
                 return ProviderAnswer.of_json(said)
             except Wrong as wrong:

@@ -197,7 +197,7 @@ class TestRefunds:
         refund["metadata"] = {}
         assert await harness.bank.find_refund(REF) is not None
         notification = fake.notification("refund.succeeded", refund)
-        heard = await harness.banks[0].hear(_inbound(notification))
+        heard = await harness.banks[0].receive(_inbound(notification))
         assert [each.operation for each in heard.notifications] == [REF]
 
     async def test_another_payment_s_transfer_is_refused(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
@@ -248,7 +248,7 @@ class TestMandates:
         unmarked: dict[str, str] = {}
         for metadata in (bound["metadata"], unmarked):
             told["object"]["metadata"] = metadata
-            heard = await harness.banks[0].hear(_inbound(told))
+            heard = await harness.banks[0].receive(_inbound(told))
             assert [each.operation for each in heard.notifications] == [binding_id()]
 
     async def test_who_paid_and_did_not_bind_is_refused_with_the_money(
@@ -422,14 +422,14 @@ class TestNotifications:
         self, harness: YooKassaHarness, body: dict[str, Any]
     ) -> None:
         """Any other answer would make YooKassa repeat the notification for a day."""
-        heard = await harness.banks[0].hear(_inbound(body))
+        heard = await harness.banks[0].receive(_inbound(body))
         assert (heard.notifications, heard.status) == ((), 200)
 
     async def test_what_is_no_notification_is_forged(self, harness: YooKassaHarness) -> None:
         bodies: list[Any] = [{"event": "payment.succeeded", "object": {"id": "1"}}, {"type": "notification"}, [], "x"]
         for body in bodies:
             with pytest.raises(Forged):
-                await harness.banks[0].hear(_inbound(body))
+                await harness.banks[0].receive(_inbound(body))
 
 
 async def test_what_is_lost_before_or_after_is_told_apart(harness: YooKassaHarness, fake: YooKassaFake) -> None:

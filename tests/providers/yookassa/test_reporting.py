@@ -15,7 +15,7 @@ from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.reconciliation.reconciliation import Discrepancy, ReconciliationStatus
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
 from cambist.core.usecases.reconciliation.reconciliation import Compared, reconcile
-from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.frontends.conformance.operation_ids import operation_id, part_id
 from cambist.frontends.conformance.reporting import listed
 from cambist.ports import (
@@ -252,7 +252,7 @@ async def test_faults_on_the_way_end_in_the_same_and_no_gateway_is_down_for_them
 
 async def test_each_night_it_is_compared_by_itself() -> None:
     async with open_yookassa_app() as (app, fake, cabinet):
-        await start_standing(app.ports)
+        await start_recurring_jobs(app.ports)
         day = Day(Merchant(app, fake, cabinet))
         await day.at(12)
         await day.shop.paid()

@@ -37,9 +37,9 @@ class Sdk:
 
     def __init__(self, fake: YooKassaFake) -> None:
         self.fake = fake
-        self.act_as(SHOP, KEY)
+        self.action_as(SHOP, KEY)
 
-    def act_as(self, account: str, key: str) -> None:
+    def action_as(self, account: str, key: str) -> None:
         yookassa.Configuration.configure(account, key, api_url=self.fake.api)
 
     async def __call__(self, call: Callable[..., Any], *told: Any) -> Any:
@@ -113,7 +113,7 @@ async def test_a_payout_goes_by_its_own_gateway_and_key(sdk: Sdk) -> None:
     }
     with pytest.raises(exceptions.ForbiddenError):
         await sdk(yookassa.Payout.create, payout, "payout-1")
-    sdk.act_as(GATEWAY, PAYOUT_KEY)
+    sdk.action_as(GATEWAY, PAYOUT_KEY)
     made = await sdk(yookassa.Payout.create, payout, "payout-1")
     assert made.status == "pending"
     assert (await sdk(yookassa.Payout.find_one, made.id)).id == made.id
@@ -152,7 +152,7 @@ async def test_a_key_is_for_one_request_and_for_a_day(sdk: Sdk, fake: YooKassaFa
 
 
 async def test_who_asks_is_known_by_shop_and_key(sdk: Sdk) -> None:
-    sdk.act_as(SHOP, "live_wrong")
+    sdk.action_as(SHOP, "live_wrong")
     with pytest.raises(exceptions.UnauthorizedError):
         await sdk(yookassa.Payment.list, {})
 

@@ -1,4 +1,4 @@
-"""Run the mutants of table.py, each in its own process, seed by seed until a world notifications it: `nox -s
+"""Run the mutants of table.py, each in its own process, seed by seed until a world notices it: `nox -s
 simulate_mutants`; `python -m tests.simulation.mutants SUBSTRING…` runs those with the substring in their name. Results
 are stored in build/slips.jsonl, and a new run continues where the last one ended.
 
@@ -78,7 +78,7 @@ def main(given: list[str]) -> int:
 
 
 def tried(name: str, plans: Mapping[int, Plan], before: Sequence[World], asked: argparse.Namespace) -> list[World]:
-    """Let those worlds live that are not known, until one notifications it. Raises: CalledProcessError where they
+    """Let those worlds live that are not known, until one notices it. Raises: CalledProcessError where they
     cannot."""
     lived = {each.seed for each in before if each.simulation == SIMULATION}
     is_of = subject_of(name)

@@ -61,7 +61,7 @@ PAYMENTS: dict[str, Slip] = {
         ),
         Mutant(
             "core/usecases/payments/moves.py",
-            "def _seal_name(",
+            "def _encrypt_name(",
             "LATER: set[asyncio.Task[None]] = set()\n\n\n"
             "async def _tell(ports: Ports, move: PaymentMove) -> None:\n"
             "    await ports.clock.sleep(0.5)\n"
@@ -70,7 +70,7 @@ PAYMENTS: dict[str, Slip] = {
             "        async with ports.storage.unit() as unit:\n"
             "            await announce_payment(ports, unit, move)\n"
             "            await unit.commit()\n\n\n"
-            "def _seal_name(",
+            "def _encrypt_name(",
         ),
         Mutant("core/usecases/payments/moves.py", "from collections.abc", "import asyncio\nfrom collections.abc"),
     ),
@@ -123,7 +123,7 @@ REFUNDS: dict[str, Slip] = {
         "        if payment.settlement_id is None:\n            unit[Correction].add(",
     ),
     "a completed refund is not polled for a reversal": usecase(
-        "refunds/progress", "{_S.PROCESSING: Want.SEND, _S.COMPLETED: Want.LOOK}", "{_S.PROCESSING: Want.SEND}"
+        "refunds/progress", "{_S.PROCESSING: Want.SEND, _S.COMPLETED: Want.POLL}", "{_S.PROCESSING: Want.SEND}"
     ),
     "a refund cannot come back before we saw it go": usecase(
         "refunds/progress",

@@ -25,7 +25,7 @@ def _by_weather(*kinds: str) -> Holds:
     return lambda plan: any(getattr(plan.weather, kind) for kind in kinds)
 
 
-def _by_trouble(*kinds: str) -> Holds:
+def _by_problem(*kinds: str) -> Holds:
     return lambda plan: any(blow.kind in kinds for blow in plan.blows)
 
 
@@ -81,7 +81,7 @@ def _seen_to_wait(plan: "Plan") -> bool:
 
 def _signed_twice(plan: "Plan") -> bool:
     """A worker stands still while a payout is signed for it, and another takes the job."""
-    return plan.workers > 1 and _by_trouble("signer stops")(plan)
+    return plan.workers > 1 and _by_problem("signer stops")(plan)
 
 
 def _reversed(plan: "Plan") -> bool:
@@ -155,13 +155,13 @@ _HOLDS: dict[str, Holds] = {
     "a webhook that failed is not tried again": _by_weather("webhook_lost", "webhook_refused", "webhook_unanswered"),
     "every answer of a receiver is good": _by_weather("webhook_refused"),
     "a failure sets no timer": _seen_to_wait,
-    "a breaker that is open stays so": _by_trouble("receiver hangs", "receiver away"),
-    "an unreadable row ends the process": _by_trouble("claim breaks"),
+    "a breaker that is open stays so": _by_problem("receiver hangs", "receiver away"),
+    "an unreadable row ends the process": _by_problem("claim breaks"),
     "a bank that hangs holds all who ask it": lambda plan: plan.victim is not None,
     "receivers that hang hold all others": lambda plan: plan.crowd > 0,
-    "one event that cannot be read delays its merchant's others": _by_trouble("event spoilt"),
+    "one event that cannot be read delays its merchant's others": _by_problem("event spoilt"),
     "a clock that is set back leaves work in its future": lambda plan: plan.machine,
-    "a webhook that was unreadable once is never sent": _by_trouble("delivery spoilt"),
+    "a webhook that was unreadable once is never sent": _by_problem("delivery spoilt"),
     "a payment stays pending if its money came too late before any poll": _leapt_over,
     "an event is of when its call began": _leapt_over,
 }

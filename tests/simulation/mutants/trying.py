@@ -1,5 +1,5 @@
 """One mutant, in a process of its own: `python -m tests.simulation.mutants.trying NAME JOBS SEED…` lets the worlds of
-these seeds live on code that has the slip, in their order, until one notifications it; a line of JSON for each.
+these seeds live on code that has the slip, in their order, until one notices it; a line of JSON for each.
 
 Imports nothing of the package before the slip is in its place.
 """

@@ -71,8 +71,8 @@ async def test_address_changes_when_the_link_is_confirmed(app: TestApp) -> None:
     assert not await is_reset_open(app.ports, token_of(reset)), "links to the old address are void"
     await run_due(app.ports)
     assert [each.to for each in mailbox.letters[2:]] == ["owner@shop.example", NEW]
-    acts = [(each.act, each.operator) for each in await everything(app.ports, AuditEntry)]
-    assert ("person.email", actor.user.id) in acts
+    actions = [(each.action, each.operator) for each in await everything(app.ports, AuditEntry)]
+    assert ("person.email", actor.user.id) in actions
 
 
 async def test_session_that_confirmed_continues(app: TestApp) -> None:

@@ -24,6 +24,7 @@ from cambist.core.domain.people.people import Membership, User
 from cambist.core.domain.people.roles import Role
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker, outage_id
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.encrypted import telegram_chat_place
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.people.invitations import accept_invitation, invite
 from cambist.core.usecases.people.members import change_member, list_members, remove_member, switch_user
@@ -38,8 +39,7 @@ from cambist.core.usecases.people.notifications import (
 )
 from cambist.core.usecases.people.sessions import Actor
 from cambist.core.usecases.person_events import note_for_people
-from cambist.core.usecases.sealed import telegram_chat_place
-from cambist.core.usecases.standing import DAILY_SUMS, start_standing
+from cambist.core.usecases.recurring_jobs import DAILY_SUMS, start_recurring_jobs
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
@@ -189,7 +189,7 @@ class TestDailySum:
         """The letters after a Moscow day with one paid payment of live mode."""
         actor = await people.member(role, **chosen)
         await self.factor(people.ports, actor)
-        await start_standing(people.ports)
+        await start_recurring_jobs(people.ports)
         await people.merchant.paid("250.00", mode="live")
         await people.app.work(DAY + 12 * 3600)
         return people.letters
@@ -219,7 +219,7 @@ class TestDailySum:
         for actor in (owner, other):
             await self.factor(people.ports, actor)
         await change_member(people.ports, owner, other.user.id, role=Role.VIEWER, shops=None, live=True)
-        await start_standing(people.ports)
+        await start_recurring_jobs(people.ports)
         await people.merchant.paid(mode="live")
         people.letters.clear()
         await people.app.work(DAY + 12 * 3600)
@@ -227,14 +227,14 @@ class TestDailySum:
 
     async def test_day_without_movements_brings_no_letter(self, people: People) -> None:
         await people.member(Role.OWNER)
-        await start_standing(people.ports)
+        await start_recurring_jobs(people.ports)
         await people.app.work(3 * DAY)
         assert people.letters == []
 
     async def test_sum_waits_for_the_end_of_quiet_hours(self, people: People) -> None:
         actor = await people.member(quiet_from="20:00", quiet_to="11:30")
         await self.factor(people.ports, actor)
-        await start_standing(people.ports)
+        await start_recurring_jobs(people.ports)
         await people.merchant.paid(mode="live")
         async with people.ports.storage.unit() as unit:
             job = await unit[Job].get(DAILY_SUMS)
@@ -399,7 +399,7 @@ class TestDelivery:
         bot = with_bot(people.app)
         actor = await people.member(email=(), telegram=EVERYTHING)
         async with people.ports.storage.unit() as unit:
-            sealed = people.ports.vault.seal(b"4711", telegram_chat_place(actor.user.id))
+            sealed = people.ports.vault.encrypt(b"4711", telegram_chat_place(actor.user.id))
             unit[TelegramChat].add(TelegramChat(id=actor.user.id, chat=sealed))
             await unit.commit()
         return bot
@@ -450,7 +450,7 @@ class TestUnsubscribe:
         await people.refund()
         await people.app.work(DAY)
         assert len(people.letters) == 1
-        rows = [row for row in await everything(people.ports, AuditEntry) if row.act == "person.unsubscribe"]
+        rows = [row for row in await everything(people.ports, AuditEntry) if row.action == "person.unsubscribe"]
         assert [row.operator for row in rows] == [actor.user.id]
 
     async def test_member_without_choices_can_unsubscribe(self, people: People) -> None:
@@ -503,7 +503,7 @@ class TestUnsubscribe:
             assert refused.value.code == "UNSUBSCRIBE_VOID", token
         for each in (actor, other):
             assert await self.email_of(people, each)
-        assert not [row for row in await everything(people.ports, AuditEntry) if row.act == "person.unsubscribe"]
+        assert not [row for row in await everything(people.ports, AuditEntry) if row.action == "person.unsubscribe"]
 
     async def test_link_ends_with_the_membership(self, people: People) -> None:
         owner = await people.member()
@@ -545,7 +545,7 @@ class TestPreferences:
 
     async def test_change_is_in_the_audit_log(self, people: People) -> None:
         actor = await people.member(email=("payout_sent",))
-        [row] = [row for row in await everything(people.ports, AuditEntry) if row.act == "person.notifications"]
+        [row] = [row for row in await everything(people.ports, AuditEntry) if row.action == "person.notifications"]
         assert (row.operator, row.account_id) == (actor.user.id, people.app.account.account_id)
         assert "payout_sent" in row.after
 

@@ -50,7 +50,7 @@ async def test_note_is_encrypted_and_neither_logged_nor_audited(app: TestApp, ca
         [seen] = await list_notes(app.ports, support, payment)
     [stored] = await everything(app.ports, PaymentNotes)
     assert b"Anna" not in stored.body
-    entries = [each for each in await everything(app.ports, AuditEntry) if each.act == "payment.note"]
+    entries = [each for each in await everything(app.ports, AuditEntry) if each.action == "payment.note"]
     assert [(each.object_id, each.operator) for each in entries] == [(payment, support.user.id)]
     assert entries[0].account_id == app.account.account_id
     for text in (caplog.text, repr(entries), repr(stored), repr(note), repr(seen)):
@@ -146,7 +146,7 @@ async def test_link_is_mailed_and_only_its_mask_is_kept(app: TestApp) -> None:
     assert f"https://pay.example/p/{payment}" in letter.text
     assert await everything(app.ports, Letter) == []
     [stored] = await everything(app.ports, PaymentNotes)
-    entries = [each for each in await everything(app.ports, AuditEntry) if each.act == "payment.send_link"]
+    entries = [each for each in await everything(app.ports, AuditEntry) if each.action == "payment.send_link"]
     assert [(each.object_id, each.after) for each in entries] == [(payment, "notes=0 links=1")]
     for text in (repr(entries), repr(stored), repr(sent), str(stored.body)):
         assert "payer@" not in text

@@ -136,7 +136,7 @@ class TestInvitation:
         owner = await person(app)
         new = await invite(app.ports, "", "o@shop.example", Role.VIEWER, inviter=owner)
         [entry] = await everything(app.ports, AuditEntry)
-        assert (entry.operator, entry.act, entry.account_id) == (
+        assert (entry.operator, entry.action, entry.account_id) == (
             owner.user.id,
             "person.invite",
             app.account.account_id,
@@ -268,12 +268,12 @@ class TestMembers:
 
     async def test_admin_touches_no_owner_and_raises_nobody_to_owner(self, app: TestApp) -> None:
         owner, admin = await person(app), await person(app, Role.ADMIN)
-        for act in (
+        for action in (
             remove_member(app.ports, admin, owner.user.id),
             change_member(app.ports, admin, admin.user.id, role=Role.OWNER, shops=None, live=True),
         ):
             with pytest.raises(Refusal) as denied:
-                await act
+                await action
             assert code_of(denied) == "PERSON_RIGHT_MISSING"
 
     async def test_changed_role_counts_at_once(self, app: TestApp) -> None:
