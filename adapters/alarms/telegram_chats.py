@@ -39,8 +39,18 @@ class _WithMe(Said, kw_only=True):
     result: _Me | None = None
 
 
+class _Webhook(msgspec.Struct, kw_only=True):
+    url: str = ""
+
+
+class _WithWebhook(Said, kw_only=True):
+    result: _Webhook | None = None
+
+
 class TelegramChats:
     """Implement the port Messenger. The bot must have no webhook, and no other reader of its updates."""
+
+    name = "telegram"
 
     def __init__(self, token: str, *, base_url: str = BASE, limit: float = LIMIT) -> None:
         """`base_url`: as in `BotApi`."""
@@ -53,16 +63,23 @@ class TelegramChats:
 
     async def address(self, code: str) -> str:
         """Return the address of the chat. Raises: the same as the port."""
-        if not self._name:
-            said = await self._api.call("getMe", {}, _WithMe, writes=False)
-            try:
-                require_ok(said)
-            except Refused as refused:
-                raise NotConfigured(str(refused)) from None
-            self._name = "" if said.result is None else said.result.username
-        if not self._name:
-            raise NotConfigured("telegram: the bot has no name")
+        self._name = self._name or await self._own_name()
         return f"https://t.me/{self._name}?start={code}"
+
+    async def check(self) -> None:
+        """Check that the bot exists, and that its updates come to us. Raises: NotConfigured; Unavailable."""
+        await self._own_name()
+        said = await self._api.call("getWebhookInfo", {}, _WithWebhook, writes=False)
+        _require_configured(said)
+        if said.result is not None and said.result.url:
+            raise NotConfigured("telegram: the bot has a webhook, which gets its updates: give it none")
+
+    async def _own_name(self) -> str:
+        said = await self._api.call("getMe", {}, _WithMe, writes=False)
+        _require_configured(said)
+        if said.result is None or not said.result.username:
+            raise NotConfigured("telegram: the bot has no name")
+        return said.result.username
 
     async def send(self, chat: str, text: str) -> None:
         """Send a text. Raises: the same as the port."""
@@ -91,3 +108,11 @@ class TelegramChats:
     async def close(self) -> None:
         """Close all connections."""
         await self._api.close()
+
+
+def _require_configured(said: Said) -> None:
+    """Raises: NotConfigured or Unavailable for an answer that is not ok."""
+    try:
+        require_ok(said)
+    except Refused as refused:
+        raise NotConfigured(str(refused)) from None

@@ -22,6 +22,7 @@ class BotApi:
         self.sent: list[dict[str, Any]] = []
         self.fault: ProviderAnswer | None = None
         self.name = "cambist_bot"
+        self.webhook = ""
         provider.on("POST", "/bot{token}/{method}", self.answer)
 
     def answer(self, request: ProviderRequest) -> ProviderAnswer:
@@ -31,6 +32,8 @@ class BotApi:
         match request.parts["method"]:
             case "getMe":
                 return self.of({"id": 1, "is_bot": True, "username": self.name})
+            case "getWebhookInfo":
+                return self.of({"url": self.webhook, "pending_update_count": 0})
             case "getUpdates":
                 self.updates = [each for each in self.updates if each["update_id"] >= body.get("offset", 0)]
                 return self.of(self.updates[: body["limit"]])
@@ -112,6 +115,17 @@ async def test_refusals_of_the_bot_are_faults(
     with pytest.raises(fault) as caught:
         await chats.send("4711", "hello")
     assert "unter2" not in f"{caught.value!r} {chats!r}"
+
+
+async def test_check_finds_a_bot_whose_updates_go_elsewhere(provider: FakeProvider, chats: TelegramChats) -> None:
+    api = BotApi(provider)
+    await chats.check()
+    api.webhook = "https://else.example/hook"
+    with pytest.raises(NotConfigured, match="has a webhook"):
+        await chats.check()
+    api.fault = error(401, "Unauthorized")
+    with pytest.raises(NotConfigured, match="token"):
+        await chats.check()
 
 
 async def test_other_reader_of_the_updates_is_a_wrong_setting(provider: FakeProvider, chats: TelegramChats) -> None:

@@ -74,6 +74,8 @@ def _adapters(ports: Ports, mode: Mode) -> Iterator[tuple[str, Any]]:
     if not isinstance(ports.files, UploadReceiver):
         yield "files", ports.files
     yield from (("alarms", channel) for channel in ports.alarms.channels.values())
+    if ports.messenger is not None:
+        yield "messenger", ports.messenger
 
 
 async def check_provider(ports: Ports, provider: Provider) -> ProviderCheck:

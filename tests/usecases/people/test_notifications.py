@@ -26,6 +26,7 @@ from cambist.core.domain.webhooks.breaker import Breaker, new_breaker, outage_id
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.encrypted import telegram_chat_place
 from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.operators.provider_checks import check_providers
 from cambist.core.usecases.people.invitations import accept_invitation, invite
 from cambist.core.usecases.people.members import change_member, list_members, remove_member, switch_user
 from cambist.core.usecases.people.notifications import (
@@ -556,3 +557,9 @@ async def test_queue_of_a_recipient_is_one_job(people: People) -> None:
     jobs = [job for job in await everything(people.ports, Job) if job.kind == NOTIFY.kind]
     assert [job.argument for job in jobs] == [f"{actor.membership.id}:email"]
     assert await everything(people.ports, NotificationQueue) == []
+
+
+async def test_doctor_checks_the_bot_of_notifications(app: TestApp) -> None:
+    assert "messenger" not in {each.port for each in await check_providers(app.ports)}
+    with_bot(app)
+    assert "messenger" in {each.port for each in await check_providers(app.ports)}
