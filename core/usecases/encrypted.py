@@ -73,15 +73,15 @@ def letter_aad(letter_id: str) -> str:
     return f"letters.body:{letter_id}"
 
 
-def payment_notes_place(payment_id: str) -> str:
+def payment_notes_aad(payment_id: str) -> str:
     return f"payment_notes.body:{payment_id}"
 
 
-def export_chunk_place(chunk_id: str) -> str:
+def export_chunk_aad(chunk_id: str) -> str:
     return f"export_chunks.body:{chunk_id}"
 
 
-def telegram_chat_place(user_id: str) -> str:
+def telegram_chat_aad(user_id: str) -> str:
     return f"telegram_chats.chat:{user_id}"
 
 
@@ -517,9 +517,9 @@ ENCRYPTED_FIELDS: tuple[EncryptedField, ...] = (
     EncryptedField(User, "totp_pending", totp_aad),
     EncryptedField(Invitation, "email", invitation_email_aad),
     EncryptedField(Letter, "body", letter_aad),
-    EncryptedField(PaymentNotes, "body", payment_notes_place),
-    EncryptedField(ExportChunk, "body", export_chunk_place),
-    EncryptedField(TelegramChat, "chat", telegram_chat_place),
+    EncryptedField(PaymentNotes, "body", payment_notes_aad),
+    EncryptedField(ExportChunk, "body", export_chunk_aad),
+    EncryptedField(TelegramChat, "chat", telegram_chat_aad),
     EncryptedField(SavedViews, "views", saved_views_place),
     EncryptedField(Payment, "private", private_aad),
     EncryptedField(Payment, "payer_name", payer_name_aad),

@@ -33,7 +33,7 @@ from ...domain.exports.exports import (
 )
 from ...domain.ids import canonical_uuid, derived, is_prefixed
 from ...domain.people.roles import PersonRight
-from ..encrypted import export_chunk_place
+from ..encrypted import export_chunk_aad
 from ..payments.list import PaymentFilter, PaymentSearch, checked, list_payments
 from ..people.sessions import Actor, require
 from ..refunds.list import RefundFilter, list_refunds
@@ -196,9 +196,9 @@ def seal_chunk(vault: Vault, chunk_id: str, plain: bytes, *, packed: bool = Fals
     """Return a chunk, compressed and encrypted for this id alone. `packed`: it is compressed already, and is not
     compressed again."""
     body = zlib.compress(plain, 0 if packed else 6)
-    return ExportChunk(id=chunk_id, body=vault.encrypt(body, export_chunk_place(chunk_id)))
+    return ExportChunk(id=chunk_id, body=vault.encrypt(body, export_chunk_aad(chunk_id)))
 
 
 def open_chunk(vault: Vault, chunk: ExportChunk) -> bytes:
     """Return the content of a chunk. Raises: VaultError."""
-    return zlib.decompress(vault.decrypt(chunk.body, export_chunk_place(chunk.id)))
+    return zlib.decompress(vault.decrypt(chunk.body, export_chunk_aad(chunk.id)))

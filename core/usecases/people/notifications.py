@@ -38,7 +38,7 @@ from .sessions import Actor, by_person
 NOTIFY = FollowUp("person.notify")
 """Sends one person's notifications of one account by one channel (notifying.py)."""
 
-_TAG_PLACE = "people.unsubscribe"
+_TAG_AAD = "people.unsubscribe"
 _TOKEN_LONGEST = 300
 
 
@@ -151,7 +151,7 @@ def unsubscribe_link(
 ) -> str:
     """Return the address that ends all notifications of this account by this channel."""
     recipient = recipient_id(membership.id, channel)
-    tag = ports.vault.tag(_said(membership, recipient, preferences.links(channel)), _TAG_PLACE)
+    tag = ports.vault.tag(_said(membership, recipient, preferences.links(channel)), _TAG_AAD)
     token = f"{recipient}:{urlsafe_b64encode(tag).decode().rstrip('=')}"
     return f"{ports.urls.app_url}/unsubscribe?{urlencode({'token': token})}"
 
@@ -208,7 +208,7 @@ async def _opened(ports: Ports, unit: Unit, token: str) -> tuple[Membership, Not
 
 def _fits(ports: Ports, tag: bytes, said: bytes) -> bool:
     try:
-        return ports.vault.fits(tag, said, _TAG_PLACE)
+        return ports.vault.fits(tag, said, _TAG_AAD)
     except VaultError:
         return False
 

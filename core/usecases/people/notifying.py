@@ -37,7 +37,7 @@ from ...domain.people.notifications import (
     send_at,
 )
 from ...domain.people.people import MEMBERS_MOST, Membership, User, membership_id
-from ..encrypted import telegram_chat_place
+from ..encrypted import telegram_chat_aad
 from ..person_events import spread_job
 from ..recurring_jobs import next_daily_sums
 from ..schedule import is_ours, reschedule_at, set_due
@@ -130,7 +130,7 @@ async def _address(ports: Ports, unit: Unit, user: User, channel: Channel) -> st
         chat = await unit[TelegramChat].get(user.id)
         if chat is None or chat.chat is None:
             return None
-        return ports.vault.decrypt(chat.chat, telegram_chat_place(user.id)).decode()
+        return ports.vault.decrypt(chat.chat, telegram_chat_aad(user.id)).decode()
     except VaultError:
         log.warning("the address of %s cannot be decrypted", user.id)
         return None

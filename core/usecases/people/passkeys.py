@@ -26,14 +26,14 @@ REGISTER, SIGN_IN, CONFIRM = "register", "sign_in", "confirm"
 _LIVES = timedelta(minutes=5)
 _NONCE = 16
 _TIME = 8
-_TAG_PLACE = "people.passkey"
+_TAG_AAD = "people.passkey"
 
 
 def _challenge(ports: Ports, purpose: str, bound: str) -> bytes:
     """Return a challenge for a purpose, bound to a session or a browser."""
     until = int((ports.clock.real() + _LIVES).timestamp())
     head = bytes.fromhex(ports.ids.secret(_NONCE)) + until.to_bytes(_TIME, "big")
-    return head + ports.vault.tag(head + f"{purpose}:{bound}".encode(), _TAG_PLACE)
+    return head + ports.vault.tag(head + f"{purpose}:{bound}".encode(), _TAG_AAD)
 
 
 def sign_in_options(ports: Ports, browser: str) -> str | None:
@@ -188,7 +188,7 @@ async def _spend(ports: Ports, challenge: bytes, purpose: str, bound: str) -> No
     """Check a challenge and mark it as answered. Raises: PasskeyRefused."""
     head, tag = challenge[: _NONCE + _TIME], challenge[_NONCE + _TIME :]
     try:
-        fits = ports.vault.fits(tag, head + f"{purpose}:{bound}".encode(), _TAG_PLACE)
+        fits = ports.vault.fits(tag, head + f"{purpose}:{bound}".encode(), _TAG_AAD)
     except VaultError:
         fits = False
     now = ports.clock.real()

@@ -13,7 +13,7 @@ from ...domain.payments.payments import Payment
 from ...domain.people.payment_notes import NOTE, NoteBook, PaymentNote, PaymentNotes, read_note, with_note, without_note
 from ...domain.people.people import User
 from ...domain.people.roles import PersonRight
-from ..encrypted import payment_notes_place
+from ..encrypted import payment_notes_aad
 from ..payments.payments import get_payment
 from ..units import retrying
 from .sessions import Actor, by_person, require
@@ -38,7 +38,7 @@ def open_book(ports: Ports, found: PaymentNotes | None) -> NoteBook:
     """Return the decrypted content. Raises: VaultError."""
     if found is None:
         return NoteBook()
-    return msgspec.json.decode(ports.vault.decrypt(found.body, payment_notes_place(found.id)), type=NoteBook)
+    return msgspec.json.decode(ports.vault.decrypt(found.body, payment_notes_aad(found.id)), type=NoteBook)
 
 
 async def read_book(ports: Ports, payment: Payment) -> NoteBook:
@@ -52,7 +52,7 @@ async def change_book(
     """Change the content in the unit; `links`: letters that this adds."""
     found = await unit[PaymentNotes].get(payment.id)
     book = change(open_book(ports, found))
-    body = ports.vault.encrypt(msgspec.json.encode(book), payment_notes_place(payment.id))
+    body = ports.vault.encrypt(msgspec.json.encode(book), payment_notes_aad(payment.id))
     if found is None:
         made = PaymentNotes(id=payment.id, account_id=payment.account_id, body=body, notes=len(book.notes), links=links)
         return unit[PaymentNotes].add(made)

@@ -17,7 +17,7 @@ from ....ports.storage import AtLeast, Unit
 from ...domain.errors import Refusal
 from ...domain.people.notifications import TelegramChat
 from ...domain.people.people import User, token_digest
-from ..encrypted import telegram_chat_place
+from ..encrypted import telegram_chat_aad
 from ..schedule import FollowUp, reschedule
 from ..units import retrying
 from .sessions import Actor, by_person
@@ -137,7 +137,7 @@ async def _link(ports: Ports, text: ChatText) -> str | None:
         user = await unit[User].get(found[0].id)
         if user is None or user.disabled_at is not None:
             return None
-        chat = ports.vault.encrypt(text.chat.encode(), telegram_chat_place(user.id))
+        chat = ports.vault.encrypt(text.chat.encode(), telegram_chat_aad(user.id))
         unit[TelegramChat].save(
             msgspec.structs.replace(found[0], chat=chat, linked_at=now, code_digest=None, code_expires_at=None)
         )

@@ -24,7 +24,7 @@ from cambist.core.domain.people.people import Membership, User
 from cambist.core.domain.people.roles import Role
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker, outage_id
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.encrypted import telegram_chat_place
+from cambist.core.usecases.encrypted import telegram_chat_aad
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.provider_checks import check_providers
 from cambist.core.usecases.people.invitations import accept_invitation, invite
@@ -400,8 +400,8 @@ class TestDelivery:
         bot = with_bot(people.app)
         actor = await people.member(email=(), telegram=EVERYTHING)
         async with people.ports.storage.unit() as unit:
-            sealed = people.ports.vault.encrypt(b"4711", telegram_chat_place(actor.user.id))
-            unit[TelegramChat].add(TelegramChat(id=actor.user.id, chat=sealed))
+            encrypted = people.ports.vault.encrypt(b"4711", telegram_chat_aad(actor.user.id))
+            unit[TelegramChat].add(TelegramChat(id=actor.user.id, chat=encrypted))
             await unit.commit()
         return bot
 
