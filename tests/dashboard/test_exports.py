@@ -134,7 +134,7 @@ async def test_export_is_deleted_and_a_failed_one_says_why(app: TestApp, monkeyp
     monkeypatch.setattr("cambist.core.usecases.exports.writing.ROWS_MOST", {"csv": 0})
     await app.work(1)
     await owner.open("/exports")
-    owner.sees("failed", "More rows came than a file may have: narrow the filter.")
+    owner.sees("failed", "more rows came than a file may have: narrow the filter")
     await owner.send("/exports/delete")
     owner.sees("Removed.", "No exports.")
     assert owner.page.headings == ["Exports"]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import uuid4
 
 import httpx
@@ -259,6 +260,50 @@ async def test_open_page_says_that_there_is_something_new(browser: Browser, comp
     await expect(news).to_contain_text("There is something new.", timeout=15_000)
     await news.get_by_role("link", name="Load it").click()
     await expect(page.locator(f"a[href*='{payment}']")).to_be_visible()
+    assert watched.complaints == []
+    await page.context.close()
+
+
+@pytest.mark.parametrize("with_script", [True, False], ids=["script", "plain"])
+async def test_owner_exports_payments_and_downloads_the_file(
+    browser: Browser, company: Company, tmp_path: Path, with_script: bool
+) -> None:
+    payment = await company.pays()
+    page, watched = await joined(browser, company, Role.OWNER, java_script_enabled=with_script)
+    await page.goto(f"{company.app}/payments?status=paid")
+    await page.get_by_label("Format").select_option("csv")
+    await page.get_by_role("button", name="Export").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Exports")
+    link = page.get_by_role("link", name=re.compile("Download"))
+    while not await link.count():  # the service's worker writes it meanwhile
+        await page.goto(f"{company.app}/exports")
+    async with page.expect_download() as coming:
+        await link.click()
+    download = await coming.value
+    assert re.fullmatch(r"payments-\d{4}-\d\d-\d\d\.csv", download.suggested_filename)
+    await download.save_as(tmp_path / "file.csv")
+    assert payment in (tmp_path / "file.csv").read_text("utf-8-sig")
+    await page.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("No exports.")).to_be_visible()
+    assert watched.complaints == []
+    await page.context.close()
+
+
+async def test_open_page_of_exports_says_that_a_file_is_ready(browser: Browser, company: Company) -> None:
+    await company.pays()
+    page, watched = await joined(browser, company, Role.FINANCE)
+    async with page.expect_response("**/stream?about=exports"):
+        await page.goto(f"{company.app}/exports")
+    other = await page.context.new_page()
+    await other.goto(f"{company.app}/payments")
+    await other.get_by_role("button", name="Export").click()
+    await expect(other.get_by_role("heading", level=1)).to_have_text("Exports")
+    await other.close()
+    await page.bring_to_front()
+    news = page.locator("[data-stream]")
+    await expect(news).to_contain_text("There is something new.")
+    await news.get_by_role("link", name="Load it").click()
+    await expect(page.get_by_role("cell", name="Payments, XLSX: all")).to_be_visible()
     assert watched.complaints == []
     await page.context.close()
 

@@ -31,7 +31,7 @@ from cambist.core.usecases.exports.exports import create_export, delete_export, 
 from cambist.core.usecases.exports.files import csv_text
 from cambist.core.usecases.exports.rows import guarded
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payments.list import PaymentFilter
+from cambist.core.usecases.payments.list import PaymentFilter, PaymentSearch
 from cambist.core.usecases.people.sessions import Actor
 from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.refunds.list import RefundFilter
@@ -172,6 +172,17 @@ async def test_refunds_are_exported_with_their_order(app: TestApp) -> None:
         await app.work(1)
         file = await content(app.ports, owner, export)
         assert sorted(ids_of(export, file)) == sorted(made)
+
+
+async def test_search_is_exported_as_it_was_found(app: TestApp) -> None:
+    owner = await person(app)
+    found = [(await app.created({"amount_rub": "149.00", "client_phone": "+79161234567"}))["id"] for _ in range(2)]
+    await app.created({"amount_rub": "150.00"})
+    for asked, total in ((PaymentSearch(amount_rub="149.00"), None), (PaymentSearch(phone_tail="4567"), 2)):
+        export = await order(app.ports, owner, asked)
+        await app.work(1)
+        assert (export.total, (await saved(app, export)).rows) == (total, 2)
+        assert ids_of(export, await content(app.ports, owner, export)) == found[::-1]
 
 
 async def test_export_of_nothing_is_a_heading(app: TestApp) -> None:

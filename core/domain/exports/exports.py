@@ -104,8 +104,8 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     """Values of the list's filter, by name."""
     shops: tuple[str, ...] | None
     """Shops that the file covers; None: the whole account."""
-    total: int
-    """Rows expected, as counted at the beginning."""
+    total: int | None
+    """Rows expected, as counted at the beginning; None: no index counts them."""
     created_at: datetime
     expires_at: datetime
     rows: int = 0

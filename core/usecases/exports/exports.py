@@ -1,8 +1,8 @@
 """Exports of a person: order, list, download and delete (docs/dashboard.md "Exports")."""
 
 import zlib
-from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -57,12 +57,12 @@ async def create_export(ports: Ports, actor: Actor, key: str, asked: Filter, fil
     if uuid is None:
         raise shape_error("key", "must be a UUID")
     caller = actor.caller
-    wanted = _until_now(ports, asked)
+    now, here = ports.clock.real(), ports.clock.now()
+    wanted = _until(here, asked)
     total = await _count(ports, caller, wanted)
-    if total > ROWS_MOST[file_format]:
+    if total is not None and total > ROWS_MOST[file_format]:
         most = ROWS_MOST[file_format]
         raise Refusal("EXPORT_TOO_LARGE", f"A file has at most {most} rows, and these are {total}: narrow the filter")
-    now, here = ports.clock.real(), ports.clock.now()
     export = Export(
         id=derived(EXPORT, caller.account_id, caller.mode, actor.user.id, uuid),
         account_id=caller.account_id,
@@ -98,24 +98,33 @@ async def create_export(ports: Ports, actor: Actor, key: str, asked: Filter, fil
 
 def filter_of(export: Export) -> Filter:
     """Return the filter of the list that the export contains."""
-    return PaymentSearch(**export.filter) if export.kind is ExportKind.PAYMENTS else RefundFilter(**export.filter)
+    return read_filter(export.kind, export.filter)
 
 
-def _until_now(ports: Ports, asked: Filter) -> Filter:
+def read_filter(kind: ExportKind, values: Mapping[str, str | None]) -> Filter:
+    """Return the filter of a list with these values. It is checked where the list is read."""
+    return PaymentSearch(**values) if kind is ExportKind.PAYMENTS else RefundFilter(**values)
+
+
+def filter_names(kind: ExportKind) -> tuple[str, ...]:
+    """Return the names of the filter's values."""
+    return (PaymentSearch if kind is ExportKind.PAYMENTS else RefundFilter).__struct_fields__
+
+
+def _until(now: datetime, asked: Filter) -> Filter:
     """Return the filter without what is created after now, so that the file ends. The bound is exclusive and written in
     milliseconds."""
-    now = ports.clock.now() + timedelta(milliseconds=1)
+    now += timedelta(milliseconds=1)
     given = None if asked.created_to is None else parse_moment(asked.created_to)
     if asked.created_to is not None and (given is None or given < now):
         return asked  # a text that is no moment is refused where the filter is read
     return msgspec.structs.replace(asked, created_to=iso(now))
 
 
-async def _count(ports: Ports, caller: Caller, asked: Filter) -> int:
-    """Return the number of rows to expect; 0 for a search by amount, which no index counts."""
+async def _count(ports: Ports, caller: Caller, asked: Filter) -> int | None:
     if isinstance(asked, PaymentSearch) and asked.amount_rub is not None:
         await checked(ports, caller, asked)
-        return 0
+        return None
     if isinstance(asked, PaymentFilter):
         return (await list_payments(ports, caller, asked, 1, 1)).total
     return (await list_refunds(ports, caller, asked, lambda: (1, 1))).total

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 from litestar import Response
 from litestar.response import Stream
 
@@ -10,11 +11,18 @@ from ....core.domain.days import parse_moment
 from ....core.domain.errors import Refusal
 from ....core.domain.exports.exports import ROWS_MOST, Export, ExportFormat, ExportKind, ExportStatus
 from ....core.domain.people.roles import PersonRight
-from ....core.usecases.exports.exports import create_export, delete_export, list_exports, open_file
-from ....core.usecases.payments.list import PaymentFilter, PaymentSearch
+from ....core.usecases.exports.exports import (
+    Filter,
+    create_export,
+    delete_export,
+    filter_names,
+    list_exports,
+    open_file,
+    read_filter,
+)
+from ....core.usecases.payments.list import PaymentFilter
 from ....core.usecases.people.sessions import may, require
-from ....core.usecases.refunds.list import RefundFilter
-from ..blocks import Actions, Badge, Block, Column, Field, Form, Link, Note, Table, Value
+from ..blocks import Actions, Badge, Block, Column, Field, Form, Link, Table, Value
 from ..lists import shop_names
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -38,9 +46,9 @@ add(
             "Выгрузок нет. Закажите её на странице платежей или возвратов.",
         ),
         "export.kind": ("List", "Список"),
-        "export.filter": ("Filter", "Фильтр"),
         "export.until": ("until {when}", "по {when}"),
         "export.since": ("since {when}", "с {when}"),
+        "export.all": ("all", "все"),
         "export.rows": ("Rows", "Строк"),
         "export.progress": ("{rows} of {total}", "{rows} из {total}"),
         "export.file": ("File", "Файл"),
@@ -59,21 +67,21 @@ add(
             "Файл можно скачать в течение 24 часов; доступен он только вам.",
         ),
         "export.failure.rights": (
-            "Your rights or shops changed while it was written: order it again",
-            "Пока она писалась, изменились ваши права или магазины: закажите её снова",
+            "your rights or shops changed while it was written: order it again",
+            "пока она писалась, изменились ваши права или магазины: закажите её снова",
         ),
         "export.failure.too_many": (
-            "More rows came than a file may have: narrow the filter",
-            "Строк больше, чем помещается в файл: сузьте фильтр",
+            "more rows came than a file may have: narrow the filter",
+            "строк больше, чем помещается в файл: сузьте фильтр",
         ),
         "export.failure.filter": (
-            "The filter is not valid any more: order it again",
-            "Фильтр больше не действует: закажите её снова",
+            "the filter is not valid any more: order it again",
+            "фильтр больше не действует: закажите её снова",
         ),
-        "export.failure.cancelled": ("You deleted it", "Вы её удалили"),
+        "export.failure.cancelled": ("you deleted it", "вы её удалили"),
         "export.failure.error": (
-            "It could not be written: order it again, or ask support",
-            "Её не удалось записать: закажите снова или обратитесь в поддержку",
+            "it could not be written: order it again, or ask support",
+            "её не удалось записать: закажите снова или обратитесь в поддержку",
         ),
         "error.EXPORT_NOT_FOUND": (
             "There is no such file, or it has expired: order it again.",
@@ -90,9 +98,6 @@ add(
     }
 )  # fmt: skip
 
-_FILTERS = ("shop_id", "status", "external_id", "created_from", "created_to")
-_OF_PAYMENTS = ("payment_method", "amount_rub", "phone_tail", "email_digest")
-"""Filters that refunds do not have."""
 _TONES = {ExportStatus.READY: "good", ExportStatus.FAILED: "bad"}
 _TYPES = {
     ExportFormat.CSV: "text/csv; charset=utf-8",
@@ -100,20 +105,23 @@ _TYPES = {
 }
 
 
-def export_form(ask: Ask, wanted: PaymentFilter | RefundFilter, total: int) -> list[Block]:
+def export_form(ask: Ask, wanted: Filter, total: int | None) -> list[Block]:
     """Return the form by which a person orders a file of the list with its filter; empty without the right, or when
-    the list is empty. A person who has not confirmed recently is led to the confirmation and back to this list."""
-    if not ask.has(PersonRight.EXPORT) or not total:
+    the list is empty. `total`: rows of the list, if they are known.
+
+    A person who has not confirmed recently is led to the confirmation and back to this list.
+    """
+    if not ask.has(PersonRight.EXPORT) or total == 0:
         return []
     if not may(ask.actor, PersonRight.EXPORT):
         here = ask.here(page=None, cursor=None, lang=None, done=None).removeprefix(ask.site.root)
         return [Actions([Link(ask.t("export.confirm"), ask.to("/confirm", next=here))])]
     kind = ExportKind.PAYMENTS if isinstance(wanted, PaymentFilter) else ExportKind.REFUNDS
-    given = {name: getattr(wanted, name, None) for name in (*_FILTERS, *_OF_PAYMENTS)}
+    given = msgspec.structs.asdict(wanted)
     formats = [
         (each.value, ask.t.of("export.format", each))
         for each in (ExportFormat.XLSX, ExportFormat.CSV)
-        if total <= ROWS_MOST[each]
+        if total is None or total <= ROWS_MOST[each]
     ]
     fields = [
         Field(name="kind", type="hidden", value=kind.value),
@@ -137,10 +145,8 @@ async def ordered(ask: Ask) -> Redirect:
     kind, file_format = ask.value("kind"), ask.value("format")
     if kind not in [*ExportKind] or file_format not in [*ExportFormat]:
         raise Refusal("VALIDATION_ERROR", "Press Export on the page of a list")
-    given = {name: ask.value(name) or None for name in _FILTERS}
-    asked: PaymentFilter | RefundFilter = RefundFilter(**given)
-    if kind == ExportKind.PAYMENTS:
-        asked = PaymentSearch(**given, **{name: ask.value(name) or None for name in _OF_PAYMENTS})
+    given = {name: ask.value(name) or None for name in filter_names(ExportKind(kind))}
+    asked = read_filter(ExportKind(kind), given)
     await create_export(ask.acting("export.order"), ask.actor, ask.value("key"), asked, ExportFormat(file_format))
     return Redirect("/exports", {"done": "created"})
 
@@ -162,7 +168,6 @@ async def exports(ask: Ask) -> Page:
             columns=[
                 Column(ask.t("created")),
                 Column(ask.t("export.kind")),
-                Column(ask.t("export.filter")),
                 Column(ask.t("status")),
                 Column(ask.t("export.rows"), is_number=True),
                 Column(ask.t("export.file")),
@@ -173,11 +178,6 @@ async def exports(ask: Ask) -> Page:
             note=ask.t("export.note"),
         )
     )
-    blocks += [
-        Note(f"{_name(ask, each)}: {ask.t.of('export.failure', each.failure or '')}.", "bad")
-        for each in found
-        if each.status is ExportStatus.FAILED
-    ]
     if found:
         options = [(each.id, _name(ask, each)) for each in found]
         field = Field(name="export_id", label=ask.t("export.which"), type="select", options=options)
@@ -196,26 +196,27 @@ async def exports(ask: Ask) -> Page:
 
 def _name(ask: Ask, export: Export) -> str:
     at = ask.at(export.created_at)
-    return f"{ask.t(export.kind.value)}, {export.format.upper()}, {'' if at is None else at.text}"
+    return f"{'' if at is None else at.text}, {ask.t(export.kind.value)}, {export.format.upper()}"
 
 
 def _row(ask: Ask, export: Export, names: Mapping[str, str], *, is_confirmed: bool) -> list[Value]:
     rows = ask.number(export.rows)
-    if export.is_open:
+    if export.is_open and export.total is not None:
         rows = ask.t("export.progress", rows=rows, total=ask.number(max(export.total, export.rows)))
     file: Value = None
     if export.status is ExportStatus.READY:
         size = ask.t("export.size", size=ask.number(-(-export.size // 1024)))
         label = ask.t("export.download", size=size)
         file = Link(label, ask.to(f"/exports/{export.id}/file")) if is_confirmed else label
+    elif export.failure is not None:
+        file = ask.t.of("export.failure", export.failure)
     return [
         ask.at(export.created_at),
-        f"{ask.t(export.kind.value)}, {export.format.upper()}",
-        _filter_text(ask, export, names),
+        f"{ask.t(export.kind.value)}, {export.format.upper()}: {_filter_text(ask, export, names)}",
         Badge(ask.t.of("export", export.status), _TONES.get(export.status, "plain")),
         rows,
         file,
-        None if export.is_open else ask.at(export.expires_at),
+        ask.at(export.expires_at) if export.status is ExportStatus.READY else None,
     ]
 
 
@@ -233,10 +234,12 @@ def _filter_text(ask: Ask, export: Export, names: Mapping[str, str]) -> str:
         ask.t("reading.email") if "email_digest" in given else "",
     ]
     for name, key in (("created_from", "export.since"), ("created_to", "export.until")):
-        at = ask.at(parse_moment(given.get(name, "")))
-        if at is not None:
+        moment = parse_moment(given.get(name, ""))
+        at = ask.at(moment)
+        # Every export ends with the moment of its order, which the page shows beside the filter.
+        if at is not None and moment is not None and moment < export.created_at:
             parts.append(ask.t(key, when=at.text))
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in parts if part) or ask.t("export.all")
 
 
 async def deleted(ask: Ask) -> Redirect:
