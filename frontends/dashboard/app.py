@@ -43,6 +43,7 @@ from .pages.payment_views import VIEWS
 from .pages.payments import PAYMENTS
 from .pages.people import PEOPLE
 from .pages.refunds import REFUNDS
+from .pages.resends import RESENDS
 from .pages.sign_in import SIGN_IN
 from .pages.stream import STREAM
 from .pages.trade import TRADE
@@ -54,8 +55,8 @@ from .web import Ask, Site, html, read_form, see_other
 log = logging.getLogger("cambist.dashboard")
 
 ROWS: tuple[Row, ...] = (
-    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *ACCOUNT,
-    *NOTIFICATIONS, *PEOPLE, *STREAM,
+    *SIGN_IN, *HOME, *PAYMENTS, *PAYMENT, *VIEWS, *REFUNDS, *EXPORTS, *TRADE, *CLIENTS, *MONEY, *DEVELOPERS, *RESENDS,
+    *ACCOUNT, *NOTIFICATIONS, *PEOPLE, *STREAM,
 )  # fmt: skip
 
 _READING = ("GET", "HEAD")

@@ -63,6 +63,7 @@ from cambist.core.domain.subscriptions.subscriptions import Subscription, Subscr
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from cambist.core.domain.webhooks.feed import FeedEntry
+from cambist.core.domain.webhooks.resends import ResendRun
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
@@ -320,6 +321,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "type": EventType.PAYMENT_STATUS_CHANGED}),
     (Event, "-created_at", {**OWNER, "type": EventType.GATEWAY_STATUS_CHANGED, "object_id": "simulator-test"}),
     (Event, "created_at", {**OWNER, "type": EventType.REFUND_FAILED, "created_at": Between(START, START)}),
+    (ResendRun, "-created_at", OWNER),
+    (ResendRun, "id", {"slot": "a:test"}),
     (Export, "-created_at", {"user_id": "u", **OWNER}),
     (Export, "id", {"slot": OneOf(("a:0", "a:1"))}),
     (Export, "expires_at", {"expires_at": Below(START)}),

@@ -19,6 +19,7 @@ from tests.dashboard.browser import in_test_mode, joined
 ROOT = Path(cambist.__file__).resolve().parent
 SOURCES = (
     *("core/domain/setting_readers.py", "core/domain/accounts/key_terms.py", "core/domain/accounts/accounts.py"),
+    *("core/domain/people/payment_notes.py", "core/domain/webhooks/resends.py"),
     *("core/domain/people/passwords.py", "core/domain/people/people.py", "core/domain/refunds/orders.py"),
     *("core/domain/sandbox_clock.py", "core/domain/webhooks/endpoints.py", "core/domain/webhooks/static_headers.py"),
     *("core/domain/webhooks/wanted.py", "core/usecases/accounts/keys.py", "core/usecases/accounts/shops.py"),

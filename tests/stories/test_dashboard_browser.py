@@ -28,6 +28,7 @@ PAGES = (
     *("/home", "/home?period=30-days", "/payments", "/refunds", "/subscriptions", "/exchanges", "/exports", "/balance"),
     *("/payouts", "/payments?q=1490&by=amount", "/payments/views"),
     *("/developers/keys", "/developers/webhooks", "/developers/events", "/developers/requests", "/developers/sandbox"),
+    *("/developers/resends", "/clients", "/balance/day"),
     *("/shops", "/people", "/settings", "/settings/notifications", "/audit", "/profile"),
 )
 

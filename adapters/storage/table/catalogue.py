@@ -65,6 +65,7 @@ from ....core.domain.webhooks.breaker import Breaker
 from ....core.domain.webhooks.endpoints import WebhookEndpoint
 from ....core.domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ....core.domain.webhooks.feed import Feed, FeedEntry
+from ....core.domain.webhooks.resends import ResendRun
 from ....ports.jobs import Job
 from ....ports.notes import ProviderNote
 from ....ports.storage import Record
@@ -334,6 +335,14 @@ CATALOGUE: tuple[Table, ...] = (
     Table(ResetToken, "reset_tokens", indexes=(("user_id", "id"),), narrow=True),
     Table(Passkey, "passkeys", indexes=(("user_id", "id"),), narrow=True),
     Table(UsedChallenge, "used_challenges", indexes=(("expires_at", "id"),), narrow=True),
+    # Some per account. A null makes no clash: the rule applies only to running ones.
+    Table(
+        ResendRun,
+        "resend_runs",
+        uniques=(Unique("resend_runs_slot", ("slot",)),),
+        indexes=(("account_id", "mode", "created_at", "id"),),
+        narrow=True,
+    ),
     Table(GuessCount, "guess_counts", narrow=True),
     Table(Letter, "letters", narrow=True),
     # One for each person in an account, of some kilobytes at most.

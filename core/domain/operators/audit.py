@@ -37,6 +37,7 @@ from ..subscriptions.subscriptions import Subscription
 from ..webhooks.breaker import Breaker
 from ..webhooks.endpoints import WebhookEndpoint
 from ..webhooks.events import Delivery, EndpointDelivery
+from ..webhooks.resends import ResendRun
 from .operators import Operator
 
 REASON_LONGEST = 255
@@ -115,6 +116,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Delivery: ("status", "attempts"),
     EndpointDelivery: ("status", "attempts"),
     WebhookEndpoint: ("disabled_at", "header_names"),
+    ResendRun: ("total", "sent", "endpoint_id", "type", "status", "stopped"),
     Breaker: ("next_probe_at", "probes"),
     NotificationAddress: ("former_until",),
     Operator: ("name", "ended_at"),

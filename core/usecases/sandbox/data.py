@@ -63,6 +63,7 @@ from ...domain.webhooks.breaker import Breaker, endpoint_id
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ...domain.webhooks.feed import Feed, FeedEntry
+from ...domain.webhooks.resends import ResendRun
 from ..units import retrying
 from .forgetting import (
     forget_batches,
@@ -210,6 +211,7 @@ STAYS: Mapping[type[Any], str] = {
     ResetToken: "a person's link; it ends by itself",
     Passkey: "a person's means to sign in",
     UsedChallenge: "guards the sign-in",
+    ResendRun: "what a person started; it ends by itself, and the newest stay listed",
     GuessCount: "guards the sign-in",
     SavedViews: "a person's filters, in both modes",
     Letter: "a letter to a person, which is sent within hours",

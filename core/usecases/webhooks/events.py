@@ -84,6 +84,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Number of finished events created exactly at `low`."""
     endpoint_id: str | None = None
     """Further endpoint to resend to. The status then refers to its deliveries."""
+    run_id: str | None = None
+    """The ResendRun whose progress the job reports."""
 
     def events(self) -> dict[str, Any]:
         """Return criteria for events, without the delivery status."""

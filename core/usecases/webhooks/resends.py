@@ -1,6 +1,6 @@
 """Resending of events, one or many (docs/webhooks.md "When you do not answer", "Looking, and sending again")."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -12,6 +12,7 @@ from ...domain.errors import shape_error
 from ...domain.webhooks.delivery import held, last_attempt_id, sent_anew
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
+from ...domain.webhooks.resends import ResendRun, advanced
 from ..account_time import in_test_time_of_account, living_with
 from ..schedule import is_ours
 from ..units import retrying
@@ -102,28 +103,41 @@ async def resend_range(
 
     Raises: Refusal VALIDATION_ERROR, WEBHOOK_ENDPOINT_NOT_FOUND.
     """
+    now = ports.clock.now()
+    wanted = read_range(account_id, mode, asked, endpoint_id, now)
+    async with ports.storage.unit() as unit:
+        total = await count_range(unit, wanted)
+        if total:
+            add_range(ports, unit, wanted, now)
+            await unit.commit()
+    return total
+
+
+def read_range(account_id: str, mode: Mode, asked: EventQuery, endpoint_id: str | None, now: datetime) -> Wanted:
+    """Return the events of a range until now. Raises: Refusal VALIDATION_ERROR."""
     wanted = msgspec.structs.replace(read_query(owner_of(account_id, mode), asked), endpoint_id=endpoint_id)
     if wanted.low is None or wanted.high is None or wanted.low >= wanted.high:
         raise shape_error("to", "must be later than from")
-    now = ports.clock.now()
     # Leave out events that are created while the job runs.
-    wanted = msgspec.structs.replace(wanted, high=min(wanted.high, now + timedelta(microseconds=1)))
-    async with ports.storage.unit() as unit:
-        if endpoint_id is not None:
-            await endpoint_of(unit, account_id, mode, endpoint_id)
-        if wanted.status is None:
-            total = await unit[Event].total(**wanted.events())
-        elif endpoint_id is None:
-            total = await unit[Delivery].total(**wanted.deliveries())
-        else:
-            total = await unit[EndpointDelivery].total(**wanted.deliveries())
-        if total:
-            argument = msgspec.json.encode(wanted).decode()
-            kind = RESEND if endpoint_id is None else RESEND_TO
-            job_id = f"{kind}:{ports.ids.uuid()}"
-            unit[Job].add(Job(id=job_id, kind=kind, argument=argument, due=now, created_at=now))
-            await unit.commit()
-    return total
+    return msgspec.structs.replace(wanted, high=min(wanted.high, now + timedelta(microseconds=1)))
+
+
+async def count_range(unit: Unit, wanted: Wanted) -> int:
+    """Return the number of events of a range. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    if wanted.endpoint_id is not None:
+        await endpoint_of(unit, wanted.owner["account_id"], Mode(wanted.owner["mode"]), wanted.endpoint_id)
+    if wanted.status is None:
+        return await unit[Event].total(**wanted.events())
+    if wanted.endpoint_id is None:
+        return await unit[Delivery].total(**wanted.deliveries())
+    return await unit[EndpointDelivery].total(**wanted.deliveries())
+
+
+def add_range(ports: Ports, unit: Unit, wanted: Wanted, now: datetime, *, run_id: str | None = None) -> None:
+    """Add the job that resends a range. `run_id`: the run whose progress it reports."""
+    argument = msgspec.json.encode(msgspec.structs.replace(wanted, run_id=run_id)).decode()
+    kind = RESEND if wanted.endpoint_id is None else RESEND_TO
+    unit[Job].add(Job(id=f"{kind}:{ports.ids.uuid()}", kind=kind, argument=argument, due=now, created_at=now))
 
 
 async def resend_batch(ports: Ports, job: Job) -> None:
@@ -135,15 +149,21 @@ async def resend_batch(ports: Ports, job: Job) -> None:
         if present is None or not is_ours(present, job):
             return
         wanted = msgspec.json.decode(present.argument, type=Wanted)
+        run = None if wanted.run_id is None else await unit[ResendRun].get(wanted.run_id)
+        if wanted.run_id is not None and (run is None or run.ended_at is not None):
+            unit[Job].remove(present)
+            return
         events = await unit[Event].find(
             order="created_at", offset=wanted.done, limit=_BATCH, readable=True, **wanted.events()
         )
         if wanted.endpoint_id is None:
             deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
             account = await unit[Account].get(wanted.owner["account_id"])
-            _send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries)
+            sent = len(_send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries))
         else:
-            await _send_range_to(ports, unit, wanted, wanted.endpoint_id, events)
+            sent = await _send_range_to(ports, unit, wanted, wanted.endpoint_id, events)
+        if run is not None:
+            unit[ResendRun].save(advanced(run, sent, ports.clock.now(), over=len(events) < _BATCH))
         if len(events) < _BATCH:
             unit[Job].remove(present)
             return
@@ -153,16 +173,17 @@ async def resend_batch(ports: Ports, job: Job) -> None:
     await retrying(ports.storage, work, again_on=_NEW)
 
 
-async def _send_range_to(ports: Ports, unit: Unit, wanted: Wanted, endpoint_id: str, events: list[Event]) -> None:
+async def _send_range_to(ports: Ports, unit: Unit, wanted: Wanted, endpoint_id: str, events: list[Event]) -> int:
+    """Send events of a range to a further endpoint, and return their number. A deleted endpoint gets none."""
     endpoint = await unit[WebhookEndpoint].get(endpoint_id)
     if endpoint is None:
-        return
+        return 0
     if wanted.status is not None:
         of = tuple(delivery_id(event.id, endpoint_id) for event in events)
         found = await unit[EndpointDelivery].find(id=OneOf(of), limit=len(of), readable=True) if of else []
         there = {each.event_id for each in found if each.status is wanted.status}
         events = [event for event in events if event.id in there]
-    await _send_to(ports, unit, endpoint, events)
+    return len(await _send_to(ports, unit, endpoint, events))
 
 
 def _after(wanted: Wanted, events: list[Event]) -> Wanted:

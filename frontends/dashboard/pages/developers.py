@@ -30,7 +30,7 @@ from ....core.usecases.webhooks.endpoints import (
 )
 from ....core.usecases.webhooks.events import EventQuery, get_event, list_events
 from ....core.usecases.webhooks.resends import resend_event
-from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Pre, Table, Value
+from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Pre, Table, Value
 from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
 from ..rows import Page, Redirect, get, post
 from ..texts import add
@@ -558,7 +558,8 @@ async def events(ask: Ask) -> Page:
         note=total_of(ask, found),  # type: ignore[arg-type]  # the same
     )
     form = Form(action=ask.to("/developers/events"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
-    return Page(ask.t("events"), [form, table])
+    links = Actions([Link(ask.t("resends"), ask.to("/developers/resends"))])
+    return Page(ask.t("events"), [form, table, links])
 
 
 async def event(ask: Ask) -> Page:

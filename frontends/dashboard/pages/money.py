@@ -206,7 +206,17 @@ def _parts(ask: Ask, title: str, count: int | None, parts: Parts | None) -> list
     number = None if count is None else ask.number(count)
     if parts is None:
         return [title, number, None, None, None]
-    return [title, number, ask.rub(parts.pending), ask.usdt(parts.available), ask.usdt(parts.reserved)]
+    pending, available, reserved = ask.rub(parts.pending), ask.usdt(parts.available), ask.usdt(parts.reserved)
+    if count is None:
+        return [title, number, pending, available, reserved]
+    # A change of zero says nothing, and on a phone each cell is a line.
+    return [
+        title,
+        number,
+        pending if parts.pending.kopecks else None,
+        available if parts.available.units else None,
+        reserved if parts.reserved.units else None,
+    ]
 
 
 _FIRST = date(2000, 1, 1)
