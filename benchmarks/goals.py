@@ -225,6 +225,12 @@ GOALS: Sequence[Goal] = (
         _medians(f"{_LISTS}::test_far_page[sqlite-last-many]", f"{_LISTS}::test_first_page[sqlite-few]"),
     ),
     Goal(
+        "dashboard's payments, first page of many, SQLite",
+        "of few",
+        3,
+        _medians(f"{_LISTS}::test_dashboard_page[sqlite-all-many]", f"{_LISTS}::test_dashboard_page[sqlite-all-few]"),
+    ),
+    Goal(
         "log of requests, 1000 merchants who ask once: CPU",
         "bare inserts of their rows",
         10,

@@ -1,9 +1,12 @@
-"""GET /payments: a page with its total, among few and among many payments, on SQLite and on Postgres.
+"""GET /payments: a page with its total, among few and among many payments, on SQLite and on Postgres; and the
+dashboard's list of payments with its searches.
 
 "Few" is 1000 payments, "many" is CAMBIST_BENCH_PAYMENTS (default 50 000; 1 000 000 for the figure in the docs). Both
 are spread over 30 days. Among many, page 1 may cost at most 3 times page 1 among few, and the farthest pages at most 20
 times. With 1 000 000, `middle` and `last` are page 250 000, of 2 and of 4 payments: the longest walk from either end,
 and the largest possible offset. `counted` is the first page with a COUNT, `skipped` the middle page with an OFFSET.
+
+A page of the dashboard is read by cursor. `amount` is a search of which no index knows: it reads SCANNED rows.
 """
 
 import asyncio
@@ -32,7 +35,9 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.keyset import SCANNED
 from cambist.core.usecases.payments.list import PaymentFilter, list_payments
+from cambist.core.usecases.payments.search import search_payments
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.frontends.compose import open_app
 from cambist.frontends.settings import Settings
@@ -76,6 +81,7 @@ def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Pay
             created_at=moment,
             expires_at=moment + timedelta(minutes=15),
             external_id=f"order-{number}",
+            payer_contact=f"***{chance.randrange(10_000):04}",
         )
 
 
@@ -184,6 +190,23 @@ def test_first_page_of_two_filters(
 ) -> None:
     asked = PaymentFilter(shop_id=places[amount].shops[2], payment_method="recurring")
     benchmark(lambda: loop.run_until_complete(page(places[amount], 1, 1, asked)))
+
+
+@pytest.mark.parametrize("amount", ["few", "many"])
+@pytest.mark.parametrize("wanted", ["all", "status", "order", "phone", "amount"])
+def test_dashboard_page(
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Bench], wanted: str, amount: str
+) -> None:
+    bench = places[amount]
+    asked = PaymentFilter(status="failed") if wanted == "status" else PaymentFilter()
+    text = {"order": "order-77", "phone": "1234", "amount": "77777.77"}.get(wanted, "")
+
+    async def read() -> None:
+        named = None if wanted == "all" else wanted
+        found = await search_payments(bench.ports, bench.caller, asked, text, named, None, 50)
+        assert (found.page.searched_to is None) == (wanted != "amount" or bench.count <= SCANNED)
+
+    benchmark(lambda: loop.run_until_complete(read()))
 
 
 @pytest.mark.parametrize("way", ["counted", "skipped"])

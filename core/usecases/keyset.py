@@ -6,11 +6,13 @@ searched, and the next page continues there.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from ...ports.bundle import Ports
 from ...ports.storage import AtLeast, Below, Between, R, Snapshot
 from ..domain.errors import Refusal
 from .paging import Position
@@ -31,7 +33,7 @@ _CURSOR = re.compile(r"(-?)([0-9]{1,17})\.([A-Za-z0-9_:.-]{0,100}|~)\Z", re.ASCI
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """Where a page begins: behind this position, or with `newer` before it."""
+    """Start of a page: the records behind this position, or with `newer` those before it."""
 
     position: Position
     newer: bool = False
@@ -157,6 +159,32 @@ def _rest(made: Between, at: datetime, *, newest_first: bool) -> Between:
         return Between(made.low, at if made.high is None else min(at, made.high))
     after = at + _STEP
     return Between(after if made.low is None else max(after, made.low), made.high)
+
+
+class Listed(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A page of a list, and how many records the list has."""
+
+    page: KeysetPage[T]
+    count: Count | None
+    """None: not known."""
+
+
+async def read_listing(ports: Ports, wanted: Listing[R], cursor: Cursor | None, size: int) -> Listed[R]:
+    """Return a page of the list, as of one moment."""
+    async with ports.storage.snapshot() as seen:
+        page = await keyset_page(seen, wanted, cursor, size)
+        return Listed(page=page, count=await count(seen, wanted, cursor, page))
+
+
+def listing_of(kind: type[R], criteria: dict[str, Any], indexed: Sequence[str]) -> Listing[R]:
+    """Return a list by its criteria, which include the owner and `created_at`. `indexed`: names of criteria with an
+    index of their own, the most selective first. One of them leads to the records."""
+    rest = dict(criteria)
+    owner = {name: rest.pop(name) for name in ("account_id", "mode")}
+    made = rest.pop("created_at")
+    name = next((name for name in indexed if name in rest), None)
+    led = {} if name is None else {name: rest.pop(name)}
+    return Listing(kind=kind, criteria={**owner, **led}, also=rest, made=made)
 
 
 async def count(seen: Snapshot, wanted: Listing[R], cursor: Cursor | None, page: KeysetPage[R]) -> Count | None:

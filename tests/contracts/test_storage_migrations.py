@@ -294,6 +294,16 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
         for more in ({}, {"shop_id": "s", "payment_method": "sbp", "amount": Rub(1)})
     ),
     *(
+        (kind, order, {**OWNER, **named, "created_at": START, "id": beyond})
+        for kind, status in (
+            (Refund, RefundStatus.PENDING),
+            (Subscription, SubscriptionStatus.ACTIVE),
+            (Exchange, ExchangeStatus.PARTIAL),
+        )
+        for order, beyond in (("-id", Below("p")), ("id", AtLeast("p")))
+        for named in ({"external_id": "x"}, {"status": status}, {})
+    ),
+    *(
         (Payment, order, {**OWNER, **named, "created_at": START, "id": beyond})
         for order, beyond in (("-id", Below("p")), ("id", AtLeast("p")))
         for named in ({"payer_contact": "***1234"}, {"payer_email_digest": b"x"}, {})

@@ -75,6 +75,33 @@ async def test_payment_is_found_by_all_that_people_know_of_it(app: TestApp) -> N
     assert "+79001234567" not in support.text
 
 
+async def test_address_of_a_search_keeps_no_whole_contact(app: TestApp) -> None:
+    await three(app)
+    await app.created({"external_id": "89001234567"})
+    await app.created({"external_id": "a@b.example"})
+    support = await person(app)
+    await support.open(f"/payments?status=pending&q={MAIL}")
+    assert "anna" not in str(support.answer.url).lower()
+    assert orders(support) == ["second"]
+    support.sees("Payments with the e-mail address that was searched for.")
+    await support.send("/payments/views", name="Hers")
+    assert orders(support) == ["second"]
+    await support.open(link(support, "Show those of all payers"))
+    assert len(orders(support)) == 4
+    for text, query in (
+        ("+7 900 123-14-90", "q=%2A%2A%2A1490&by=phone"),
+        ("nobody@shop.example", "payer="),
+        ("89001234567", "q=89001234567"),
+        ("a@b.example", "q=a"),
+        ("99990001490", "q=%2A%2A%2A1490&by=phone"),
+    ):
+        await support.open(f"/payments?q={quote(text)}")
+        assert support.answer.url.query.decode().startswith(query), text
+    for payer in ("x", "'", "0" * 32, "0" * 31, "%00" * 32):
+        await support.open(f"/payments?payer={payer}")
+        assert support.answer.status_code == 200
+
+
 async def test_payment_id_leads_to_its_page(app: TestApp) -> None:
     payment = (await app.created())["id"]
     support = await person(app)

@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ from ...domain.exchanges.orders import (
 )
 from ..account_time import in_test_time
 from ..accounts.accounts import find_account
+from ..keyset import Cursor, Listed, listing_of, read_listing
 from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, list_newest
 from ..units import retrying
@@ -55,14 +57,28 @@ class ExchangeFilter(ListFilter, frozen=True, kw_only=True):
     status: str | None = None
 
 
+async def browse_exchanges(
+    ports: Ports, caller: Caller, asked: ExchangeFilter, cursor: Cursor | None, size: int
+) -> Listed[Exchange]:
+    """Return a page of the caller's exchanges by cursor, newest first. Raises: Refusal VALIDATION_ERROR."""
+    wanted = listing_of(Exchange, _read(caller, asked), ("external_id", "status"))
+    return await read_listing(ports, wanted, cursor, size)
+
+
+def _read(caller: Caller, asked: ExchangeFilter) -> dict[str, Any]:
+    """Return the criteria of the filter. Raises: Refusal VALIDATION_ERROR."""
+    criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
+    if asked.status is not None:
+        criteria["status"] = read_choice("status", asked.status, ExchangeStatus)
+    return criteria
+
+
 async def list_exchanges(ports: Ports, caller: Caller, asked: ExchangeFilter, number: int, size: int) -> Page[Exchange]:
     """Return a page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
     VALIDATION_ERROR.
     """
-    criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
-    if asked.status is not None:
-        criteria["status"] = read_choice("status", asked.status, ExchangeStatus)
-    elif asked.external_id is None:
+    criteria = _read(caller, asked)
+    if asked.status is None and asked.external_id is None:
         long = LongList(kind=Exchange, caller=caller, name="exchanges", made=asked.made())
         return await long_page(ports, long, number, size)
     return await list_newest(ports, Exchange, number, size, **criteria)

@@ -39,7 +39,7 @@ class Reading(StrEnum):
 class FoundPayments(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a search or of the whole list."""
 
-    asked: PaymentSearch | None
+    asked: PaymentFilter | None
     """The filter that the search is, for an export of it; None if no payment can match the text."""
     page: KeysetPage[Payment]
     count: Count | None
@@ -64,11 +64,17 @@ def payment_id_of(text: str) -> str | None:
     return None if uuid is None else ids.prefixed(ids.PAYMENT, uuid)
 
 
+def whole_phone_tail(text: str) -> str | None:
+    """Return the last four digits if the text is a whole phone number, so that the rest need not be kept anywhere."""
+    found = _PHONE.match(_PUNCTUATION.sub("", text))
+    return None if found is None else found[1]
+
+
 def readings_of(text: str) -> list[Reading]:
-    """Return what a text can mean, the likeliest first. Every text can be an order number, up to its length."""
+    """Return what a text can mean, the likeliest first. Every text can be an order number, if it is not too long."""
     found = [] if len(text) > EXTERNAL_ID_LONGEST or _UNSTORABLE.search(text) else [Reading.ORDER]
     if email_key(text) is not None:
-        return [*found, Reading.EMAIL]
+        return [Reading.EMAIL, *found]
     money, phone = _amount(text), _tail(text)
     if money is not None and (phone is None or not text.isdigit()):
         found.append(Reading.AMOUNT)
@@ -122,8 +128,7 @@ async def search_payments(
     """
     text = text.strip()
     if not text:
-        fields = {name: getattr(asked, name) for name in PaymentFilter.__struct_fields__}
-        return await _page(ports, caller, PaymentSearch(**fields), cursor, size)
+        return await _page(ports, caller, asked, cursor, size)
     possible = readings_of(text)
     tried: list[FoundPayments] = []
     for reading in [each for each in possible if each == named] or possible:
@@ -138,7 +143,7 @@ async def search_payments(
     return next((each for each in tried if each.page.searched_to is not None), tried[0] if tried else nothing)
 
 
-async def _page(ports: Ports, caller: Caller, asked: PaymentSearch, cursor: Cursor | None, size: int) -> FoundPayments:
+async def _page(ports: Ports, caller: Caller, asked: PaymentFilter, cursor: Cursor | None, size: int) -> FoundPayments:
     wanted = await checked(ports, caller, asked)
     async with ports.storage.snapshot() as seen:
         criteria, rest = wanted.by_index(await _best_index(seen, wanted))

@@ -14,11 +14,14 @@ from ...domain.ids import canonical_uuid
 from ...domain.refunds.orders import EXTERNAL_ID_LONGEST
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ..accounts.accounts import find_account
+from ..keyset import Cursor, Listed, listing_of, read_listing
 from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, Position, newest, walk_newest
 from .refunds import require_refunds
 
 _NEWEST_FIRST = "-created_at"
+_INDEXED = ("external_id", "status")
+"""Filters with an index of their own that gives the order of time."""
 
 
 class RefundFilter(ListFilter, frozen=True, kw_only=True):
@@ -49,6 +52,20 @@ async def list_refunds(
         return await newest(seen, Refund, number, size, **criteria)
 
 
+async def browse_refunds(
+    ports: Ports, caller: Caller, asked: RefundFilter, cursor: Cursor | None, size: int
+) -> Listed[Refund]:
+    """Return a page of the caller's refunds by cursor, newest first.
+
+    Raises: Refusal NOT_FOUND, VALIDATION_ERROR, SHOP_NOT_FOUND.
+    """
+    require_refunds(caller)
+    criteria = _read(caller, asked)
+    caller.require_shop(criteria.get("shop_id"))
+    await _require_shop(ports, caller, criteria.get("shop_id"))
+    return await read_listing(ports, listing_of(Refund, criteria, _INDEXED), cursor, size)
+
+
 async def walk_refunds(
     ports: Ports, caller: Caller, asked: RefundFilter, after: Position | None = None
 ) -> AsyncIterator[tuple[list[Refund], Position]]:
@@ -63,7 +80,7 @@ async def walk_refunds(
     await _require_shop(ports, caller, filters.get("shop_id"))
     made = filters.pop("created_at")
     owner = {name: filters.pop(name) for name in ("account_id", "mode")}
-    indexed = next((name for name in ("external_id", "status") if name in filters), None)
+    indexed = next((name for name in _INDEXED if name in filters), None)
     criteria = {} if indexed is None else {indexed: filters.pop(indexed)}
 
     def fits(refund: Refund) -> bool:

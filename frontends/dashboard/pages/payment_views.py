@@ -34,6 +34,7 @@ add(
         "view.rename": ("Rename", "Переименовать"),
         "view.delete": ("Delete this view", "Удалить вид"),
         "view.open": ("Open", "Открыть"),
+        "view.payer": ("that was searched for", "которую искали"),
         "view.gone": ("no longer there", "больше недоступно"),
         "view.all": ("all payments", "все платежи"),
         "error.VIEW_NOT_FOUND": ("You have no such view.", "У вас нет такого вида."),
@@ -41,7 +42,7 @@ add(
 )
 
 _PAGE = "payments"
-_KEYS = ("q", "by", "status", "payment_method", "shop_id", "period", "from", "to", "cols")
+_KEYS = ("q", "by", "payer", "status", "payment_method", "shop_id", "period", "from", "to", "cols")
 """Query values of the list that a view keeps, in this order."""
 _VALUE_LONGEST = 256
 
@@ -114,6 +115,7 @@ def _described(ask: Ask, view: View, names: Mapping[str, str]) -> str:
     given = _read(view)
     texts = {
         "q": given.get("q", ""),
+        "payer": ask.t("view.payer"),
         "status": ask.t.of("status", given.get("status", "")),
         "payment_method": ask.t.of("method", given.get("payment_method", "")),
         "shop_id": names.get(given.get("shop_id", ""), ask.t("view.gone")),
@@ -124,6 +126,7 @@ def _described(ask: Ask, view: View, names: Mapping[str, str]) -> str:
     }
     labels = {
         "q": "payments.search",
+        "payer": "reading.email",
         "status": "status",
         "payment_method": "method",
         "shop_id": "shop",

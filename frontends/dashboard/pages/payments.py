@@ -1,14 +1,15 @@
 """Payments: the list with its search and filters (docs/dashboard.md "Payments"). payment.py has the page of one
 payment."""
 
+import re
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
 from ....core.domain.accounts.terminals import PAYMENT_METHODS
 from ....core.domain.payments.payments import RECURRING, PaymentStatus
 from ....core.domain.people.roles import PersonRight
-from ....core.usecases.payments.list import PaymentFilter
-from ....core.usecases.payments.search import FoundPayments, Reading, payment_id_of, search_payments
+from ....core.usecases.payments.list import PaymentSearch
+from ....core.usecases.payments.search import FoundPayments, Reading, payment_id_of, search_payments, whole_phone_tail
 from ..blocks import Actions, Badge, Block, Field, Form, Link, Note, Table
 from ..lists import (
     SIZE,
@@ -37,6 +38,11 @@ add(
             "Order number, payment id, amount, last 4 digits of the phone, or e-mail.",
             "Номер заказа или платежа, сумма, 4 последние цифры телефона или почта.",
         ),
+        "payments.payer": (
+            "Payments with the e-mail address that was searched for.",
+            "Платежи с адресом почты, который искали.",
+        ),
+        "payments.everybody": ("Show those of all payers", "Показать платежи всех плательщиков"),
         "payments.no_shop": (
             "You do not see the shop of this filter, so it does not count.",
             "Магазин из этого фильтра вам не виден, поэтому он не учитывается.",
@@ -136,10 +142,16 @@ async def payments(ask: Ask) -> Page | Redirect:
     found = await search_payments(
         ask.ports, ask.caller, _filter(ask, shop), text, ask.query.get("by"), cursor_of(ask), SIZE
     )
+    shorter = _without_contact(ask, text, found)
+    if shorter is not None:
+        return Redirect("/payments", shorter)
     columns = chosen_columns(ask)
     blocks: list[Block] = [*await view_links(ask), _form(ask, text, shop_fields, columns)]
     if ask.query.get("shop_id", "") not in ("", *names):
         blocks.append(Note(ask.t("payments.no_shop"), "warn"))
+    if _payer(ask) is not None:
+        everybody = Link(ask.t("payments.everybody"), ask.here(payer=None, cursor=None))
+        blocks.append(Note(ask.t("payments.payer"), "plain", everybody))
     if found.others:
         blocks.append(_readings(ask, found))
     by = None if found.reading is None else found.reading.value
@@ -158,6 +170,24 @@ async def payments(ask: Ask) -> Page | Redirect:
     if found.asked is not None and (found.page.records or found.page.older):
         blocks += export_form(ask, found.asked, 1 if found.count is None else max(1, found.count.number))
     return Page(ask.t("payments"), blocks)
+
+
+def _without_contact(ask: Ask, text: str, found: FoundPayments) -> dict[str, str | None] | None:
+    """Return the address of this search without the payer's whole contact, which would stay in the browser's history:
+    the digest of an e-mail address, and the last digits of a phone. None: it has none, or it is an order number."""
+    present: dict[str, str | None] = {**filter_of(ask.query)}
+    if found.reading is Reading.EMAIL and isinstance(found.asked, PaymentSearch):
+        return {**present, "q": None, "by": None, "payer": found.asked.email_digest}
+    tail = whole_phone_tail(text)
+    if tail is None or (found.reading is Reading.ORDER and found.page.records):
+        return None
+    return {**present, "q": f"***{tail}", "by": Reading.PHONE.value}
+
+
+def _payer(ask: Ask) -> str | None:
+    """Return the digest of the payer's address whose payments are wanted."""
+    given = ask.query.get("payer", "")
+    return given if _DIGEST.match(given) else None
 
 
 def _form(ask: Ask, text: str, shop_fields: Sequence[Field], columns: Sequence[str]) -> Form:
@@ -188,6 +218,7 @@ def _readings(ask: Ask, found: FoundPayments) -> Actions:
     return Actions(links, ask.t("reading"))
 
 
+_DIGEST = re.compile(r"[0-9a-f]{32}\Z", re.ASCII)
 _METHODS = (*PAYMENT_METHODS, RECURRING)
 
 
@@ -201,10 +232,15 @@ def _method(ask: Ask) -> str | None:
     return given if given in _METHODS else None
 
 
-def _filter(ask: Ask, shop: str | None) -> PaymentFilter:
+def _filter(ask: Ask, shop: str | None) -> PaymentSearch:
     first, last = period_dates(ask)
-    return PaymentFilter(
-        shop_id=shop, status=_status(ask), payment_method=_method(ask), created_from=first, created_to=last
+    return PaymentSearch(
+        shop_id=shop,
+        status=_status(ask),
+        payment_method=_method(ask),
+        email_digest=_payer(ask),
+        created_from=first,
+        created_to=last,
     )
 
 

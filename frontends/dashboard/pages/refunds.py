@@ -4,10 +4,10 @@ from ....core.domain.people.roles import PersonRight
 from ....core.domain.refunds.orders import RefundOrder
 from ....core.domain.refunds.refunds import Refund, RefundStatus
 from ....core.usecases.people import approvals
-from ....core.usecases.refunds.list import RefundFilter, list_refunds
+from ....core.usecases.refunds.list import RefundFilter, browse_refunds
 from ....core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
 from ..blocks import Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, date_fields, dates, number_of, pager, shop_filter, shop_names, total_of
+from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates, shop_filter, shop_names
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -68,7 +68,7 @@ async def refunds(ask: Ask) -> Page:
         created_from=first,
         created_to=last,
     )
-    found = await list_refunds(ask.ports, ask.caller, wanted, lambda: (number_of(ask), SIZE))
+    found = await browse_refunds(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     statuses = [("", ask.t("all")), *((each.value, ask.t.of("refund", each)) for each in RefundStatus)]
     fields = [
         Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
@@ -86,13 +86,14 @@ async def refunds(ask: Ask) -> Page:
             Column(ask.t("refund.waits")),
             Column(ask.t("amount"), is_number=True),
         ],
-        rows=[_row(ask, each) for each in found.records],
+        rows=[_row(ask, each) for each in found.page.records],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, found.page),
+        note=count_text(ask, found.count),
     )
     form = Form(action=ask.to("/refunds"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
-    return Page(ask.t("refunds"), [form, table, *export_form(ask, wanted, found.total)])
+    total = len(found.page.records) if found.count is None else found.count.number
+    return Page(ask.t("refunds"), [form, *cut_note(ask, found.page), table, *export_form(ask, wanted, total)])
 
 
 def _row(ask: Ask, refund: Refund) -> list[Value]:

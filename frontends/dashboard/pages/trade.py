@@ -6,17 +6,17 @@ from ....core.domain.people.roles import PersonRight
 from ....core.domain.subscriptions.charge_decisions import ChargeWindow
 from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding, pause_ends_at
 from ....core.usecases.encrypted import binding_url
-from ....core.usecases.exchanges.exchanges import ExchangeFilter, cancel_exchange, get_exchange, list_exchanges
+from ....core.usecases.exchanges.exchanges import ExchangeFilter, browse_exchanges, cancel_exchange, get_exchange
 from ....core.usecases.payments.list import PaymentFilter, list_payments
 from ....core.usecases.subscriptions.charges import read_charge_window
-from ....core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
+from ....core.usecases.subscriptions.list import SubscriptionFilter, browse_subscriptions
 from ....core.usecases.subscriptions.subscriptions import (
     cancel_subscription,
     get_subscription,
     rebind_subscription,
 )
 from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
+from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -100,7 +100,7 @@ async def subscriptions(ask: Ask) -> Page:
         created_from=first,
         created_to=last,
     )
-    found = await list_subscriptions(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    found = await browse_subscriptions(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     statuses = [("", ask.t("all")), *((each.value, ask.t.of("sub", each)) for each in SubscriptionStatus)]
     fields = [
         Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
@@ -116,13 +116,13 @@ async def subscriptions(ask: Ask) -> Page:
             Column(ask.t("subscription.every")),
             Column(ask.t("amount"), is_number=True),
         ],
-        rows=[_subscription_row(ask, each) for each in found.records],
+        rows=[_subscription_row(ask, each) for each in found.page.records],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, found.page),
+        note=count_text(ask, found.count),
     )
     form = Form(action=ask.to("/subscriptions"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
-    return Page(ask.t("subscriptions"), [form, table])
+    return Page(ask.t("subscriptions"), [form, *cut_note(ask, found.page), table])
 
 
 def _subscription_row(ask: Ask, each: Subscription) -> list[Value]:
@@ -258,7 +258,7 @@ async def exchanges(ask: Ask) -> Page:
         created_from=first,
         created_to=last,
     )
-    found = await list_exchanges(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    found = await browse_exchanges(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     statuses = [("", ask.t("all")), *((each.value, ask.t.of("exch", each)) for each in ExchangeStatus)]
     fields = [
         Field(name="q", label=ask.t("order"), type="search", value=ask.query.get("q", "")),
@@ -275,13 +275,13 @@ async def exchanges(ask: Ask) -> Page:
             Column(ask.t("exchange.usdt"), is_number=True),
             Column(ask.t("exchange.rub"), is_number=True),
         ],
-        rows=[_exchange_row(ask, each) for each in found.records],
+        rows=[_exchange_row(ask, each) for each in found.page.records],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, found.page),
+        note=count_text(ask, found.count),
     )
     form = Form(action=ask.to("/exchanges"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
-    return Page(ask.t("exchanges"), [form, table])
+    return Page(ask.t("exchanges"), [form, *cut_note(ask, found.page), table])
 
 
 def _exchange_row(ask: Ask, each: Exchange) -> list[Value]:
