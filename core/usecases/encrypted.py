@@ -229,7 +229,7 @@ def true_settings(vault: Vault, account: Account) -> Settings:
 
 
 def _key_said(key: ApiKey) -> bytes:
-    terms = (key.rights, key.addresses, key.ends_at, key.name)
+    terms = (key.rights, key.addresses, key.ends_at, key.name, key.made_by)
     return msgspec.json.encode((key.account_id, key.mode, key.secret_digest.hex(), *terms))
 
 
@@ -238,7 +238,7 @@ def _key_aad(key: ApiKey) -> str:
 
 
 def tag_key(vault: Vault, key: ApiKey) -> ApiKey:
-    """Return the key with a tag over its owner, the digest of its secret, its rights and its expiry."""
+    """Return the key with a tag over its owner, the digest of its secret, its rights, its expiry and its maker."""
     return msgspec.structs.replace(key, tag=vault.tag(_key_said(key), _key_aad(key)))
 
 

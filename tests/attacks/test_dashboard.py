@@ -378,3 +378,33 @@ async def test_texts_of_people_are_shown_as_text_on_their_pages(app: TestApp, te
         assert "<script>alert" not in owner.answer.text
         assert "49" not in owner.page.headings
         assert "cmd|" not in owner.answer.text or path in ("/shops", "/audit", "/payments"), path
+
+
+@pytest.mark.parametrize("way", ["make", "replace"])
+async def test_refund_by_a_key_is_not_approved_by_its_maker(app: TestApp, way: str) -> None:
+    wish = {"refunds": "true", "refund_approval": "manual"}
+    await set_settings(app.ports, app.account.account_id, wish)
+    payment = (await app.created())["id"]
+    await app.simulate(payment, outcome="paid")
+    await app.work(2)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await owner.open("/developers/keys")
+    if way == "make":
+        await owner.send("/developers/keys", name="robot", rights=["read", "refunds"])
+    else:
+        csrf = owner.page.forms[0].values["csrf"][0]
+        await owner.post("/developers/keys/rotate", {"csrf": csrf, "key": app.account.test.api_key})
+    key, secret = re.findall(r"svc_test_[0-9a-f]+|\b[0-9a-f]{64}\b", owner.answer.text)[:2]
+    headers = {"X-Api-Key": key, "X-Api-Secret": secret, "Idempotency-Key": UNKNOWN}
+    answer = await app.http.post("/api/v1/refunds", json={"payment_id": payment}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    refund = f"/refunds/{answer.json()['id']}"
+    await owner.open(refund)
+    owner.sees("API key that you made")
+    csrf = owner.page.forms[0].values["csrf"][0]
+    await owner.post(f"{refund}/approve", {"csrf": csrf})
+    assert owner.answer.status_code == 409
+    finance = await in_test_mode(await joined(app, Role.FINANCE))
+    await finance.open(refund)
+    await finance.send(f"{refund}/approve")
+    finance.sees("Approved.")

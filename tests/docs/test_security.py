@@ -34,4 +34,4 @@ def test_each_threat_names_a_defence_and_tests_that_there_are(line: str) -> None
 
 def test_there_are_lines_for_everybody() -> None:
     assert len(_LINES) > 40
-    assert len(re.findall(r"^## ", _PAGE, re.MULTILINE)) == 9
+    assert len(re.findall(r"^## ", _PAGE, re.MULTILINE)) == 10

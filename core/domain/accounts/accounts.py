@@ -255,6 +255,8 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     rights: tuple[str, ...] | None = None
     """Rights and addresses as in KeyTerms."""
     addresses: tuple[str, ...] | None = None
+    made_by: str | None = None
+    """The person who made it at the dashboard and so knows its secret; None: an operator."""
     tag: bytes | None = None
     """The vault's tag of all fields that decide about access; without it the pair gives no access."""
     version: int = 0
@@ -286,6 +288,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     terms: KeyTerms = _ALL
     shops: tuple[str, ...] | None = None
     """Shops to which the caller is limited; None: all. Objects of other shops are as if they did not exist."""
+    key_maker: str | None = None
+    """The person who made the key."""
     is_person: bool = False
     """Whether it is a person at the dashboard, who may refund even if the refund API is off."""
 

@@ -103,6 +103,8 @@ class Refund(msgspec.Struct, frozen=True, kw_only=True):
     """Record of the Idempotency-Key that created it; null for a refund by an operator."""
     applicant: str | None = None
     """The person who applied at the dashboard, and so may not approve it; null: a program or an operator."""
+    key_maker: str | None = None
+    """The person who made the API key by which a program applied, and who may not approve it either."""
     approved_at: datetime | None = None
     executing_since: datetime | None = None
     """When it became `processing`: its money is taken, and the bank may have the request."""

@@ -53,7 +53,7 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
     if not key_fits(ports.vault, key):
         log.error("API key %s is not what the vault tagged, and opens nothing: run `cambist ledger verify`", key.id)
         raise _unauthorized()
-    return Caller(account=account, mode=key.mode, key_id=key.id, terms=key.terms)
+    return Caller(account=account, mode=key.mode, key_id=key.id, terms=key.terms, key_maker=key.made_by)
 
 
 def _unauthorized() -> Refusal:

@@ -52,13 +52,15 @@ def _parted(text: str | None) -> Sequence[str] | None:
 async def create_waited_key(ports: Ports, account_id: str, kept: Mapping[str, str]) -> NewKey:
     """Carry out a pending `create_key` after its confirmation."""
     rights, addresses = _parted(kept.get("rights")), _parted(kept.get("addresses"))
-    return await create_key(ports, account_id, Mode(kept["mode"]), kept["name"], rights=rights, addresses=addresses)
+    mode, name, maker = Mode(kept["mode"]), kept["name"], kept.get("made_by")
+    return await create_key(ports, account_id, mode, name, rights=rights, addresses=addresses, made_by=maker)
 
 
 async def rotate_waited_key(ports: Ports, account_id: str, kept: Mapping[str, str]) -> NewKey:
     """Carry out a pending `rotate_key` after its confirmation."""
     overlap = timedelta(seconds=int(kept["overlap"]))
-    return await rotate_key(ports, account_id, Mode(kept["mode"]), overlap, name=kept.get("name"))
+    name, maker = kept.get("name"), kept.get("made_by")
+    return await rotate_key(ports, account_id, Mode(kept["mode"]), overlap, name=name, made_by=maker)
 
 
 async def set_waited_key(ports: Ports, api_key: str, kept: Mapping[str, str]) -> ApiKey:
@@ -79,10 +81,16 @@ def _on_terms(key: ApiKey, terms: KeyTerms) -> ApiKey:
 
 
 async def rotate_key(
-    ports: Ports, account_id: str, mode: Mode, overlap: timedelta | None = None, *, name: str | None = None
+    ports: Ports,
+    account_id: str,
+    mode: Mode,
+    overlap: timedelta | None = None,
+    *,
+    name: str | None = None,
+    made_by: str | None = None,
 ) -> NewKey:
     """Create a new pair for a mode, or for the key with a name, with the rights and addresses of the active one. Every
-    older valid pair ends now, or after `overlap` unless it ends earlier.
+    older valid pair ends now, or after `overlap` unless it ends earlier. `made_by`: the person who gets the secret.
 
     Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; KEY_NOT_FOUND when
     no active key has the name; INVALID_STATE when the active one was altered outside of the service, because the new
@@ -90,7 +98,7 @@ async def rotate_key(
     """
     pause = _check_overlap(overlap)
     seconds = str(int(pause.total_seconds()))
-    ports = gated(ports, "rotate_key", account_id, mode=mode, overlap=seconds, name=name)
+    ports = gated(ports, "rotate_key", account_id, mode=mode, overlap=seconds, name=name, made_by=made_by)
     pair, fresh = new_key(ports, account_id, mode)
     ends_at = fresh.created_at + pause
 
@@ -106,7 +114,8 @@ async def rotate_key(
             raise _altered()
         terms = in_force[0].terms if in_force else KeyTerms()
         replaced = [unit[ApiKey].save(_changed(ports, key, ends_at=ends_at)) for key in (*in_force, *ending)]
-        unit[ApiKey].add(tag_key(ports.vault, msgspec.structs.replace(_on_terms(fresh, terms), name=name)))
+        made = msgspec.structs.replace(_on_terms(fresh, terms), name=name, made_by=made_by)
+        unit[ApiKey].add(tag_key(ports.vault, made))
         return NewKey(pair=pair, replaced=tuple(ReplacedKey(api_key=key.id, ends_at=ends_at) for key in replaced))
 
     return await retrying(ports.storage, work)
@@ -120,8 +129,10 @@ async def create_key(
     *,
     rights: Sequence[str] | None = None,
     addresses: Sequence[str] | None = None,
+    made_by: str | None = None,
 ) -> NewKey:
-    """Create a further pair of a mode, beside the mode's own. None: all rights, from any address.
+    """Create a further pair of a mode, beside the mode's own. None: all rights, from any address. `made_by`: the person
+    who gets the secret.
 
     Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an invalid name, right or address; INVALID_STATE for the
     name of an active key, and when there are already MOST_KEYS.
@@ -131,11 +142,19 @@ async def create_key(
         rights=None if rights is None else read_rights(rights),
         addresses=None if addresses is None else read_addresses(addresses),
     )
+    kept_rights, kept_addresses = _joined(rights), _joined(addresses)
     ports = gated(
-        ports, "create_key", account_id, mode=mode, name=name, rights=_joined(rights), addresses=_joined(addresses)
+        ports,
+        "create_key",
+        account_id,
+        mode=mode,
+        name=name,
+        rights=kept_rights,
+        addresses=kept_addresses,
+        made_by=made_by,
     )
     pair, fresh = new_key(ports, account_id, mode)
-    fresh = msgspec.structs.replace(_on_terms(fresh, terms), name=wanted)
+    fresh = msgspec.structs.replace(_on_terms(fresh, terms), name=wanted, made_by=made_by)
 
     async def work(unit: Unit) -> NewKey:
         await find_account(unit, account_id)

@@ -58,7 +58,10 @@ async def make_key(ports: Ports, actor: Actor, name: str, rights: Sequence[str],
     if not _is_within(actor, wanted):
         raise Refusal("PERSON_RIGHT_MISSING", "A key has at most the rights of your role", details={"right": "keys"})
     ports = by_person(ports, actor, "key.create", actor.account.id)
-    return await create_key(ports, actor.account.id, actor.mode, name, rights=wanted, addresses=addresses or None)
+    account_id, maker = actor.account.id, actor.user.id
+    return await create_key(
+        ports, account_id, actor.mode, name, rights=wanted, addresses=addresses or None, made_by=maker
+    )
 
 
 async def roll_key(ports: Ports, actor: Actor, key_id: str, overlap: timedelta) -> NewKey:
@@ -66,7 +69,8 @@ async def roll_key(ports: Ports, actor: Actor, key_id: str, overlap: timedelta) 
     require(actor, PersonRight.KEYS)
     found = await _own(ports, actor, key_id)
     ports = by_person(ports, actor, "key.rotate", actor.account.id)
-    return await rotate_key(ports, actor.account.id, actor.mode, overlap, name=found.key.name)
+    account_id, maker = actor.account.id, actor.user.id
+    return await rotate_key(ports, account_id, actor.mode, overlap, name=found.key.name, made_by=maker)
 
 
 async def stop_key(ports: Ports, actor: Actor, key_id: str) -> ApiKey:

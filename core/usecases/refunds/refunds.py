@@ -75,7 +75,8 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
                 raise
             unit[IdempotencyKey].add(key_record)
             applicant = caller.key_id if caller.is_person else None
-            return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id, applicant=applicant))
+            made_by = {"applicant": applicant, "key_maker": caller.key_maker}
+            return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id, **made_by))
 
         return await retrying(ports.storage, work)
 

@@ -26,8 +26,8 @@ add(
         "refund.reject": ("Reject", "Отклонить"),
         "refund.cancel": ("Take back", "Отозвать"),
         "refund.own": (
-            "You applied for it: another person must approve.",
-            "Вы оформили этот возврат: одобрить должен другой.",
+            "You, or an API key that you made, applied for it: another person must approve.",
+            "Возврат оформили вы или ключ API, который создали вы: одобрить должен другой.",
         ),
         "refund.pending": ("pending", "ждёт"),
         "refund.processing": ("at the bank", "в банке"),
@@ -142,7 +142,7 @@ def _actions(ask: Ask, found: Refund) -> list[Block]:
     blocks: list[Block] = []
     path = f"/refunds/{found.id}"
     if ask.has(PersonRight.APPROVE):
-        if found.applicant == ask.actor.user.id:
+        if approvals.applied_for_by(found, ask.actor):
             blocks.append(Note(ask.t("refund.own"), "plain"))
         else:
             approval = ask.t("refund.approve")
