@@ -79,7 +79,7 @@ class TestOpening:
         assert canonical_uuid(made.default_shop_id) == made.default_shop_id
         assert (await _stored(ports, made.account_id)).settings.acceptance
 
-    async def test_of_an_api_secret_only_a_keyed_digest_is_stored(self, ports: Ports) -> None:
+    async def test_storage_holds_only_a_keyed_digest_of_an_api_secret(self, ports: Ports) -> None:
         made = await create_account(ports, "Merchant")
         async with ports.storage.unit() as unit:
             keys = await unit[ApiKey].find(account_id=made.account_id)
@@ -178,7 +178,7 @@ class TestSettings:
         account = await set_settings(ports, made.account_id, {"webhook_secret": SECOND})
         assert _opened(ports, account, account.previous_secret) == FIRST
 
-    async def test_a_third_secret_within_the_overlap_keeps_the_one_that_receivers_verify_with(
+    async def test_third_secret_in_the_overlap_keeps_the_first_as_previous(
         self, ports: Ports, clock: VirtualClock
     ) -> None:
         """During an overlap X-Webhook-Signature uses the old secret (docs/webhooks.md "Changing the secret"): that one
@@ -220,7 +220,7 @@ class TestSettings:
         assert account.previous_secret is None
 
     @pytest.mark.parametrize("order", [("webhook_url", "webhook_secret"), ("webhook_secret", "webhook_url")])
-    async def test_held_events_are_released_when_the_second_of_address_and_secret_is_set(
+    async def test_held_events_are_released_once_address_and_secret_are_both_set(
         self, ports: Ports, order: tuple[str, str]
     ) -> None:
         """Once both are set they are sent at once (docs/webhooks.md "Webhooks")."""
@@ -283,7 +283,7 @@ class TestAccess:
         assert answers == {("Unauthorized", 401, "The API key or secret is not valid", True)}
 
     @pytest.mark.parametrize(("mode", "within"), [(Mode.LIVE, RECENT), (Mode.TEST, 0.0)])
-    async def test_a_key_and_a_live_account_are_as_of_2_seconds_ago_and_a_test_account_as_of_now(
+    async def test_key_and_live_account_are_cached_2_seconds_a_test_account_never(
         self, ports: Ports, monkeypatch: pytest.MonkeyPatch, mode: Mode, within: float
     ) -> None:
         """Its clock may be moved by another process, and time never goes back."""
@@ -373,7 +373,7 @@ class TestRotation:
         with pytest.raises(Refusal):
             await authenticate(ports, made.test.api_key, made.test.api_secret)
 
-    async def test_of_rotations_at_the_same_time_one_pair_stays_in_force(self, ports: Ports) -> None:
+    async def test_simultaneous_rotations_leave_one_pair_in_force(self, ports: Ports) -> None:
         made = await create_account(ports, "Merchant")
         await asyncio.gather(*(rotate_key(ports, made.account_id, Mode.TEST) for _ in range(5)))
         keys = (await get_account(ports, made.account_id)).keys

@@ -193,7 +193,7 @@ NEVER: list[Make] = [
 
 
 @pytest.mark.parametrize(("make", "age", "kind", "text"), FROM)
-async def test_what_ends_by_itself_as_a_rule_waits_for_a_person_from_a_moment_on(
+async def test_item_that_usually_ends_by_itself_is_shown_after_some_time(
     app: RefundApp, make: Make, age: timedelta, kind: str, text: str
 ) -> None:
     since = app.app.clock.now()
@@ -205,7 +205,7 @@ async def test_what_ends_by_itself_as_a_rule_waits_for_a_person_from_a_moment_on
 
 
 @pytest.mark.parametrize(("make", "age", "kind", "text"), UNTIL)
-async def test_what_nobody_can_end_is_shown_for_so_long(
+async def test_item_that_nobody_can_end_is_shown_for_a_limited_time(
     app: RefundApp, make: Make, age: timedelta, kind: str, text: str
 ) -> None:
     since = app.app.clock.now()
@@ -217,7 +217,7 @@ async def test_what_nobody_can_end_is_shown_for_so_long(
 
 
 @pytest.mark.parametrize(("rows", "urgent"), [(AT_ONCE, False), (URGENT, True)])
-async def test_what_only_a_person_ends_waits_at_once_and_for_ever(
+async def test_item_that_only_a_person_can_end_is_shown_at_once_and_stays(
     app: RefundApp, rows: list[tuple[Make, str, str]], urgent: bool
 ) -> None:
     for make, kind, text in rows:
@@ -234,7 +234,7 @@ async def test_what_only_a_person_ends_waits_at_once_and_for_ever(
 
 
 @pytest.mark.parametrize("make", NEVER)
-async def test_what_goes_well_waits_for_nobody(app: RefundApp, make: Make) -> None:
+async def test_healthy_record_is_no_action_item(app: RefundApp, make: Make) -> None:
     since = app.app.clock.now()
     await app.app.clock.advance(2 * DAY.total_seconds())
     assert await found(app, make(since, app.ports.vault)) == []
@@ -301,7 +301,7 @@ async def test_clients_who_wait_for_one_verifier_are_one_line(app: RefundApp, ve
 @pytest.mark.parametrize(
     ("given_up", "text"), [(1, "1 webhook given up"), (2, "2 webhooks given up"), (100, "100+ webhooks given up")]
 )
-async def test_webhooks_that_were_given_up_are_one_line_of_their_receiver_for_thirty_days(
+async def test_failed_webhooks_of_a_receiver_are_one_item_for_thirty_days(
     app: RefundApp, given_up: int, text: str
 ) -> None:
     now = app.app.clock.now()
@@ -323,7 +323,7 @@ async def test_webhooks_that_were_given_up_are_one_line_of_their_receiver_for_th
 
 
 @pytest.mark.parametrize("is_altered", [False, True])
-async def test_what_another_operator_asked_for_waits_and_is_urgent_where_it_was_altered(
+async def test_pending_action_of_another_operator_is_urgent_only_if_altered(
     app: RefundApp, is_altered: bool
 ) -> None:
     now = app.app.clock.now()

@@ -71,7 +71,7 @@ async def untagged(app: TestApp, *chains: Chain) -> None:
         await write(app, save=(changed(await head_of(app, chain), tag=None),))
 
 
-async def test_what_was_never_tagged_is_taken_over_and_goes_on(app: TestApp) -> None:
+async def test_untagged_chains_are_adopted_and_continue(app: TestApp) -> None:
     """Rows that wait are chained on top of it at once."""
     await untagged(app, *CHAINS)
     await more(app, "new")
@@ -132,7 +132,7 @@ async def test_books_that_do_not_hold_are_taken_over_by_nobody(app: TestApp) -> 
 
 
 @pytest.mark.parametrize("changes", [{"number": 7}, {"seal": bytes(32)}])
-async def test_what_another_process_sealed_meanwhile_was_not_checked(app: TestApp, changes: dict[str, Any]) -> None:
+async def test_adoption_refuses_a_head_that_another_process_moved_meanwhile(app: TestApp, changes: dict[str, Any]) -> None:
     await untagged(app, *CHAINS)
     head = await head_of(app, LEDGER)
 
@@ -203,7 +203,7 @@ async def test_wallets_and_what_is_under_way_are_taken_over_where_no_tag_is(app:
         assert await app.ports.storage.get(type(each), each.id) == each
 
 
-async def test_where_no_chain_is_taken_over_nothing_is(app: TestApp) -> None:
+async def test_wallets_are_not_adopted_without_a_chain(app: TestApp) -> None:
     await more(app, "old")
     await write(app, add=TAKEN)
     assert (await adopt(app.ports)).wallets == ()

@@ -100,7 +100,7 @@ async def row(app: TestApp, name: str = "listener") -> AlarmRecipient:
 
 
 class TestAProblem:
-    async def test_a_bank_that_is_taken_down_wakes_an_operator_once_and_its_end_is_told(self) -> None:
+    async def test_bank_down_alarms_an_operator_once_and_so_does_its_recovery(self) -> None:
         """Two processes work, by the jobs of one storage, and one of them tells."""
         ear, eye = Listener("ear"), Listener("eye")
         async with alarmed(ear, eye, alarm_quiet_hours=QuietHours(start=0, end=1439)) as app:
@@ -138,7 +138,7 @@ class TestAProblem:
             await app.work(HOUR)
             assert ear.heard == []
 
-    async def test_of_test_mode_alarms_nobody(self) -> None:
+    async def test_test_mode_raises_no_alarm(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             payment = await app.created()
@@ -286,7 +286,7 @@ class TestWhatAlarms:
 
 
 class TestAChannel:
-    async def test_that_does_not_work_harms_nothing_is_seen_and_asked_ever_more_rarely(self) -> None:
+    async def test_failing_channel_is_shown_and_retried_ever_more_rarely(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             ear.faults.extend([NotConfigured("listener: the token is not taken")] * 1000)
@@ -510,7 +510,7 @@ class TestMerchants:
             await app.work(HOUR + 10 * MINUTE)
             assert [line.id for line in post.letters[1][1].begun] == ["receiver"]
 
-    async def test_of_a_receiver_of_test_mode_hear_nothing(self) -> None:
+    async def test_merchant_is_not_alarmed_of_a_test_mode_receiver(self) -> None:
         post = Postbox()
         async with alarmed(post) as app:
             await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
@@ -518,7 +518,7 @@ class TestMerchants:
             await app.work(3 * HOUR)
             assert (post.letters, post.heard) == ([], [])
 
-    async def test_who_take_their_address_back_hear_no_more(self) -> None:
+    async def test_merchant_who_removes_the_address_gets_no_more_alarms(self) -> None:
         post = Postbox()
         async with alarmed(post) as app:
             await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})

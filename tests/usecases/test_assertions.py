@@ -228,7 +228,7 @@ def test_every_rule_has_its_corruption() -> None:
     assert all(inspect.getdoc(rule) for rule in RULES.values())
 
 
-async def test_what_is_true_is_committed() -> None:
+async def test_unit_that_keeps_the_rules_is_committed() -> None:
     _, storage, told = await seeded()
     async with storage.unit() as unit:
         found = await unit[Payment].get("pay_1")
@@ -264,7 +264,7 @@ async def test_ledger_account_over_several_rows_is_judged_by_their_sum() -> None
             await unit.commit()
 
 
-async def test_what_changed_between_two_reads_of_a_unit_goes_stale_and_breaks_no_rule() -> None:
+async def test_change_between_two_reads_of_a_unit_is_stale_and_breaks_no_rule() -> None:
     kept, storage, told = await seeded()
     async with storage.unit() as unit:
         found = await unit[Payment].get("pay_1")

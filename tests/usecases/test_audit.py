@@ -58,7 +58,7 @@ async def test_a_row_says_who_what_why_and_what_changed() -> None:
         assert row.at == refunds.app.clock.now()
 
 
-async def test_what_is_refused_leaves_no_row(app: TestApp) -> None:
+async def test_refused_action_leaves_no_row(app: TestApp) -> None:
     payment = await app.created()
     with pytest.raises(Refusal):
         await resolve_mismatch(acting(app.ports, action("payment.resolve", payment["id"])), payment["id"], "paid")
@@ -100,7 +100,7 @@ async def test_an_action_on_many_objects_has_a_row_for_each(app: TestApp) -> Non
     assert on(app.ports, "x") is app.ports
 
 
-async def test_who_loses_a_race_and_tries_again_leaves_one_row() -> None:
+async def test_action_that_is_retried_after_a_lost_race_leaves_one_row() -> None:
     async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
         approving = [
@@ -110,7 +110,7 @@ async def test_who_loses_a_race_and_tries_again_leaves_one_row() -> None:
         assert [row.action for row in await rows(refunds.ports)] == ["refund.approve"] * 2
 
 
-async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
+async def test_action_on_an_object_that_changed_since_it_was_seen_is_refused() -> None:
     """If two operators act on one object, one wins and the other is refused."""
     async with open_refund_app() as refunds:
         refund_id = await waiting(refunds)
@@ -128,7 +128,7 @@ async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
         assert (await refunds.refund(refund_id)).version == seen + 1
 
 
-async def test_what_another_operator_has_set_meanwhile_for_the_first_time_is_left_alone(app: TestApp) -> None:
+async def test_first_change_by_another_operator_meanwhile_is_not_overwritten(app: TestApp) -> None:
     gateway = next(each for each in await known_gateways(app.ports) if each.id == "simulator-test")
     for status in (GatewayStatus.DEGRADED, GatewayStatus.OPERATIONAL):
         await set_gateway(app.ports, gateway.id, status)
@@ -168,7 +168,7 @@ async def test_looking_at_personal_data_is_an_action_of_its_own(app: TestApp) ->
     assert (row.action, row.reason, row.after) == ("private.show", "the payer called", "")
 
 
-async def test_nobody_changes_or_removes_a_row(app: TestApp) -> None:
+async def test_rows_can_be_neither_changed_nor_removed(app: TestApp) -> None:
     await note(app.ports, action("private.show"))
     [row] = await rows(app.ports)
     async with app.ports.storage.unit() as unit:

@@ -139,7 +139,7 @@ def test_any_history_ends_well(steps: list[tuple[object, ...]], calendar: bool, 
     asyncio.run(run(steps, calendar=calendar, charge=charge))
 
 
-async def test_a_binding_that_is_confirmed_and_lost_before_anybody_looks_is_told_by_two_moves() -> None:
+async def test_binding_confirmed_and_lost_before_a_poll_makes_two_transitions() -> None:
     async with open_test_app() as app:
         made = (await subscribed(app, binding_charge="first"))["id"]
         await action(app, made, ("open",))

@@ -156,7 +156,7 @@ class TestOfTwo:
         assert await record(app, first.subscription_id or "") == before
         assert await take_binding(app.ports, second, made) == second, "it has its own already"
 
-    async def test_one_that_no_bank_knows_is_taken_back_alone(self, app: TestApp) -> None:
+    async def test_opening_unknown_to_the_bank_is_withdrawn_alone(self, app: TestApp) -> None:
         first, second = await self.two(app)
         before = await record(app, first.subscription_id or "")
         async with app.ports.storage.unit() as unit:
@@ -171,7 +171,7 @@ class TestOfTwo:
         assert (await record(app, before.id)).binding is None
 
 
-async def test_what_is_open_is_not_asked_for_again(app: TestApp) -> None:
+async def test_open_binding_is_not_requested_again(app: TestApp) -> None:
     payment = await open_link(app, (await subscribed(app))["id"])
     app.script.bind.append(Twist(ending=Ending.REFUSED))
     await ask_for(app.ports, payment.id)

@@ -83,7 +83,7 @@ OVER = [
 
 @pytest.mark.parametrize("status", [P.PENDING, P.PROCESSING])
 @pytest.mark.parametrize(("lacks", "polls", "now", "due"), WAITING)
-async def test_one_that_waits_is_looked_at_until_its_deadline(
+async def test_waiting_binding_is_polled_until_its_deadline(
     app: TestApp, lacks: dict[str, None], polls: int, now: float, due: float, status: P
 ) -> None:
     made = await subscribed(app)
@@ -94,7 +94,7 @@ async def test_one_that_waits_is_looked_at_until_its_deadline(
 
 
 @pytest.mark.parametrize(("status", "of", "due"), OVER)
-async def test_one_that_is_over_is_looked_at_for_what_may_still_come(
+async def test_ended_binding_is_polled_while_an_answer_may_still_come(
     app: TestApp, status: P, of: S, due: float | None
 ) -> None:
     made = await subscribed(app)
@@ -138,7 +138,7 @@ async def test_the_first_period_is_of_the_day_on_which_it_was_confirmed(
     assert (await look(app.ports, payment)).period_ref == f"a2026010{day}-month1"
 
 
-async def test_one_that_is_bound_anew_stays_in_its_period(app: TestApp) -> None:
+async def test_rebound_subscription_stays_in_its_period(app: TestApp) -> None:
     """The anchor stays (docs/subscriptions.md "When the mandate is lost")."""
     made = await bound(app, interval="day")
     first = (await record(app, made["id"])).binding
@@ -200,7 +200,7 @@ FORGETFUL = BankCapabilities(simulated=True, mandates=True, mandate_charges=True
         (True, 900, True, True),
     ],
 )
-async def test_what_gave_no_answer_is_asked_again_found_or_taken_back(
+async def test_unanswered_binding_is_requested_again_found_or_withdrawn(
     done: bool, seconds: float, is_left: bool, is_known: bool
 ) -> None:
     """A bank that would treat a repeat as another binding is only asked whether it has the binding. If it has none when
@@ -223,7 +223,7 @@ async def test_what_gave_no_answer_is_asked_again_found_or_taken_back(
         assert (await app.ports.storage.get(Job, job.id) is not None) is is_left
 
 
-async def test_what_a_notification_found_meanwhile_is_not_taken_back(app: TestApp) -> None:
+async def test_binding_found_by_a_notification_meanwhile_is_not_withdrawn(app: TestApp) -> None:
     made = await subscribed(app)
     app.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     payment = await open_link(app, made["id"])

@@ -41,7 +41,7 @@ async def operation(app: TestApp, subscription_id: str) -> str:
     return binding.operation
 
 
-async def test_opening_again_shows_the_same_qr_while_it_lives_and_a_fresh_one_after(app: TestApp) -> None:
+async def test_reopened_link_shows_the_same_qr_while_it_lives_then_a_new_one(app: TestApp) -> None:
     made = await subscribed(app)
     first = await open_link(app, made["id"])
     assert (first.amount.kopecks, first.payment_method, first.subscription_id) == (500_00, "recurring", made["id"])
@@ -117,7 +117,7 @@ async def test_paid_and_not_bound_binds_again_without_a_second_debit(app: TestAp
     assert after.attempts.payment_id == first.id
 
 
-async def test_of_two_qrs_that_a_payer_paid_the_second_waits_for_the_operator(app: TestApp) -> None:
+async def test_second_paid_qr_of_a_binding_waits_for_the_operator(app: TestApp) -> None:
     made = await subscribed(app)
     await open_link(app, made["id"])
     first = await operation(app, made["id"])
@@ -184,7 +184,7 @@ async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
         assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
-async def test_nobody_confirms_in_24_hours(app: TestApp) -> None:
+async def test_binding_expires_unconfirmed_after_24_hours(app: TestApp) -> None:
     """pending_binding -> expired 24 h after the link was issued (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(app)
     await app.work(23 * HOUR)
@@ -206,7 +206,7 @@ async def test_paused_for_90_days_expires(app: TestApp) -> None:
     assert (await statuses(app, made["id"]))[-1] == ("paused", "expired")
 
 
-async def test_what_a_bank_does_not_tell_of_a_mandate_is_found_within_a_day(app: TestApp) -> None:
+async def test_unreported_change_of_a_mandate_is_found_within_a_day(app: TestApp) -> None:
     made = await bound(app)
     op = await operation(app, made["id"])
     for event, status in ((E.MANDATE_LOST, "paused"), (E.MANDATE_RESTORED, "active"), (E.CONSENT_ENDED, "expired")):
@@ -270,7 +270,7 @@ async def test_the_sandbox_issues_a_link_that_waits(app: TestApp) -> None:
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
-async def test_a_bank_that_gives_no_answer_is_asked_again_under_the_same_operation(
+async def test_silent_bank_is_asked_again_under_the_same_operation(
     app: TestApp, ending: Ending
 ) -> None:
     made = await subscribed(app)

@@ -56,7 +56,7 @@ async def test_a_settlement_takes_what_was_paid_before_its_cutoff(app: TestApp) 
     assert {(await app.payment(each)).status for each in payments} == {PaymentStatus.SETTLED}
 
 
-async def test_what_an_operator_is_told_to_be_due_is_what_the_settlement_takes(app: TestApp) -> None:
+async def test_amount_shown_as_due_is_what_the_settlement_takes(app: TestApp) -> None:
     await app.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
     await paid_around(app, MIDNIGHT)
     async with app.ports.storage.unit() as unit:
@@ -206,7 +206,7 @@ async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(app: TestApp) ->
     assert await asked_around(app, breaker.next_probe_at, webhooks) == [sent, sent + 1, sent + 1]
 
 
-async def test_payments_are_filtered_from_a_moment_with_it_to_a_moment_without_it(app: TestApp) -> None:
+async def test_created_from_is_inclusive_and_created_to_exclusive(app: TestApp) -> None:
     """The rule: "`created_from` (inclusive), `created_to` (exclusive)"."""
     await app.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
 
@@ -220,7 +220,7 @@ async def test_payments_are_filtered_from_a_moment_with_it_to_a_moment_without_i
     assert [each["id"] for each in until] == payments[:1]
 
 
-async def test_what_is_paid_at_midnight_is_turnover_of_the_day_that_begins(app: TestApp) -> None:
+async def test_payment_at_midnight_is_turnover_of_the_new_day(app: TestApp) -> None:
     await app.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
     await paid_around(app, MIDNIGHT)
     rows = (await app.get("/shops/turnover?from=2026-01-01&to=2026-01-02")).json()["data"]

@@ -89,7 +89,7 @@ def test_a_head_is_read_from_whatever_tells_it() -> None:
 @pytest.mark.parametrize(
     "text", ["", "ledger=", "ledger=1:abc", f"ledger=x:{'A' * 43}", f"ledger=1:{'A' * 44}", f"myledger=1:{'A' * 43}"]
 )
-def test_what_only_looks_like_a_head_is_none(text: str) -> None:
+def test_text_that_only_resembles_a_head_is_none(text: str) -> None:
     assert heads_in(text) == []
 
 

@@ -211,7 +211,7 @@ class TestExhaustion:
         await charges.app.work((3 * DAY).total_seconds())
         assert await charges.told(due) == ["exhausted"], "once"
 
-    async def test_who_asks_first_tells_it_also_with_a_refusal(self, charges: ChargeApp, due: str) -> None:
+    async def test_refused_charge_also_announces_the_exhausted_period(self, charges: ChargeApp, due: str) -> None:
         """`decide_charge(…).announce` is due in the unit that looked."""
         await self.fail(charges, due)
         await charges.clock.advance((6 * HOUR).total_seconds())
@@ -221,7 +221,7 @@ class TestExhaustion:
         await charges.app.work(5)
         assert await charges.told(due) == ["exhausted"]
 
-    async def test_the_event_of_a_period_that_is_over_comes_before_the_next_attempt_hides_it(
+    async def test_event_of_an_ended_period_precedes_the_next_attempt(
         self, charges: ChargeApp, due: str
     ) -> None:
         await self.fail(charges, due)

@@ -79,6 +79,6 @@ async def test_a_reversed_refund_touches_no_subscription(charges: ChargeApp, due
     assert await charges.subscription(due) == before
 
 
-async def test_what_is_not_paid_is_not_refunded(charges: ChargeApp, due: str) -> None:
+async def test_unpaid_charge_is_not_refunded(charges: ChargeApp, due: str) -> None:
     await charges.next(due, "pending")
     assert told(await refund(charges, await charges.charged(due))) == (409, "INVALID_STATUS")

@@ -95,7 +95,7 @@ async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(
     assert PHONE not in str(row)
 
 
-async def test_who_was_forgotten_is_a_stranger(kyc: KycApp) -> None:
+async def test_forgotten_client_is_unknown(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
     client = await kyc.client()
@@ -172,7 +172,7 @@ async def test_interrupted_it_is_done_by_the_next_call(kyc: KycApp, monkeypatch:
     assert client.id not in await rows(kyc, Client, Upload, Event, Delivery, Job)
 
 
-async def test_what_happens_while_a_client_is_forgotten_goes_too(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_event_written_while_a_client_is_forgotten_goes_too(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
     await kyc.register(await kyc.documents())
     await kyc.decide(CheckStatus.VERIFIED)
     client = await kyc.client()
@@ -269,6 +269,6 @@ class TestMoneyUnderWay:
         ("v", ("chk_1", "chk_2"), "What was handed in remains at v: have it deleted there, under chk_1, chk_2."),
     ],
 )
-def test_what_remains_elsewhere_is_told(verifier: str | None, checks: tuple[str, ...], told: str) -> None:
+def test_result_names_what_remains_elsewhere(verifier: str | None, checks: tuple[str, ...], told: str) -> None:
     done = ForgottenClient(client_id="cl_1", account_id="acc_1", uploads=0, events=0, verifier=verifier, checks=checks)
     assert remains(done) == told

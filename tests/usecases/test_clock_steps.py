@@ -139,7 +139,7 @@ async def test_payments_are_told_once_and_promptly_through_a_step_there_and_back
     assert told(app) == dict.fromkeys(paid, 1)
 
 
-async def test_what_was_written_while_it_was_ahead_and_not_begun_is_done_at_once(app: TestApp) -> None:
+async def test_job_written_while_the_clock_was_ahead_is_done_at_once(app: TestApp) -> None:
     app.clock.step(3 * HOUR)
     paid = await pay(app)
     async with working(app):
@@ -333,7 +333,7 @@ async def test_a_step_that_could_not_be_put_right_is_tried_again(app: TestApp, m
     assert told(app)[paid] == 2
 
 
-async def test_what_was_under_way_and_is_entered_later_by_the_clock_of_before_is_put_right(app: TestApp) -> None:
+async def test_outcome_entered_late_by_the_fast_clock_is_corrected(app: TestApp) -> None:
     """An outcome is entered some time after it came."""
     async with working(app):
         app.clock.step(HOUR)
@@ -386,7 +386,7 @@ async def test_a_storage_with_a_clock_of_its_own_is_left_alone(app: TestApp) -> 
     assert app.ports.storage.by_own_clock
 
 
-async def test_where_the_clock_was_never_ahead_a_start_puts_nothing_right(app: TestApp) -> None:
+async def test_start_corrects_nothing_if_the_clock_was_never_ahead(app: TestApp) -> None:
     """Nor where a test account's own clock is."""
     await start_recurring_jobs(app.ports)
     await advance(app, timedelta(days=300))

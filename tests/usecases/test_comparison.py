@@ -125,7 +125,7 @@ async def test_a_payout_that_the_copy_lacks_is_brought_in_and_not_paid_again(wor
         await app.check()
 
 
-async def test_what_was_pending_in_the_copy_and_never_sent_is_called_off(world: World) -> None:
+async def test_unsent_payout_pending_in_the_copy_is_cancelled(world: World) -> None:
     """Otherwise it would be sent, too: it was made from the same balance, under another id."""
     async with world.opened() as app:
         await paid(app)
@@ -229,7 +229,7 @@ class TestTwoMerchantsWithOneWallet:
             assert len(await app.withdrawals()) == 1
             await app.check()
 
-    async def test_what_is_not_ours_is_left_out_and_noted(self, world: World) -> None:
+    async def test_payout_that_is_not_ours_is_left_out_and_recorded(self, world: World) -> None:
         copy = await self._sent_by_hand(world)
         [sent] = await world.paid_out()
         async with world.opened(copy) as app:
@@ -390,7 +390,7 @@ async def settled_daily(app: App) -> None:
     await app.work(3600)
 
 
-async def test_what_is_known_is_not_lacking(world: World) -> None:
+async def test_known_payout_is_not_lacking(world: World) -> None:
     async with world.opened() as app:
         await paid(app)
         await settled_now(app)
@@ -493,7 +493,7 @@ class TestRefunds:
             assert booked.status == "completed"
             await app.check()
 
-    async def test_one_that_the_copy_knows_is_not(self, world: World) -> None:
+    async def test_refund_that_the_copy_knows_is_not_lacking(self, world: World) -> None:
         async with world.opened() as app:
             await refund(app, await paid(app))
             copy = world.copy()
@@ -509,7 +509,7 @@ class TestRefunds:
         async with world.opened(copy) as app:
             assert (await compare(app.ports, app.ports.clock.now())).lacking == []
 
-    async def test_one_that_failed_is_not_shown(self, world: World) -> None:
+    async def test_failed_refund_is_not_lacking(self, world: World) -> None:
         """No money went."""
         async with world.opened() as app:
             payment = await paid(app)

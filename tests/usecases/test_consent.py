@@ -194,7 +194,7 @@ async def test_a_payer_who_confirmed_a_withdrawn_qr_first_is_bound_by_it(
     assert await everything(app.ports, Suspense) == []
 
 
-async def test_of_two_qrs_the_one_that_is_confirmed_counts(app: TestApp) -> None:
+async def test_consent_follows_the_qr_confirmed_last(app: TestApp) -> None:
     """The QR for 200 lapsed by itself, the QR for 100 is alive. Confirming the late one binds at 200, and money of the
     other goes to suspense."""
     made = await subscribed(app, amount_rub="200")
@@ -341,7 +341,7 @@ async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestApp]:
         yield opened
 
 
-async def test_of_a_change_and_a_press_at_once_no_qr_of_the_former_amount_is_left(busy: TestApp) -> None:
+async def test_change_and_press_at_once_leave_no_qr_of_the_former_amount(busy: TestApp) -> None:
     """On every storage: either the press meets the new terms, or its QR is withdrawn."""
     for _ in range(4):
         made = await subscribed(busy, amount_rub="200")
@@ -362,7 +362,7 @@ async def test_of_a_change_and_a_press_at_once_no_qr_of_the_former_amount_is_lef
         assert set(known) <= {"closed"}
 
 
-async def test_of_a_change_and_a_confirmation_at_once_the_consent_is_what_was_shown(busy: TestApp) -> None:
+async def test_change_and_confirmation_at_once_keep_the_consent_that_was_shown(busy: TestApp) -> None:
     for to in ("100", "300"):
         made = await subscribed(busy, amount_rub="200")
         old = await open_link(busy, made["id"])

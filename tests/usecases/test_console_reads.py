@@ -60,7 +60,7 @@ async def mismatch(refunds: RefundApp) -> str:
     return str(made)
 
 
-async def test_what_needs_a_person_comes_oldest_first(refunds: RefundApp) -> None:
+async def test_action_items_come_oldest_first(refunds: RefundApp) -> None:
     assert (await read_action_items(refunds.ports)).found == []
     first = await mismatch(refunds)
     await refunds.app.clock.advance(60)
@@ -249,7 +249,7 @@ async def leafed(spread: RefundApp, wish: Wish) -> list[str]:
     return [each.id for each in seen]
 
 
-async def test_a_page_of_what_no_index_has_is_there_though_all_move_while_it_is_read(
+async def test_unindexed_page_survives_records_that_move_while_it_is_read(
     spread: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two reads of a page payments may go from one status to another, and none of those counted be left."""
@@ -265,7 +265,7 @@ async def test_a_page_of_what_no_index_has_is_there_though_all_move_while_it_is_
         assert await unit[Payment].find(created_at=reach)
 
 
-async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
+async def test_unindexed_search_scans_a_bounded_number_of_records(
     spread: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browse_room, "_WALK", 2)
@@ -283,7 +283,7 @@ async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
 
 @pytest.mark.parametrize("order", PAYMENTS.orders)
 @pytest.mark.parametrize("status", ["", "paid"])
-async def test_amounts_are_looked_for_among_about_so_many_of_all_that_the_other_filters_let_through(
+async def test_amount_search_scans_about_the_bound_whatever_the_other_filters(
     spread: RefundApp, monkeypatch: pytest.MonkeyPatch, order: str, status: str
 ) -> None:
     """However many statuses there are, and however unevenly the payments are spread over them."""
@@ -319,7 +319,7 @@ async def test_amounts_are_looked_for_among_about_so_many_of_all_that_the_other_
         ("from", "0001-01-01 00:00+14:00", None),
     ],
 )
-def test_a_day_that_is_the_last_is_included_and_what_is_no_moment_is_refused(
+def test_last_day_is_included_and_an_unreadable_moment_is_refused(
     name: str, text: str, moment: str | None
 ) -> None:
     wish = Wish(filters={name: text})

@@ -32,7 +32,7 @@ async def moved(refunds: RefundApp) -> list[Movement]:
     return sorted(found, key=lambda each: each.number)
 
 
-async def test_a_refund_and_its_return_are_converted_by_the_market_rate_with_opposite_signs(
+async def test_refund_and_its_return_convert_at_the_market_rate_oppositely(
     refunds: RefundApp,
 ) -> None:
     await refunds.settled("500.00")
@@ -51,7 +51,7 @@ async def test_a_refund_and_its_return_are_converted_by_the_market_rate_with_opp
 
 
 @table("kind", [Payment, SettlementItem, Settlement])
-async def test_what_is_forgotten_has_no_conversion_and_the_others_have_theirs(kind: type) -> None:
+async def test_missing_record_loses_only_its_own_conversion(kind: type) -> None:
     async with open_refund_app(made_up=True) as refunds:
         for amount in ("100.00", "200.00", "300.00"):
             await refunds.settled(amount)

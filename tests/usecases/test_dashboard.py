@@ -23,7 +23,7 @@ async def app() -> AsyncIterator[RefundApp]:
         yield opened
 
 
-async def test_where_nothing_has_happened_everything_is_zero(app: RefundApp) -> None:
+async def test_everything_is_zero_before_the_first_payment(app: RefundApp) -> None:
     first = await read_dashboard(app.ports)
     for look in (first, await read_dashboard(app.ports, first)):
         assert (look.by_status, look.taken_today, look.days) == ({}, Rub(0), [0] * DAYS)
@@ -62,7 +62,7 @@ def test_about_how_many_usdt_rub_come_to(kopecks: int, rate: str, usdt: str) -> 
     assert str(about_usdt(Rub(kopecks), rate)) == usdt
 
 
-async def test_what_is_new_is_counted_from_look_to_look(app: RefundApp) -> None:
+async def test_new_payments_and_events_are_counted_from_poll_to_poll(app: RefundApp) -> None:
     await app.app.created()
     await happen(app.ports, app.app.account.account_id)
     first = await read_dashboard(app.ports)
@@ -97,7 +97,7 @@ async def test_webhooks_are_counted_by_whether_receivers_took_them(app: RefundAp
     assert (third.delivered_since, third.refused_since) == (0, 0)
 
 
-async def test_of_so_many_looks_the_newest_event_is_kept(app: RefundApp) -> None:
+async def test_newest_event_is_kept_for_a_fixed_number_of_polls(app: RefundApp) -> None:
     look = await read_dashboard(app.ports)
     for _ in range(WEBHOOKS_OF):
         look = await read_dashboard(app.ports, look)

@@ -188,7 +188,7 @@ class TestSideBySide:
     """A bound per account and in all: one slow or dead receiver delays nobody else
     (docs/decisions.md "Slow receivers")."""
 
-    async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, harness: Harness) -> None:
+    async def test_ten_hanging_receivers_delay_nobody_and_get_ten_webhooks_each(self, harness: Harness) -> None:
         """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at
         the very moment, and again while the others hang."""
         dead = [await harness.merchant(f"dead{number}", SILENT) for number in range(10)]
@@ -223,7 +223,7 @@ class TestSideBySide:
             assert await harness.statuses(account) == {"delivered": 10}
         assert await harness.statuses(dead[0]) == {"pending": 30}
 
-    async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(
+    async def test_slow_receiver_gets_eight_webhooks_at_a_time(
         self, harness: Harness
     ) -> None:
         slow = await harness.merchant("slow")
@@ -275,7 +275,7 @@ class TestSideBySide:
             assert len(times) == 3
             assert all(later - earlier <= 40 for earlier, later in pairwise(times)), "nobody waits for ever"
 
-    async def test_an_event_that_comes_while_letters_hang_leaves_within_a_quarter_of_a_second(
+    async def test_new_event_leaves_within_a_poll_while_another_webhook_hangs(
         self, harness: Harness
     ) -> None:
         account = await harness.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
@@ -286,7 +286,7 @@ class TestSideBySide:
             await harness.clock.advance(POLL)
             assert harness.town.times(harness.url("slow")) == [0.0, 3.0 + POLL]
 
-    async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_slots(
+    async def test_deliveries_and_jobs_of_other_kinds_do_not_share_slots(
         self, harness: Harness
     ) -> None:
         """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""
@@ -307,7 +307,7 @@ class TestOrder:
         await harness.work()
         assert harness.town.events(harness.url("m")) == ids
 
-    async def test_behind_an_open_breaker_also_what_has_failed_before_leaves_in_order_of_age(
+    async def test_closed_breaker_releases_failed_and_new_webhooks_oldest_first(
         self, harness: Harness
     ) -> None:
         """A success closes it, and waiting events go out oldest first (docs/webhooks.md "When you do not answer")."""
@@ -323,7 +323,7 @@ class TestOrder:
         assert harness.town.events(harness.url("m")) == ids
         assert await harness.statuses(account) == {"delivered": 304}
 
-    async def test_behind_an_open_breaker_who_asks_between_claim_and_look_does_not_keep_the_worker_busy(
+    async def test_open_breaker_does_not_keep_the_worker_busy_after_a_late_request(
         self, harness: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It would commit on and on until the probe, because nothing due is read, with which the job is read anew."""
@@ -402,7 +402,7 @@ class TestBreaker:
         assert not (await harness.breaker(account)).is_open
         assert await harness.jobs() == []
 
-    async def test_a_merchant_with_one_payment_is_probed_for_seven_days_and_then_given_up(
+    async def test_single_undelivered_event_is_probed_for_seven_days_then_failed(
         self, harness: Harness
     ) -> None:
         account = await harness.merchant("m", BAD)
@@ -457,7 +457,7 @@ class TestBreaker:
         assert len(harness.town.webhooks[harness.url("m")]) == webhooks, "with nothing to send nothing is probed"
         assert await harness.jobs() == []
 
-    async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, harness: Harness) -> None:
+    async def test_first_event_after_a_long_silence_is_the_probe_itself(self, harness: Harness) -> None:
         account = await harness.merchant("m", BAD)
         await harness.happen(account, 12)
         await harness.work(8 * 86_400)
@@ -515,7 +515,7 @@ class TestBreaker:
 
 
 class TestQuarantine:
-    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(
+    async def test_pending_events_are_held_while_the_address_is_removed(
         self, harness: Harness
     ) -> None:
         account = await harness.merchant("m", BAD)
@@ -631,7 +631,7 @@ class TestCrashes:
             events = harness.town.events(harness.url(f"m{number}"))
             assert len(events) == len(set(events)) == 50
 
-    async def test_who_lost_the_lease_stops_and_enters_what_it_sent(self, harness: Harness) -> None:
+    async def test_worker_that_lost_the_lease_stops_and_records_what_it_sent(self, harness: Harness) -> None:
         account = await harness.merchant("m", SILENT)
         await harness.happen(account, 30)
         [job] = await harness.ports.storage.claim(10, 5.0)

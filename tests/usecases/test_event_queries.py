@@ -85,7 +85,7 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
         ({"until": LATE, "created_to": EARLY}, None, LOW),
     ],
 )
-def test_of_two_names_for_a_bound_the_narrower_counts(
+def test_narrower_of_two_bounds_counts(
     asked: dict[str, str], low: datetime | None, high: datetime | None
 ) -> None:
     read = read_query(OWNER, EventQuery(**asked))
@@ -127,7 +127,7 @@ async def test_long_lists_of_each_type_are_counted_by_themselves(app: TestApp, m
 
 
 @pytest.mark.parametrize("object_id", ["", "\0", "pay_1\0", "\u00e9"])
-async def test_what_no_id_looks_like_has_no_events(app: TestApp, object_id: str) -> None:
+async def test_malformed_object_id_has_no_events(app: TestApp, object_id: str) -> None:
     page = await list_events(app.ports, await asking(app), EventQuery(object_id=object_id), 1, 20)
     assert (page.records, page.total) == ([], 0)
 

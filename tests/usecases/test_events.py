@@ -219,7 +219,7 @@ class TestResendRange:
             EventQuery(since="2026-01-01T00:00:00Z", until="2026-01-02T00:00:00Z", delivery_status="lost"),
         ],
     )
-    async def test_what_is_no_range_is_refused(self, app: TestApp, asked: EventQuery) -> None:
+    async def test_invalid_range_is_refused(self, app: TestApp, asked: EventQuery) -> None:
         with pytest.raises(Refusal) as refusal:
             await resend_range(app.ports, app.account.account_id, Mode.TEST, asked)
         assert refusal.value.code == "VALIDATION_ERROR"
@@ -251,7 +251,7 @@ async def jobs(app: TestApp) -> list[Job]:
 
 
 class TestRetention:
-    async def test_events_older_than_30_days_go_with_their_attempts_and_what_waits_stays(self, app: TestApp) -> None:
+    async def test_events_over_30_days_old_are_deleted_unless_they_still_wait(self, app: TestApp) -> None:
         """Events are kept for 30 days at least (docs/webhooks.md "Looking, and sending again")."""
         await start_recurring_jobs(app.ports)
         app.postman.answers.extend([BAD, BAD])

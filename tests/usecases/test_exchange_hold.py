@@ -36,7 +36,7 @@ async def test_rub_taken_back_in_the_hold_are_given_nothing_for(app: ExchangeApp
     assert (await app.said(made.id), await app.on_chain()) == (["expired"], [])
 
 
-async def test_who_pays_again_in_time_is_held_anew_and_gets_the_usdt(app: ExchangeApp) -> None:
+async def test_payer_who_pays_again_in_time_is_held_again_and_gets_usdt(app: ExchangeApp) -> None:
     made = await app.bought()
     await app.pay(made.id)
     await app.pay(made.id, taken_back=True)
@@ -70,7 +70,7 @@ async def test_a_surplus_steps_in_for_what_was_taken_back(app: ExchangeApp) -> N
         (6_000_00, 1_000_00, "partial"),
     ],
 )
-async def test_where_one_of_two_is_taken_back_the_other_counts(
+async def test_second_transfer_counts_if_the_first_is_taken_back(
     app: ExchangeApp, first: int, second: int, status: str
 ) -> None:
     made = await app.bought()

@@ -60,7 +60,7 @@ async def closing() -> AsyncIterator[Closing]:
         yield Closing(opened)
 
 
-async def test_one_that_expired_is_closed_once(closing: Closing) -> None:
+async def test_invoice_of_an_expired_exchange_is_closed_once(closing: Closing) -> None:
     made = await closing.app.bought()
     await closing.app.app.work(15 * MINUTE - 1)
     assert closing.closed == []
@@ -69,7 +69,7 @@ async def test_one_that_expired_is_closed_once(closing: Closing) -> None:
     assert await closing.at_bank(made.invoice_reference) is InvoiceStatus.CANCELLED
 
 
-async def test_one_that_was_cancelled_is_closed(closing: Closing) -> None:
+async def test_invoice_of_a_cancelled_exchange_is_closed(closing: Closing) -> None:
     made = await closing.app.bought()
     await cancel_any_exchange(closing.app.ports, made.id)
     await closing.app.app.work(5 * MINUTE)
@@ -77,7 +77,7 @@ async def test_one_that_was_cancelled_is_closed(closing: Closing) -> None:
 
 
 @pytest.mark.parametrize("fault", [Unavailable("away"), OutcomeUnknown("cut"), Refused("no", reason="state")], ids=str)
-async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(closing: Closing, fault: Fault) -> None:
+async def test_failed_closing_of_an_invoice_is_repeated_at_a_later_poll(closing: Closing, fault: Fault) -> None:
     closing.fault = fault
     made = await closing.app.bought()
     await closing.app.app.work(15 * MINUTE + 1)
@@ -87,7 +87,7 @@ async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(closing: C
     assert closing.closed == [made.invoice_reference] * 2
 
 
-async def test_one_that_was_paid_is_not_closed(closing: Closing) -> None:
+async def test_paid_invoice_is_not_closed(closing: Closing) -> None:
     made = await closing.app.bought()
     await closing.app.pay(made.id)
     await closing.app.app.work(7 * 3600)

@@ -44,7 +44,7 @@ async def test_it_is_known_once_they_answer_again(
     assert known.suspended == known.amount
 
 
-async def test_nobody_is_asked_for_ever(app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_polling_of_an_unreachable_watcher_ends(app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await app.made()
     await app.app.work(1000)
     monkeypatch.setattr(app.watcher, "deposits", _away)

@@ -52,7 +52,7 @@ async def lost(app: ExchangeApp) -> list[tuple[str, str]]:
     return [(need.object_id, need.text) for need in (await read_action_items(app.ports)).found if need.kind == "loss"]
 
 
-async def test_what_usdt_went_for_is_the_services_loss_and_no_merchants(app: ExchangeApp) -> None:
+async def test_rub_taken_back_after_usdt_went_is_the_services_loss(app: ExchangeApp) -> None:
     exchange_id = await completed(app)
     [available] = await app.balance_types(BalanceType.AVAILABLE)
     await app.pay(exchange_id, taken_back=True)
@@ -98,7 +98,7 @@ async def test_while_usdt_are_on_their_way_nothing_is_decided(app: ExchangeApp, 
     assert await app.balance_types(BalanceType.EXCHANGING_RUB, *MONEY) == [0, -KOPECKS, 0, KOPECKS, 0]
 
 
-async def test_what_was_taken_back_while_the_usdt_took_hours_is_found_after_the_end(app: ExchangeApp) -> None:
+async def test_rub_taken_back_while_usdt_took_hours_is_found_after_the_end(app: ExchangeApp) -> None:
     """When it is no more looked for late money."""
     made = await app.bought()
     await app.pay(made.id)
@@ -111,7 +111,7 @@ async def test_what_was_taken_back_while_the_usdt_took_hours_is_found_after_the_
     assert await app.balance_types(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
 
 
-async def test_what_waits_in_suspense_waits_no_more(app: ExchangeApp) -> None:
+async def test_rub_taken_back_leaves_suspense_without_a_loss(app: ExchangeApp) -> None:
     exchange_id = await late(app)
     await app.pay(exchange_id, taken_back=True)
     assert await app.balance_types(*MONEY) == [0, 0, 0, 0]
@@ -119,7 +119,7 @@ async def test_what_waits_in_suspense_waits_no_more(app: ExchangeApp) -> None:
     assert await lost(app) == []
 
 
-async def test_what_we_had_sent_back_already_is_lost(app: ExchangeApp) -> None:
+async def test_rub_taken_back_after_our_return_is_lost(app: ExchangeApp) -> None:
     exchange_id = await late(app)
     await return_money(app.ports, exchange_id)
     await app.app.work(60)
@@ -148,7 +148,7 @@ async def test_a_return_under_way_ends_first(app: ExchangeApp, end: RefundStatus
     assert await app.balance_types(*MONEY) == [-back, back, 0, 0]
 
 
-async def test_what_goes_back_after_all_is_lost_too_until_it_comes_again(app: ExchangeApp) -> None:
+async def test_late_return_of_rub_taken_back_is_a_loss_until_it_is_reversed(app: ExchangeApp) -> None:
     """The bank refuses a return, the payer's bank takes the money, and then the return goes through all the same."""
     exchange_id = await late(app)
     [transfer] = await return_money(app.ports, exchange_id)
@@ -175,7 +175,7 @@ async def test_forgotten_test_data_leave_no_loss(app: ExchangeApp) -> None:
     assert await lost(app) == []
 
 
-async def test_of_many_looks_at_once_one_books_it(url: str, tmp_path: Path) -> None:
+async def test_simultaneous_polls_book_a_loss_once(url: str, tmp_path: Path) -> None:
     async with open_exchange_app(database_url=url, data_dir=tmp_path) as app:
         exchange_id = await completed(app)
         await app.pay(exchange_id, taken_back=True, silent=True)

@@ -54,7 +54,7 @@ OPENINGS: dict[str, tuple[bool, Callable[[Ports, Exchange], Awaitable[Exchange |
 
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("name", OPENINGS)
-async def test_what_moved_on_meanwhile_is_neither_opened_nor_ended(app: ExchangeApp, name: str, gone: bool) -> None:
+async def test_exchange_that_moved_meanwhile_is_neither_opened_nor_ended(app: ExchangeApp, name: str, gone: bool) -> None:
     takes_usdt, opening = OPENINGS[name]
     made = await (app.made() if takes_usdt else app.bought())
     read = msgspec.structs.replace(made, status=S.PENDING, version=made.version - 1)
@@ -106,7 +106,7 @@ async def test_its_watch_leaves_its_maker_ten_seconds(app: ExchangeApp) -> None:
 
 
 class TestCancelling:
-    async def test_of_two_at_once_one_cancels(self, app: ExchangeApp) -> None:
+    async def test_two_cancellations_at_once_cancel_once(self, app: ExchangeApp) -> None:
         made, caller = await app.made(), await app.caller()
         ended = await asyncio.gather(
             *(cancel_exchange(app.ports, caller, made.id) for _ in range(2)), return_exceptions=True
@@ -115,7 +115,7 @@ class TestCancelling:
         [second] = [each for each in ended if isinstance(each, Refusal)]
         assert (first.status, second.code) == ("cancelled", "INVALID_STATE")
 
-    async def test_one_that_is_over_is_refused_though_its_chain_is_away(self, app: ExchangeApp) -> None:
+    async def test_cancelling_an_ended_exchange_is_refused_while_its_chain_is_away(self, app: ExchangeApp) -> None:
         made, caller = await app.made(), await app.caller()
         await cancel_exchange(app.ports, caller, made.id)
         app.watcher.script.deposits.append(Twist(ending=Ending.UNAVAILABLE))
@@ -169,7 +169,7 @@ class TestOperators:
         with pytest.raises(Refusal, match="does not send any back"):
             await return_money(app.ports, exchange_id)
 
-    async def test_what_is_left_is_known_at_the_end(self, app: ExchangeApp) -> None:
+    async def test_return_before_the_end_of_an_exchange_is_refused(self, app: ExchangeApp) -> None:
         made = await app.made()
         with pytest.raises(Refusal, match="awaiting_usdt: what is left is known at its end"):
             await return_money(app.ports, made.id, BACK)

@@ -93,7 +93,7 @@ async def test_a_fake_token_is_nothing(app: ExchangeApp) -> None:
     assert await app.transfers() == []
 
 
-async def test_what_may_be_taken_back_counts_for_nothing_yet(app: ExchangeApp) -> None:
+async def test_deposit_that_is_not_final_does_not_count(app: ExchangeApp) -> None:
     made = await app.made()
     address = made.crypto_deposit_address or ""
     tx_hash = await app.send(made.id, final=False)

@@ -41,7 +41,7 @@ async def app(url: str, tmp_path: Path) -> AsyncIterator[ExchangeApp]:
         yield opened
 
 
-async def test_of_many_exchanges_of_a_phone_at_once_one_is_made(app: ExchangeApp) -> None:
+async def test_simultaneous_exchanges_of_one_phone_make_one(app: ExchangeApp) -> None:
     """One exchange a phone (docs/exchanges.md "Rules"); the rest is `409 EXCHANGE_IN_PROGRESS`."""
     done = await asyncio.gather(*(app.made(phone=PHONE) for _ in range(20)), return_exceptions=True)
     assert sorted(each.code if isinstance(each, Refusal) else type(each).__name__ for each in done) == [
@@ -51,7 +51,7 @@ async def test_of_many_exchanges_of_a_phone_at_once_one_is_made(app: ExchangeApp
     assert len(await everything(app.ports, Exchange)) == 1
 
 
-async def test_of_one_key_at_once_all_get_the_same_exchange(app: ExchangeApp) -> None:
+async def test_simultaneous_requests_with_one_key_get_the_same_exchange(app: ExchangeApp) -> None:
     done = await asyncio.gather(*(app.made(key=KEY) for _ in range(10)))
     assert len({(each.id, each.crypto_deposit_address, each.status) for each in done}) == 1
     assert done[0].status == "awaiting_usdt"
@@ -90,7 +90,7 @@ async def test_an_exchange_of_the_same_key_that_is_taken_back_stands_in_no_way(
     assert (makers[0].done(), made.status) == (True, "awaiting_usdt")
 
 
-async def test_of_a_cancel_and_a_deposit_at_once_one_wins(app: ExchangeApp) -> None:
+async def test_cancel_and_deposit_at_once_have_one_winner(app: ExchangeApp) -> None:
     """A cancelled exchange pays nothing out, whatever came. An exchange that has its USDT is not cancelled."""
     for number in range(10):
         made = await app.made(phone=f"+7000000000{number}")
@@ -133,7 +133,7 @@ async def test_late_usdt_seen_by_many_at_once_are_booked_once(app: ExchangeApp) 
 
 
 @pytest.mark.parametrize("ends", ["failed", "expired"])
-async def test_who_reads_the_money_after_another_one_ended_the_exchange_reads_again(
+async def test_poll_reads_again_if_another_ended_the_exchange_meanwhile(
     app: ExchangeApp, ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It read the exchange before that, so the deposits it finds are less than the amount that the exchange holds."""
@@ -160,7 +160,7 @@ async def test_who_reads_the_money_after_another_one_ended_the_exchange_reads_ag
     assert (transfer.counted, transfer.suspended) == (0, transfer.amount)
 
 
-async def test_what_counted_never_is_not_released(app: ExchangeApp) -> None:
+async def test_deposit_that_never_counted_is_not_released(app: ExchangeApp) -> None:
     """The exchange as it is stored holds more than came for it: nothing is written."""
     made = await app.made()
     await app.send(made.id, "60")
