@@ -323,9 +323,7 @@ async def test_failed_webhooks_of_a_receiver_are_one_item_for_thirty_days(
 
 
 @pytest.mark.parametrize("is_altered", [False, True])
-async def test_pending_action_of_another_operator_is_urgent_only_if_altered(
-    app: RefundApp, is_altered: bool
-) -> None:
+async def test_pending_action_of_another_operator_is_urgent_only_if_altered(app: RefundApp, is_altered: bool) -> None:
     now = app.app.clock.now()
     action = PendingAction(
         id="action_1", use_case="approve_refund", action="refund.approve", object_id="ref_1", arguments={}, shown=(),

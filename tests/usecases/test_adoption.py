@@ -132,7 +132,9 @@ async def test_books_that_do_not_hold_are_taken_over_by_nobody(app: TestApp) -> 
 
 
 @pytest.mark.parametrize("changes", [{"number": 7}, {"seal": bytes(32)}])
-async def test_adoption_refuses_a_head_that_another_process_moved_meanwhile(app: TestApp, changes: dict[str, Any]) -> None:
+async def test_adoption_refuses_a_head_that_another_process_moved_meanwhile(
+    app: TestApp, changes: dict[str, Any]
+) -> None:
     await untagged(app, *CHAINS)
     head = await head_of(app, LEDGER)
 

@@ -462,7 +462,7 @@ async def receiver_answers(app: TestApp) -> None:
 
 
 class TestMerchants:
-    async def test_who_left_an_address_hears_of_a_receiver_that_is_dead_for_an_hour_and_of_its_end(self) -> None:
+    async def test_merchant_with_an_address_is_alerted_to_a_receiver_dead_an_hour(self) -> None:
         post = Postbox()
         async with alarmed(post) as app:
             await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})

@@ -270,9 +270,7 @@ async def test_the_sandbox_issues_a_link_that_waits(app: TestApp) -> None:
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
-async def test_silent_bank_is_asked_again_under_the_same_operation(
-    app: TestApp, ending: Ending
-) -> None:
+async def test_silent_bank_is_asked_again_under_the_same_operation(app: TestApp, ending: Ending) -> None:
     made = await subscribed(app)
     app.script.bind.append(Twist(ending=ending))
     payment = await open_link(app, made["id"])

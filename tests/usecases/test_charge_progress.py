@@ -221,9 +221,7 @@ class TestExhaustion:
         await charges.app.work(5)
         assert await charges.told(due) == ["exhausted"]
 
-    async def test_event_of_an_ended_period_precedes_the_next_attempt(
-        self, charges: ChargeApp, due: str
-    ) -> None:
+    async def test_event_of_an_ended_period_precedes_the_next_attempt(self, charges: ChargeApp, due: str) -> None:
         await self.fail(charges, due)
         await charges.clock.advance((3 * DAY).total_seconds())
         made = await charges.charge(due)

@@ -42,9 +42,7 @@ def test_work_on_the_whole_account_is_done_alone(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("last", "read"), [(None, 32), (1, 6), (3, 6), (4, 8), (16, 32), (32, 32)])
-def test_read_matches_the_last_batch_and_exceeds_the_skipped_jobs(
-    last: int | None, read: int
-) -> None:
+def test_read_matches_the_last_batch_and_exceeds_the_skipped_jobs(last: int | None, read: int) -> None:
     """A receiver's two jobs may be left out, and the daily settlement be postponed. The read must still reach the jobs
     behind them."""
     assert worth_reading(last) == read

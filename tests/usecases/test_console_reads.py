@@ -319,9 +319,7 @@ async def test_amount_search_scans_about_the_bound_whatever_the_other_filters(
         ("from", "0001-01-01 00:00+14:00", None),
     ],
 )
-def test_last_day_is_included_and_an_unreadable_moment_is_refused(
-    name: str, text: str, moment: str | None
-) -> None:
+def test_last_day_is_included_and_an_unreadable_moment_is_refused(name: str, text: str, moment: str | None) -> None:
     wish = Wish(filters={name: text})
     if moment is None:
         with pytest.raises(Refusal) as refused:

@@ -223,9 +223,7 @@ class TestSideBySide:
             assert await harness.statuses(account) == {"delivered": 10}
         assert await harness.statuses(dead[0]) == {"pending": 30}
 
-    async def test_slow_receiver_gets_eight_webhooks_at_a_time(
-        self, harness: Harness
-    ) -> None:
+    async def test_slow_receiver_gets_eight_webhooks_at_a_time(self, harness: Harness) -> None:
         slow = await harness.merchant("slow")
         harness.town.answers[harness.url("slow")] = DeliveryResult(
             answer=Answer.TIMEOUT, status=200
@@ -275,9 +273,7 @@ class TestSideBySide:
             assert len(times) == 3
             assert all(later - earlier <= 40 for earlier, later in pairwise(times)), "nobody waits for ever"
 
-    async def test_new_event_leaves_within_a_poll_while_another_webhook_hangs(
-        self, harness: Harness
-    ) -> None:
+    async def test_new_event_leaves_within_a_poll_while_another_webhook_hangs(self, harness: Harness) -> None:
         account = await harness.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         await harness.happen(account)
         async with harness.working():
@@ -286,9 +282,7 @@ class TestSideBySide:
             await harness.clock.advance(POLL)
             assert harness.town.times(harness.url("slow")) == [0.0, 3.0 + POLL]
 
-    async def test_deliveries_and_jobs_of_other_kinds_do_not_share_slots(
-        self, harness: Harness
-    ) -> None:
+    async def test_deliveries_and_jobs_of_other_kinds_do_not_share_slots(self, harness: Harness) -> None:
         """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""
         bad = await harness.merchant("bad", BAD)
         for account in [await harness.merchant(f"dead{number}", SILENT) for number in range(40)]:
@@ -307,9 +301,7 @@ class TestOrder:
         await harness.work()
         assert harness.town.events(harness.url("m")) == ids
 
-    async def test_closed_breaker_releases_failed_and_new_webhooks_oldest_first(
-        self, harness: Harness
-    ) -> None:
+    async def test_closed_breaker_releases_failed_and_new_webhooks_oldest_first(self, harness: Harness) -> None:
         """A success closes it, and waiting events go out oldest first (docs/webhooks.md "When you do not answer")."""
         account = await harness.merchant("m", BAD)
         ids = await harness.happen(account, 4)
@@ -402,9 +394,7 @@ class TestBreaker:
         assert not (await harness.breaker(account)).is_open
         assert await harness.jobs() == []
 
-    async def test_single_undelivered_event_is_probed_for_seven_days_then_failed(
-        self, harness: Harness
-    ) -> None:
+    async def test_single_undelivered_event_is_probed_for_seven_days_then_failed(self, harness: Harness) -> None:
         account = await harness.merchant("m", BAD)
         [event] = await harness.happen(account)
         await harness.work(7 * 86_400 - 3600)
@@ -515,9 +505,7 @@ class TestBreaker:
 
 
 class TestQuarantine:
-    async def test_pending_events_are_held_while_the_address_is_removed(
-        self, harness: Harness
-    ) -> None:
+    async def test_pending_events_are_held_while_the_address_is_removed(self, harness: Harness) -> None:
         account = await harness.merchant("m", BAD)
         await harness.happen(account, 2)
         await harness.work(5)

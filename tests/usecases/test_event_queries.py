@@ -85,9 +85,7 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
         ({"until": LATE, "created_to": EARLY}, None, LOW),
     ],
 )
-def test_narrower_of_two_bounds_counts(
-    asked: dict[str, str], low: datetime | None, high: datetime | None
-) -> None:
+def test_narrower_of_two_bounds_counts(asked: dict[str, str], low: datetime | None, high: datetime | None) -> None:
     read = read_query(OWNER, EventQuery(**asked))
     assert (read.low, read.high) == (low, high)
 

@@ -54,7 +54,9 @@ OPENINGS: dict[str, tuple[bool, Callable[[Ports, Exchange], Awaitable[Exchange |
 
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("name", OPENINGS)
-async def test_exchange_that_moved_meanwhile_is_neither_opened_nor_ended(app: ExchangeApp, name: str, gone: bool) -> None:
+async def test_exchange_that_moved_meanwhile_is_neither_opened_nor_ended(
+    app: ExchangeApp, name: str, gone: bool
+) -> None:
     takes_usdt, opening = OPENINGS[name]
     made = await (app.made() if takes_usdt else app.bought())
     read = msgspec.structs.replace(made, status=S.PENDING, version=made.version - 1)

@@ -92,7 +92,7 @@ async def test_rub_go_back_to_who_paid_each_transfer_by_itself(app: ExchangeApp)
     assert len(await app.transfers()) == 2
 
 
-async def test_of_several_transfers_one_may_go(app: ExchangeApp) -> None:
+async def test_single_transfer_of_several_may_be_returned(app: ExchangeApp) -> None:
     exchange_id = await late_usdt(app, "7", "5")
     _, came = await exchange_money(app.ports, exchange_id)
     await return_money(app.ports, came[0].id, BACK)
@@ -126,7 +126,7 @@ async def test_a_failed_payout_is_sent_back(app: ExchangeApp) -> None:
         ("unknown", BACK, "EXCHANGE_NOT_FOUND"),
     ],
 )
-async def test_what_an_operator_may_not_do(app: ExchangeApp, what: str, address: str | None, code: str) -> None:
+async def test_impossible_return_is_refused(app: ExchangeApp, what: str, address: str | None, code: str) -> None:
     exchange_id = "exch_no\0ne"
     if what == "under way":
         exchange_id = (await app.made()).id
@@ -174,7 +174,7 @@ async def test_a_transfer_that_is_proven_lost_is_signed_anew(app: ExchangeApp) -
     assert (await standing(app), len(await app.on_chain())) == ("returned", 1)
 
 
-async def test_a_wallet_that_does_not_sign_is_waited_for_and_a_refusal_leaves_it_to_the_operator(
+async def test_return_waits_for_the_wallet_and_a_refusal_waits_for_the_operator(
     app: ExchangeApp,
 ) -> None:
     exchange_id = await late_usdt(app)

@@ -42,7 +42,7 @@ async def until(app: ExchangeApp, status: str) -> str:
     return made.id
 
 
-async def test_rub_come_usdt_go_after_the_hold_and_the_remainder_is_the_merchants(app: ExchangeApp) -> None:
+async def test_usdt_goes_after_the_hold_and_the_merchant_earns_the_remainder(app: ExchangeApp) -> None:
     made = await app.bought()
     assert (made.status, made.direction, made.amount_rub) == ("awaiting_rub", Direction.RUB_TO_USDT, Rub(KOPECKS))
     assert made.amount_usdt.units == KOPECKS * 1_000_000 * 98 * 2 // (185 * 100) // 100 * 100
@@ -136,7 +136,7 @@ async def test_a_merchant_sees_it_and_does_not_cancel_what_awaits_rub(app: Excha
         ({"account_id": "acc_none"}, "ACCOUNT_NOT_FOUND"),
     ],
 )
-async def test_what_an_operator_may_not_ask_for(app: ExchangeApp, fields: dict[str, str], code: str) -> None:
+async def test_invalid_exchange_of_an_operator_is_refused(app: ExchangeApp, fields: dict[str, str], code: str) -> None:
     asked = {"amount_rub": "10000.00", "client_phone": PHONE, "address": WALLET, **fields}
     account_id = asked.pop("account_id", app.app.account.account_id)
     with pytest.raises(Refusal) as caught:
@@ -201,7 +201,7 @@ async def test_a_transfer_that_is_proven_lost_is_signed_anew(app: ExchangeApp) -
     assert await app.said(exchange_id) == ["completed"]
 
 
-async def test_what_is_not_proven_lost_is_never_signed_anew(app: ExchangeApp) -> None:
+async def test_transfer_not_proven_lost_is_never_signed_again(app: ExchangeApp) -> None:
     exchange_id = await until(app, "usdt_sending")
     first = (await app.exchange(exchange_id)).tx_hash
     assert first is not None

@@ -135,13 +135,13 @@ class TestPayouts:
             "simulator-test",
         )
 
-    async def test_what_its_bank_may_have_waits_until_it_is_wired_again(self, app: ExchangeApp) -> None:
+    async def test_payout_that_its_bank_may_have_waits_until_the_bank_is_wired(self, app: ExchangeApp) -> None:
         begun = await begin_payout(app.ports, await self.received(app))
         no_banks = msgspec.structs.replace(app.ports.banks, banks={})
         with pytest.raises(NotConfigured):
             await pay_out(msgspec.structs.replace(app.ports, banks=no_banks), begun)
 
-    async def test_what_the_vault_did_not_tag_begins_nothing(self, app: ExchangeApp) -> None:
+    async def test_forged_exchange_begins_no_payout(self, app: ExchangeApp) -> None:
         received = await self.received(app)
         async with beneath(app.ports).unit() as unit:
             forged = unit[Exchange].save(msgspec.structs.replace(received, client_bank_id="bank100000000111"))
@@ -151,7 +151,7 @@ class TestPayouts:
             unit[Exchange].save(msgspec.structs.replace(forged, client_bank_id=received.client_bank_id))
             await unit.commit()
 
-    async def test_what_the_vault_did_not_tag_is_asked_for_once_it_is_sent(self, app: ExchangeApp) -> None:
+    async def test_forged_exchange_is_polled_once_it_was_sent(self, app: ExchangeApp) -> None:
         """And not before."""
         begun = await begin_payout(app.ports, await self.received(app))
         app.app.script.remit.append(Twist(ending=Ending.UNKNOWN_DONE))
@@ -211,11 +211,11 @@ class TestBeginnings:
         assert await app.made(key=KEY) == made
         assert len(app.watcher.script.address) == 1
 
-    async def test_of_two_with_one_key_at_once_both_hear_of_one(self, app: ExchangeApp) -> None:
+    async def test_two_requests_with_one_key_at_once_make_one_exchange(self, app: ExchangeApp) -> None:
         first, second = await asyncio.gather(app.made(key=KEY), app.made(key=KEY))
         assert first.id == second.id
 
-    async def test_one_that_another_request_took_back_is_not_there(
+    async def test_exchange_withdrawn_by_another_request_is_unavailable(
         self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         address = app.watcher.address
@@ -234,7 +234,7 @@ class TestBeginnings:
             await app.made(key=str(uuid4()))
         assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)
 
-    async def test_who_is_blocked_while_the_rate_is_asked_begins_none(
+    async def test_client_blocked_while_the_rate_is_fetched_begins_no_exchange(
         self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def slow(*given: Any, **named: Any) -> Any:
@@ -249,7 +249,7 @@ class TestBeginnings:
         assert caught.value.code == "CLIENT_BLOCKED"
 
 
-async def test_what_moved_while_its_watch_looked_is_looked_at_at_once(
+async def test_exchange_that_moved_during_its_poll_is_polled_again_at_once(
     app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, inner = await app.bought(), progress.progress
@@ -268,7 +268,7 @@ async def test_what_moved_while_its_watch_looked_is_looked_at_at_once(
     assert (after.due, await app.status(made.id)) == (app.app.clock.now(), "rub_received")
 
 
-async def test_of_one_that_is_over_nothing_is_heard_while_its_bank_is_away(app: ExchangeApp) -> None:
+async def test_ended_exchange_learns_nothing_while_its_bank_is_away(app: ExchangeApp) -> None:
     """So the last look for late money is tried again."""
     made = await app.bought()
     await app.pay(made.id)

@@ -207,7 +207,7 @@ async def test_a_merchant_cancels_only_before_usdt_came(app: ExchangeApp, status
 
 
 @pytest.mark.parametrize("final", [True, False])
-async def test_what_the_service_has_not_looked_at_yet_stops_a_cancel_too(app: ExchangeApp, final: bool) -> None:
+async def test_deposit_not_yet_polled_also_stops_a_cancel(app: ExchangeApp, final: bool) -> None:
     """Not after USDT came (docs/exchanges.md "Rules")."""
     made = await app.made()
     await app.send(made.id, final=final)

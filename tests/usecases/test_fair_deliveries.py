@@ -84,7 +84,7 @@ async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
         assert await harness.statuses(account) == {"delivered": 5 if proven else 4}, "everybody's turn comes"
 
 
-async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permits_to_those_who_answered(
+async def test_forty_hanging_new_receivers_leave_permits_to_proven_ones(
     harness: Harness,
 ) -> None:
     well = await merchants(harness, 8, GOOD, proven=True, name="well")
@@ -106,7 +106,7 @@ async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permit
         pytest.param({"webhook_url": "https://moved.example/hook"}, GOOD, 0, id="another address"),
     ],
 )
-async def test_another_secret_leaves_a_receiver_that_does_well_as_trusted_as_it_was(
+async def test_new_secret_leaves_a_receivers_trust_as_it_was(
     harness: Harness, change: dict[str, str], answer: DeliveryResult, told: int
 ) -> None:
     """Another address does not keep it: its receiver may hang (docs/decisions.md "Slow receivers"; seed 22068)."""
@@ -141,7 +141,7 @@ async def test_a_worker_that_begins_knows_from_the_record_who_hung(harness: Harn
         assert under_way(harness, "hangs") == 16
 
 
-async def test_who_answers_badly_but_at_once_is_no_slow_receiver(harness: Harness) -> None:
+async def test_receiver_that_fails_at_once_is_not_slow(harness: Harness) -> None:
     bad = await merchants(harness, 5, BAD, name="bad")
     for account in await merchants(harness, 30, SILENT, proven=True, name="hangs"):
         await harness.happen(account, 4)
@@ -155,7 +155,7 @@ async def test_who_answers_badly_but_at_once_is_no_slow_receiver(harness: Harnes
             assert [time - times[0] for time in times] == [0, 1, 3, 7]
 
 
-async def test_a_mended_receiver_is_slow_no_more_with_its_first_webhook_that_is_answered_in_time(
+async def test_receiver_stops_being_slow_with_its_first_timely_answer(
     harness: Harness,
 ) -> None:
     [account] = await merchants(harness, 1, SLOW, proven=True, name="was")
@@ -185,7 +185,7 @@ async def test_another_address_is_another_receiver_and_waits_for_no_slow_ones(ha
 
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
-async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may_hold(
+async def test_waiting_slow_receivers_do_not_use_up_a_workers_jobs(
     harness: Harness, answer: DeliveryResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a hundred receivers sixteen are served, eight wait, and the others are rescheduled. So the healthy ones, whose
@@ -216,7 +216,7 @@ async def test_slow_receivers_that_wait_do_not_use_up_the_jobs_that_a_worker_may
     assert await harness.jobs() == []
 
 
-async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_counted(
+async def test_receiver_turned_away_is_rescheduled_without_a_failure(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots_rules, "MOST_WAIT", 0)
@@ -233,7 +233,7 @@ async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_co
     assert await harness.statuses(account) == {"delivered": 1, "pending": 1}
 
 
-async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_the_others_as_ever(
+async def test_slow_receivers_among_many_are_polled_every_two_seconds(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll reads the storage: with a thousand hanging receivers, four polls a second would leave no time for other
@@ -299,7 +299,7 @@ async def test_ten_that_hang_on_a_shared_host_do_not_delay_the_others_there(answ
             assert set(await harness.statuses(account)) == {"delivered"}
 
 
-async def test_on_a_host_where_all_hang_no_more_than_its_bound_are_under_way_and_other_hosts_do_not_wait() -> None:
+async def test_hanging_host_stays_within_its_bound_and_delays_no_other_host() -> None:
     async with open_harness() as harness:
         [elsewhere] = await merchants(harness, 1, GOOD, name="well")
         for account in await on_one_host(harness, 100, SILENT, "hangs"):
@@ -332,7 +332,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_leaves_no_permit_taken(
         assert not limiter._asked
 
 
-async def test_who_waits_for_a_host_that_many_use_does_not_use_up_the_jobs_either(
+async def test_receivers_waiting_for_a_shared_host_do_not_use_up_the_jobs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its answers take just below a second, so nobody there is slow."""

@@ -156,7 +156,7 @@ _ONE_RUN = ("subscription.exhaust",)
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-async def test_who_comes_late_leaves_the_job_to_its_successor(app: TestApp, name: str) -> None:
+async def test_late_runner_leaves_the_job_to_its_successor(app: TestApp, name: str) -> None:
     """The first one's lease ended while a provider kept it waiting; the second has the job in hand."""
     kind = name.partition(" ")[0]
     await FOLLOWED[name](app)
@@ -172,7 +172,7 @@ async def test_who_comes_late_leaves_the_job_to_its_successor(app: TestApp, name
     assert all(job.due > app.clock.now() for job in after)
 
 
-async def test_who_comes_late_sends_no_batch_beside_its_successor(app: TestApp) -> None:
+async def test_late_runner_sends_no_batch_beside_its_successor(app: TestApp) -> None:
     """The next batch is the next run's, and so is the lease."""
     await RefundApp(app).paid()
     await app.work(5)
@@ -264,7 +264,7 @@ class TestFollowUp:
         assert after == job if leased else after.due == now
 
     @pytest.mark.parametrize("leased", [False, True])
-    async def test_one_that_was_dropped_and_planned_again_is_other_work(self, app: TestApp, leased: bool) -> None:
+    async def test_job_dropped_and_planned_again_is_another_job(self, app: TestApp, leased: bool) -> None:
         """Its version may be the same."""
         job = await self.had(app, leased=leased)
         assert await self.write(app, lambda unit: self.kind.drop(unit, job.argument)) is None
@@ -298,7 +298,7 @@ async def test_a_refunds_first_run_keeps_its_lease(app: TestApp, monkeypatch: py
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_work_planned_anew_is_not_taken_from_who_has_it_by_who_had_it_before(app: TestApp, fails: bool) -> None:
+async def test_replanned_job_stays_with_its_new_runner(app: TestApp, fails: bool) -> None:
     """Planned anew a job has no attempts, claimed by another one again: as many as the first runner saw."""
     await _ended_mandate(app)
     app.script.revoke.clear()

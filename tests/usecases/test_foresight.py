@@ -50,7 +50,7 @@ async def test_a_refund_before_the_settlement_takes_what_is_pending(app: RefundA
 
 
 @pytest.mark.parametrize(("overdraft", "is_covered"), [(0, False), (-1, False), (None, True)])
-async def test_a_refund_after_the_settlement_takes_the_market_value_down_to_the_overdraft(
+async def test_refund_after_settlement_takes_market_value_to_the_overdraft(
     app: RefundApp, overdraft: int | None, is_covered: bool
 ) -> None:
     """`overdraft`: None is exactly enough, -1 is one unit less, 0 is no overdraft."""
@@ -63,7 +63,7 @@ async def test_a_refund_after_the_settlement_takes_the_market_value_down_to_the_
     assert held.is_covered is is_covered
 
 
-async def test_a_payout_takes_what_refunds_that_wait_leave_as_far_as_the_network_can_move_it(
+async def test_payout_takes_the_transferable_part_beyond_waiting_refunds(
     app: RefundApp,
 ) -> None:
     account_id = app.app.account.account_id

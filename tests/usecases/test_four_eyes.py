@@ -127,7 +127,7 @@ async def test_both_names_stand_in_the_audit_log(refunds: RefundApp) -> None:
 
 
 @pytest.mark.parametrize("name", ["olga", "OLGA", " olga ", "ｏlga"])
-async def test_who_asked_cannot_confirm(refunds: RefundApp, name: str) -> None:
+async def test_requesting_operator_cannot_confirm(refunds: RefundApp, name: str) -> None:
     action = await asked(refunds, await applied(refunds))
     assert is_same_operator("olga", name)
     said = await refused(confirm_action(by(refunds.ports, name, "action.confirm"), action.id))
@@ -160,7 +160,7 @@ async def test_an_operators_refund_that_would_be_sent_at_once_waits(refunds: Ref
     assert (await refunds.payment(payment_id)).status == "refunded"
 
 
-async def test_what_merchants_do_and_test_mode_need_no_operator(refunds: RefundApp) -> None:
+async def test_merchants_actions_and_test_mode_need_no_second_operator(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="auto")
     live = await applied(refunds)
     assert (await refunds.refund(live)).approved_at is not None
@@ -257,7 +257,7 @@ async def test_money_of_an_exchange_waits_and_goes_to_the_address_that_was_shown
         assert back.address == BACK
 
 
-async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None:
+async def test_action_on_an_object_that_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None:
     """It is done as it was shown, or not at all; and who confirms reads what moved."""
     first = await waits(set_wallet(refunds.ports, "olga"))
     async with refunds.ports.storage.unit() as unit:
@@ -279,7 +279,7 @@ async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None
     assert {each.status for each in await everything(refunds.ports, PendingAction)} == {ActionStatus.WAITING}
 
 
-async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: RefundApp) -> None:
+async def test_repeated_request_after_a_change_makes_a_new_action(refunds: RefundApp) -> None:
     first = await waits(set_wallet(refunds.ports, "olga"))
     async with refunds.ports.storage.unit() as unit:
         [account] = await unit[Account].find(limit=1)
@@ -292,7 +292,7 @@ async def test_who_asks_for_what_moved_meanwhile_is_shown_it_anew(refunds: Refun
     assert (await get_action(refunds.ports, first.id)).status == "withdrawn"
 
 
-async def test_of_two_confirmations_at_once_one_does_it(refunds: RefundApp) -> None:
+async def test_two_confirmations_at_once_execute_once(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     action = await asked(refunds, refund_id)
     gated = msgspec.structs.replace(refunds.ports, storage=BarrierStorage(refunds.ports.storage, 2))
@@ -364,7 +364,7 @@ class Losing:
             yield OtherCommit(unit, commit)
 
 
-async def test_who_asks_in_its_turn_does_not_wait_for_itself(refunds: RefundApp) -> None:
+async def test_request_that_holds_the_fair_lock_does_not_wait_for_itself(refunds: RefundApp) -> None:
     """An action that lost twice to others has the turn of its process while it is written down."""
     losing = msgspec.structs.replace(refunds.ports, storage=Losing(refunds.ports.storage))
     assert isinstance(refunds.ports.storage, Queueing)
@@ -389,7 +389,7 @@ async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: Refu
         assert (await asked(refunds, refund_id)).id != action.id
 
 
-async def test_who_may_confirm_finds_it_among_what_needs_a_person(refunds: RefundApp) -> None:
+async def test_pending_action_is_among_the_action_items(refunds: RefundApp) -> None:
     action = await asked(refunds, await applied(refunds))
     needs = [need for need in (await read_action_items(refunds.ports)).found if need.of == "action"]
     assert [(need.kind, need.object_id, need.text) for need in needs] == [
@@ -433,7 +433,7 @@ async def test_a_program_that_names_nobody_is_refused(refunds: RefundApp) -> Non
     assert await rows(refunds.ports) == [("olga", "action.ask", refund_id)]
 
 
-async def test_what_no_use_case_declared_is_refused_rather_than_done(refunds: RefundApp) -> None:
+async def test_undeclared_use_case_is_refused(refunds: RefundApp) -> None:
     """A use case of tomorrow that writes a wallet, and forgot the gate."""
     account_id = refunds.app.account.account_id
 

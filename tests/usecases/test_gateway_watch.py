@@ -130,7 +130,7 @@ async def test_a_bank_that_is_well_costs_no_row(app: TestApp, status: GatewaySta
     assert await app.ports.storage.get(ProviderNote, health_id(LIVE)) is None
 
 
-async def test_what_an_operator_set_is_not_overruled(app: TestApp) -> None:
+async def test_status_set_by_an_operator_is_not_overruled(app: TestApp) -> None:
     await set_gateway(app.ports, LIVE, S.DEGRADED, R.MAINTENANCE)
     await pay(app, *[AWAY] * 20)
     assert await state(app) == (S.DEGRADED, R.MAINTENANCE)
@@ -174,7 +174,7 @@ async def test_the_only_gateway_gets_all_payments_even_when_judged_down(app: Tes
     assert await pay(app, *[None] * 20) == [201] * 20
 
 
-async def test_of_several_judged_down_the_first_gets_what_is_left() -> None:
+async def test_first_of_several_gateways_judged_down_gets_the_payment() -> None:
     async with open_test_app(further_banks=[FurtherBank(name=SECOND, mode=Mode.LIVE)]) as app:
         for name in (LIVE, SECOND):
             down = Gateway(id=name, status=S.DOWN, reason=R.PROVIDER_ERRORS, since=app.clock.now())
@@ -199,7 +199,7 @@ async def test_of_several_judged_down_the_first_gets_what_is_left() -> None:
         (BulkheadFull("too many at once"), False),
     ],
 )
-async def test_whoever_asks_hears_the_fault_and_only_what_the_bank_did_is_noted(fault: Fault, is_noted: bool) -> None:
+async def test_fault_reaches_the_caller_and_only_the_banks_faults_are_recorded(fault: Fault, is_noted: bool) -> None:
     async with open_test_app() as app:
         with pytest.raises(type(fault)):
             async with watched(app.ports, Mode.LIVE, LIVE):

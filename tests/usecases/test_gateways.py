@@ -71,7 +71,7 @@ async def test_a_change_is_announced_once_it_has_held_for_a_minute(app: TestApp)
     assert [job for job in await everything(app.ports, Job) if job.kind in (HOLD.kind, TELL)] == []
 
 
-async def test_what_comes_back_within_a_minute_is_announced_to_nobody(app: TestApp) -> None:
+async def test_outage_shorter_than_a_minute_is_not_announced(app: TestApp) -> None:
     for _ in range(5):
         await set_gateway(app.ports, FIRST, S.DOWN)
         await app.work(30)
@@ -94,7 +94,7 @@ async def test_the_minute_counts_from_the_last_change(app: TestApp) -> None:
     assert await told(app) == [("down", "operational", "maintenance"), ("operational", "down", None)]
 
 
-async def test_a_change_while_a_worker_has_the_last_one_in_hand_begins_another_minute(app: TestApp) -> None:
+async def test_change_while_a_worker_holds_the_last_one_begins_another_minute(app: TestApp) -> None:
     await set_gateway(app.ports, FIRST, S.DEGRADED)
     await app.clock.advance(60)
     [job] = [each for each in await app.ports.storage.claim(100, LEASE) if each.kind == HOLD.kind]
@@ -246,7 +246,7 @@ async def test_a_played_status_needs_a_test_key_and_a_gateway_of_test_mode(app: 
         assert (response.status_code, response.json()["error"]["code"]) == code
 
 
-async def test_another_process_s_word_of_a_gateway_is_as_old_as_that_of_a_key_and_what_is_played_is_new(
+async def test_gateway_status_is_cached_as_a_key_is_a_simulated_one_never(
     app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gateways are read at most every 2 s; a merchant's simulated status shows at once (docs/decisions.md

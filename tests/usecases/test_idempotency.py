@@ -53,11 +53,11 @@ async def test_a_key_belongs_to_one_resource_of_one_kind(app: TestApp) -> None:
 
 @pytest.mark.parametrize("rule", [KEY_TAKEN, "things_id"])
 @pytest.mark.parametrize("lost", [1, 19])
-async def test_who_loses_a_race_asks_again(app: TestApp, rule: str, lost: int) -> None:
+async def test_request_that_loses_a_race_is_retried(app: TestApp, rule: str, lost: int) -> None:
     assert (await asked(app, making(app, *[Conflict(rule)] * lost))).resource == "made"
 
 
-async def test_who_loses_again_and_again_may_come_later(app: TestApp) -> None:
+async def test_request_that_keeps_losing_may_be_repeated_later(app: TestApp) -> None:
     with pytest.raises(Refusal) as caught:
         await asked(app, making(app, *[Conflict(KEY_TAKEN)] * 20))
     assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)

@@ -114,7 +114,7 @@ async def test_the_invoice_of_an_expired_payment_is_closed_once(app: TestApp, ba
 
 
 @pytest.mark.parametrize("fault", [Unavailable("away"), OutcomeUnknown("cut"), Refused("no", reason="state")], ids=str)
-async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(app: TestApp, bank: Says, fault: Fault) -> None:
+async def test_failed_closing_of_an_invoice_is_repeated_later(app: TestApp, bank: Says, fault: Fault) -> None:
     bank.refusal = fault
     payment = (await app.create(mode="live")).json()
     await app.work(15 * 60)
@@ -125,7 +125,7 @@ async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(app: TestA
     assert bank.closed == [payment["id"]]
 
 
-async def test_what_was_paid_in_time_is_not_closed(app: TestApp, bank: Says) -> None:
+async def test_invoice_paid_in_time_is_not_closed(app: TestApp, bank: Says) -> None:
     payment = (await app.create(mode="live")).json()
     bank.pay(payment["id"])
     await app.work(7 * 3600)
@@ -193,9 +193,7 @@ async def test_any_other_bank_is_told_nothing_of_the_payer(app: TestApp, bank: S
     assert [request.payer for request in bank.requests] == [None]
 
 
-async def test_what_a_bank_says_of_the_money_is_kept_for_operators_and_told_to_nobody_else(
-    app: TestApp, bank: Says
-) -> None:
+async def test_banks_details_of_the_money_are_kept_for_operators_only(app: TestApp, bank: Says) -> None:
     payment = (await app.create(mode="live")).json()
     bank.pay(payment["id"])
     told = {"fee_kopecks": 1_23, "payer_bank": "100000000004", "sbp_operation_id": "B6010CANARY"}

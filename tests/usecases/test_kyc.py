@@ -132,7 +132,7 @@ async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycApp,
 
 
 @pytest.mark.parametrize("asked", [True, False])
-async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycApp, asked: bool) -> None:
+async def test_check_the_verifier_never_began_is_abandoned_after_a_month(kyc: KycApp, asked: bool) -> None:
     """The documents' keys and the phone do not stay sealed beside the client for ever. `asked`: they are kept."""
     kyc.twist("register", *[Ending.UNAVAILABLE] * 1000)
     assert (await kyc.register()).status_code == 503
@@ -234,7 +234,7 @@ async def test_a_refusal_that_the_job_meets_frees_the_client_and_the_documents(k
     assert (await kyc.register(body)).json() == {"status": "processing"}
 
 
-async def test_a_refused_client_stays_refused_when_the_verifier_will_not_begin_again(kyc: KycApp) -> None:
+async def test_failed_client_stays_failed_if_the_verifier_refuses_a_new_check(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     kyc.twist("register", Ending.REFUSED)
@@ -403,7 +403,7 @@ async def test_verified_and_then_refused_is_blocked_once(kyc: KycApp) -> None:
     assert (await kyc.client()).blocked is False
 
 
-async def test_who_an_operator_blocks_waits_for_nobody(kyc: KycApp) -> None:
+async def test_client_blocked_by_an_operator_is_no_action_item(kyc: KycApp) -> None:
     """Only a client whom the verifier revoked is an action item for operators, for a month."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)

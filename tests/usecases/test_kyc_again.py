@@ -59,7 +59,7 @@ async def changed(app: KycApp, **fields: Any) -> Client:
 
 
 @pytest.mark.parametrize("days", [0, 2, 10])
-async def test_who_is_taken_back_is_blocked_although_no_notification_said_so(kyc: KycApp, days: int) -> None:
+async def test_revoked_client_is_blocked_even_without_a_notification(kyc: KycApp, days: int) -> None:
     """Looks a day, a week and a month after the decision find it."""
     await kyc.register()
     await kyc.app.work(60)
@@ -104,7 +104,7 @@ async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycApp, monkey
         (9, None, FOLLOWED, None),
     ],
 )
-async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_our_backoff(
+async def test_check_is_polled_when_its_verifier_says_or_by_our_backoff(
     kyc: KycApp, asked: int, check_after: float | None, quiet: timedelta, pause: int | None
 ) -> None:
     """Until nothing moved it for a month."""
@@ -157,7 +157,7 @@ async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc
     assert (await kyc.check())["status"] == "verified"
 
 
-async def test_where_it_is_set_again_before_that_the_check_goes_on(kyc: KycApp) -> None:
+async def test_check_goes_on_if_its_verifier_is_wired_again_in_time(kyc: KycApp) -> None:
     await kyc.register()
     await changed(kyc, verifier=GONE)
     await kyc.app.work(2 * DAY)
@@ -181,7 +181,7 @@ async def test_an_intent_whose_verifier_is_gone_is_taken_back_after_a_month(kyc:
     assert await kyc.upload(body["selfie_key"]) is None, "its documents are gone, too"
 
 
-async def test_who_has_a_check_is_asked_about_it_although_another_one_verifies_now(kyc: KycApp) -> None:
+async def test_former_verifier_is_still_polled_for_its_own_checks(kyc: KycApp) -> None:
     await kyc.register()
     now = SimulatedVerifier("of-now", kyc.ports.storage, kyc.ports.clock)
     ports = msgspec.structs.replace(kyc.ports, kyc=now, former_kyc={"simulator": kyc.verifier})

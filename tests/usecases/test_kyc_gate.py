@@ -106,7 +106,7 @@ async def test_without_a_phone_or_an_account_s_client_kyc_is_required(app: TestA
     assert await answer(app, "+79001234568") == (400, "KYC_REQUIRED")
 
 
-async def test_a_client_of_live_mode_is_none_of_test_mode_where_certain_phones_are_verified(app: TestApp) -> None:
+async def test_live_clients_do_not_count_in_test_mode_where_some_phones_do(app: TestApp) -> None:
     await require(app)
     await add_client(app, KycStatus.VERIFIED)
     assert await answer(app, PHONE, "test") == (400, "KYC_REQUIRED")

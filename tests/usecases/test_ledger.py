@@ -123,7 +123,7 @@ async def test_more_than_a_thousand_entries_are_sealed_in_several_units(app: Tes
     assert (report.holds, report.entries, report.unsealed, told) == (True, 2001, 0, [1000, 2000])
 
 
-async def test_what_comes_while_it_seals_is_left_to_the_next_time(app: TestApp) -> None:
+async def test_entry_booked_during_a_chain_extension_waits_for_the_next(app: TestApp) -> None:
     """Each look goes on where the one before ended; a busy service would never end it otherwise."""
     await book(app, *(entry(app, f"pay_{number:04}") for number in range(1500)))
 
@@ -165,7 +165,7 @@ async def test_a_sealer_that_died_is_followed_by_another(app: TestApp, at: int, 
     assert (report.holds, report.entries, report.unsealed) == (True, 2001, 0)
 
 
-async def test_every_hour_new_entries_and_actions_are_sealed_and_movements_listed(app: TestApp) -> None:
+async def test_hourly_jobs_chain_entries_and_actions_and_list_movements(app: TestApp) -> None:
     """Recurring jobs do all of it without a request."""
     await start_recurring_jobs(app.ports)
     began = app.clock.now()
@@ -184,7 +184,7 @@ async def test_every_hour_new_entries_and_actions_are_sealed_and_movements_liste
         assert (job.due, job.attempts) == (began + timedelta(hours=hour + 1), 0)
 
 
-async def test_what_moves_no_balance_is_listed_at_no_place(app: TestApp) -> None:
+async def test_entry_that_moves_no_balance_is_not_listed(app: TestApp) -> None:
     app.made_up = True
     plain = entry(app, "pay_1")
     await book(
@@ -209,7 +209,7 @@ async def test_so_many_units_list_and_no_more(
 
 
 @pytest.mark.parametrize(("fault", "goes_on"), [(Unavailable("away"), False), (ValueError("a slip"), True)])
-async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
+async def test_failed_listing_of_one_account_delays_no_other(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, fault: Exception, goes_on: bool
 ) -> None:
     """If the storage itself is unavailable, the hourly job is retried."""

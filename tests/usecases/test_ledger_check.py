@@ -206,7 +206,7 @@ async def test_the_first_bad_entry_is_named(app: TestApp, case: str) -> None:
         assert report.first_bad_entry.id in ("receipt:!:1", "receipt:~:1")
 
 
-async def test_the_last_entries_cut_off_with_their_head_are_missed_by_tag_and_balances(
+async def test_entries_cut_off_with_their_head_fail_the_tag_and_the_balances(
     app: TestApp,
 ) -> None:
     chain = await lived_in(app)
@@ -306,7 +306,7 @@ async def test_a_running_balance_of_one_unit_is_missed(app: TestApp, balance: in
     assert (bad.kept, bad.counted) == ((balance, 0) if is_kept else (0, balance))
 
 
-async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(app: TestApp) -> None:
+async def test_altered_running_balance_is_named_with_its_correct_value(app: TestApp) -> None:
     await lived_in(app)
     row = f"{app.account.account_id}:test:available:0"
     async with beneath(app.ports).unit() as unit:

@@ -90,7 +90,7 @@ def whole(folder: Path) -> bytes:
     return (folder / "cambist.db").read_bytes()
 
 
-async def test_what_stays_in_its_place_is_not_held_however_often_it_is_opened_and_marked(folder: Path) -> None:
+async def test_database_that_stays_in_place_is_never_quarantined(folder: Path) -> None:
     await fill(folder)
     for _ in range(3):
         assert await why_held(folder) is None
@@ -138,7 +138,7 @@ async def test_a_former_state_of_before_the_mark_is_held(folder: Path) -> None:
     assert await why_held(folder) is Because.OLDER
 
 
-async def test_what_was_upgraded_has_no_mark_and_is_not_held(folder: Path) -> None:
+async def test_upgraded_database_without_a_fingerprint_is_not_quarantined(folder: Path) -> None:
     await fill(folder)
     marks_path(folder / "cambist.db").unlink()
     with closing(sqlite3.connect(folder / "cambist.db")) as connection:
@@ -159,7 +159,9 @@ async def test_a_copy_with_nothing_of_live_mode_is_not_held(folder: Path, tmp_pa
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [0, 1])
 @pytest.mark.parametrize("first", [False, True])
-async def test_who_dies_while_marking_leaves_what_fits(folder: Path, at: int, *, after: bool, first: bool) -> None:
+async def test_crash_while_marking_leaves_matching_fingerprints(
+    folder: Path, at: int, *, after: bool, first: bool
+) -> None:
     await fill(folder)
     if first:
         marks_path(folder / "cambist.db").unlink()

@@ -62,9 +62,7 @@ async def asked(app: ExchangeApp, bank_id: str = BANK_ID, number: int = 1) -> tu
     return (201, None) if answer.status_code == 201 else told(answer)
 
 
-async def test_the_first_exchange_is_taken_as_it_is_and_the_next_is_held_against_the_list(
-    app: ExchangeApp, bank: Listing
-) -> None:
+async def test_first_exchange_needs_no_list_and_the_next_is_checked_against_it(app: ExchangeApp, bank: Listing) -> None:
     assert await asked(app, "bank5") == (201, None)
     assert bank.asked == 0, "no merchant waits for it"
     await app.app.work(1)
@@ -114,7 +112,7 @@ async def test_that_of_live_mode_is_judged_by_it_as_by_all_it_answers() -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "simulator-live"])
-async def test_whoever_lists_none_any_more_is_not_asked(app: ExchangeApp, name: str) -> None:
+async def test_bank_that_no_longer_lists_members_is_not_asked(app: ExchangeApp, name: str) -> None:
     now = app.ports.clock.now()
     async with app.ports.storage.unit() as unit:
         await READ_MEMBERS.plan(unit, name, now, now)
@@ -123,9 +121,7 @@ async def test_whoever_lists_none_any_more_is_not_asked(app: ExchangeApp, name: 
     assert [job for job in await everything(app.ports, Job) if job.kind == READ_MEMBERS.kind] == []
 
 
-async def test_a_list_is_used_while_it_cannot_be_read_anew_and_no_longer_than_a_week(
-    app: ExchangeApp, bank: Listing
-) -> None:
+async def test_unrefreshed_list_is_used_for_at_most_a_week(app: ExchangeApp, bank: Listing) -> None:
     await asked(app)
     await app.app.work(1)
     bank.fault = Unavailable("away")
@@ -135,7 +131,7 @@ async def test_a_list_is_used_while_it_cannot_be_read_anew_and_no_longer_than_a_
     assert await asked(app, "bank5", 2) == (201, None)
 
 
-async def test_what_is_no_id_of_ours_is_left_out_and_one_bank_comes_once(app: ExchangeApp, bank: Listing) -> None:
+async def test_foreign_ids_are_left_out_and_each_bank_is_listed_once(app: ExchangeApp, bank: Listing) -> None:
     bank.members = (LISTED, LISTED, MemberBank(id="100000000008", name="Bare"), MemberBank(id="bankX", name="No"))
     await known_members(app.ports, Mode.TEST)
     await app.app.work(1)

@@ -40,5 +40,5 @@ def test_each_hearer_has_its_form() -> None:
 
 
 @pytest.mark.parametrize("operation", ["", "pay_", "ref_x", "kyc_x", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
-def test_what_has_no_form_of_ours_is_nobodys(operation: str) -> None:
+def test_operation_of_a_foreign_form_has_no_handler(operation: str) -> None:
     assert not any(handler.owns(operation) for handler in HANDLERS)

@@ -83,7 +83,7 @@ async def test_a_refusal_that_is_no_end_waits(errands: ErrandApp) -> None:
     assert errands.asked() == ["send", "find", "send"]
 
 
-async def test_what_is_under_way_is_asked_for_and_not_sent_again(errands: ErrandApp) -> None:
+async def test_operation_under_way_is_polled_and_not_sent_again(errands: ErrandApp) -> None:
     errands.carrier.becomes = "processing"
     await errands.planned()
     for _ in range(3):
@@ -95,7 +95,7 @@ async def test_what_is_under_way_is_asked_for_and_not_sent_again(errands: Errand
 
 
 @pytest.mark.parametrize(("status", "asked"), [("failed", []), ("done", ["find"])])
-async def test_what_is_over_is_never_sent(errands: ErrandApp, status: str, asked: list[str]) -> None:
+async def test_ended_operation_is_never_sent(errands: ErrandApp, status: str, asked: list[str]) -> None:
     """Also where the provider never saw it, as one of a restored database."""
     await errands.planned(status)
     await errands.run_out()
@@ -103,7 +103,7 @@ async def test_what_is_over_is_never_sent(errands: ErrandApp, status: str, asked
 
 
 @pytest.mark.parametrize(("waits", "asked"), [(0, ["send"]), (1, ["send"]), (2, []), (3, [])])
-async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandApp, waits: int, asked: list[str]) -> None:
+async def test_operation_that_cannot_be_prepared_is_not_sent(errands: ErrandApp, waits: int, asked: list[str]) -> None:
     """After the wait is recorded, the engine checks once more, because the event may have arrived just before."""
     errands.row.waits = waits
     await errands.planned()
@@ -112,14 +112,14 @@ async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandApp, waits: in
     assert (await errands.page()).status == ("done" if asked else "planned and waits")
 
 
-async def test_of_many_that_begin_one_prepares(errands: ErrandApp) -> None:
+async def test_simultaneous_beginnings_prepare_once(errands: ErrandApp) -> None:
     await errands.planned()
     begun = await asyncio.gather(*(engine.begin(errands.row, errands.ports, ID) for _ in range(5)))
     assert sorted(each.is_new for each in begun) == [False] * 4 + [True]
     assert (errands.asked(), (await errands.page()).effects) == ([], ("taken",))
 
 
-async def test_one_that_a_copy_may_have_forgotten_is_asked_for_first(errands: ErrandApp) -> None:
+async def test_operation_that_a_restored_copy_may_lack_is_polled_first(errands: ErrandApp) -> None:
     """The database may be a restored one: the provider has what it never heard of (forgotten.py)."""
     await errands.planned()
     errands.carrier.knows[FIRST] = "done"
@@ -154,7 +154,7 @@ async def test_doubt_is_written_down_before_it_is_sent_again(errands: ErrandApp)
     assert (errands.asked(), (await errands.page()).effects) == (["find", "send"], ("doubt",))
 
 
-async def test_what_was_never_seen_may_wait_or_be_given_up(errands: ErrandApp) -> None:
+async def test_operation_never_seen_by_the_provider_may_wait_or_be_abandoned(errands: ErrandApp) -> None:
     errands.row.sends_unseen = False
     await errands.planned("sending")
     await errands.run()
@@ -173,14 +173,14 @@ class TestWords:
             yield ErrandApp(app)
 
     @pytest.mark.parametrize("words", [["done"] * 5, ["done", "processing", "done"], ["done", "failed", "done"]])
-    async def test_one_that_is_told_often_counts_once(self, errands: ErrandApp, words: list[str]) -> None:
+    async def test_outcome_reported_repeatedly_counts_once(self, errands: ErrandApp, words: list[str]) -> None:
         await errands.planned("sending")
         for word in words:
             await engine.conclude(errands.row, errands.ports, FIRST, word)
         assert (await errands.page()).effects == ("done",)
 
     @pytest.mark.parametrize("words", [["done"] * 4, ["done", "failed", "done", "failed"]])
-    async def test_of_many_at_once_one_counts(self, errands: ErrandApp, words: list[str]) -> None:
+    async def test_simultaneous_outcomes_count_once(self, errands: ErrandApp, words: list[str]) -> None:
         await errands.planned("sending")
         at_once = msgspec.structs.replace(errands.ports, storage=BarrierStorage(errands.ports.storage, len(words)))
         await asyncio.gather(*(engine.conclude(errands.row, at_once, FIRST, word) for word in words))
@@ -232,7 +232,7 @@ async def test_a_notification_raises_the_fault_so_that_it_is_repeated(errands: E
 
 
 @pytest.mark.parametrize("fault", [Refused, NotSupported, OutcomeUnknown, Unavailable, NotConfigured])
-async def test_who_brings_it_reads_the_fault(errands: ErrandApp, fault: type[Fault]) -> None:
+async def test_caller_that_sends_reads_the_fault(errands: ErrandApp, fault: type[Fault]) -> None:
     errands.carrier.sends = [(fault, False)]
     await errands.planned()
     told = await engine.bring(errands.row, errands.ports, ID)
@@ -277,7 +277,7 @@ async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandA
 class TestOwnership:
     """Ownership of the job while two runs have it in hand (schedule.py)."""
 
-    async def test_who_comes_late_leaves_it_to_his_successor(self, errands: ErrandApp) -> None:
+    async def test_late_runner_leaves_the_job_to_its_successor(self, errands: ErrandApp) -> None:
         errands.carrier.becomes = "processing"
         await errands.planned()
         first = await errands.claimed()
@@ -291,7 +291,7 @@ class TestOwnership:
         assert job.leased_until is None
         assert job.due > errands.app.clock.now()
 
-    async def test_what_a_late_one_heard_counts(self, errands: ErrandApp) -> None:
+    async def test_outcome_learnt_by_a_late_runner_counts(self, errands: ErrandApp) -> None:
         await errands.planned()
         first = await errands.claimed()
         await errands.app.clock.advance(LEASE + 1)

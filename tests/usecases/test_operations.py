@@ -38,7 +38,7 @@ async def test_resolved_to_paid_the_credit_is_what_came(app: TestApp) -> None:
     assert await list_suspense(app.ports) == []
 
 
-async def test_resolved_to_failed_nothing_is_credited_and_the_money_waits_to_be_sent_back(app: TestApp) -> None:
+async def test_mismatch_resolved_to_failed_credits_nothing_and_returns_the_money(app: TestApp) -> None:
     payment_id = await mismatch(app)
     await resolve_mismatch(app.ports, payment_id, "failed")
     payment = await shown(app, payment_id)
@@ -90,7 +90,7 @@ async def test_the_operator_cannot_contradict_the_bank(app: TestApp) -> None:
         await resolve_mismatch(app.ports, payment_id, "paid", amount=Rub(100_00))
 
 
-async def test_an_amount_that_the_bank_confirms_during_the_review_is_noted_without_an_event(app: TestApp) -> None:
+async def test_amount_confirmed_during_the_review_is_stored_without_an_event(app: TestApp) -> None:
     payment_id = await unconfirmed(app)
     now = app.clock.now()
     arrivals = (Arrival(id="t1", amount=Rub(70_00), at=now), Arrival(id="t2", amount=Rub(30_00), at=now))
@@ -104,7 +104,7 @@ async def test_an_amount_that_the_bank_confirms_during_the_review_is_noted_witho
     ]
 
 
-async def test_of_two_operators_at_once_one_wins_and_the_other_is_told(app: TestApp) -> None:
+async def test_two_operators_at_once_have_one_winner_and_one_refusal(app: TestApp) -> None:
     payment_id = await mismatch(app)
     results = await asyncio.gather(
         resolve_mismatch(app.ports, payment_id, "paid"),

@@ -71,7 +71,7 @@ async def counted(app: TestApp, mode: Mode, operation: Operation) -> int:
     return count
 
 
-async def test_of_two_that_do_not_know_at_once_the_second_finds_the_row(app: TestApp) -> None:
+async def test_two_unknown_outcomes_at_once_make_one_row(app: TestApp) -> None:
     """A request whose bank is silent, and the payment's watch in another process (worlds 20425 and 22144)."""
     made = (await app.create(mode="live")).json()["id"]
     storage = BarrierStorage(app.ports.storage, 2)
@@ -88,7 +88,7 @@ async def test_of_two_that_do_not_know_at_once_the_second_finds_the_row(app: Tes
     assert await rows(app) == [made]
 
 
-async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_try(app: TestApp) -> None:
+async def test_outcome_counts_at_once_and_is_an_action_item_after_the_last_try(app: TestApp) -> None:
     first = await lost(app)
     await app.clock.advance(1)
     second = await lost(app)
@@ -119,7 +119,7 @@ async def test_a_notification_of_the_bank_makes_it_known(app: TestApp, hours: in
 
 
 @pytest.mark.parametrize("twist", [DONE, NOT_DONE], ids=["done", "never arrived"])
-async def test_what_the_bank_says_when_asked_makes_it_known(app: TestApp, twist: Twist) -> None:
+async def test_banks_answer_to_a_poll_resolves_the_outcome(app: TestApp, twist: Twist) -> None:
     app.script.create.append(twist)
     await app.create()
     assert len(await rows(app)) == 1

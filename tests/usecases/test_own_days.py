@@ -61,7 +61,7 @@ async def test_a_correction_alone_is_settled_on_the_next_day(refunds: RefundApp)
     assert (await refunds.balance()).pending == Rub(0)
 
 
-async def test_the_common_settlement_leaves_the_accounts_test_mode_alone_and_nothing_else(
+async def test_common_settlement_skips_only_the_accounts_test_mode(
     refunds: RefundApp,
 ) -> None:
     await advance(refunds.app, HOUR)

@@ -202,7 +202,7 @@ async def test_it_expires_at_expires_at_and_not_before(app: TestApp) -> None:
     assert (event["status"], event["previous_status"], event["actual_amount_rub"]) == ("expired", "pending", None)
 
 
-async def test_paid_at_the_last_moment_without_a_notification_is_paid_not_expired(app: TestApp) -> None:
+async def test_payment_paid_silently_at_the_last_moment_does_not_expire(app: TestApp) -> None:
     payment = await app.created()
     await app.work(15 * 60 - 1)
     await simulate_payment(
@@ -252,9 +252,7 @@ async def test_later_than_6_hours_the_money_goes_to_suspense_once(app: TestApp) 
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_a_payment_that_nobody_looked_at_until_its_money_came_too_late_expires(
-    app: TestApp, *, begun: bool
-) -> None:
+async def test_unpolled_payment_whose_money_came_too_late_expires(app: TestApp, *, begun: bool) -> None:
     """No worker lived for so long. The money is suspense, once, and in the end nobody asks any more."""
     payment = await app.created()
     if begun:
@@ -314,7 +312,7 @@ async def test_exact_amounts_action_without_a_call(app: TestApp, amount: str, st
     assert (after["status"], after.get("failure_reason")) == (status, reason)
 
 
-async def test_404_04_is_an_unknown_outcome_that_its_key_keeps_and_the_background_resolves(app: TestApp) -> None:
+async def test_404_04_is_an_unknown_outcome_that_the_background_resolves(app: TestApp) -> None:
     key = str(uuid4())
     answers = [await app.create({"amount_rub": "404.04"}, key=key) for _ in range(3)]
     assert {(each.status_code, each.json()["error"]["code"]) for each in answers} == {(502, "PROVIDER_ERROR")}
@@ -328,7 +326,7 @@ async def test_404_04_is_an_unknown_outcome_that_its_key_keeps_and_the_backgroun
     assert (await only_payment(app))["status"] == "paid"
 
 
-async def test_an_unknown_outcome_that_the_bank_never_saw_ends_failed_after_two_looks(app: TestApp) -> None:
+async def test_unknown_outcome_that_the_bank_never_saw_fails_after_two_polls(app: TestApp) -> None:
     app.script.create.append(LOST_NOT_DONE)
     assert (await app.create()).status_code == 502
     await app.work(10)
@@ -340,7 +338,7 @@ async def test_an_unknown_outcome_that_the_bank_never_saw_ends_failed_after_two_
     assert (event["status"], event["failure_reason"]) == ("failed", "unknown")
 
 
-async def test_an_unknown_outcome_is_asked_for_on_the_backoff_and_then_left_to_the_operator(app: TestApp) -> None:
+async def test_unknown_outcome_is_polled_by_the_backoff_then_left_alone(app: TestApp) -> None:
     app.script.create.append(LOST_DONE)
     app.script.find = deque([AWAY] * 50)
     await app.create()
@@ -385,7 +383,7 @@ async def test_a_creation_that_nobody_ended_is_taken_back_at_its_deadline(app: T
     assert (await app.get("/payments")).json()["pagination"]["total"] == left
 
 
-async def test_what_was_opened_meanwhile_is_not_taken_back(app: TestApp) -> None:
+async def test_payment_opened_meanwhile_is_not_withdrawn(app: TestApp) -> None:
     payment = await stored(app, (await app.created())["id"])
     await take_back(app.ports, payment)
     assert await stored(app, payment.id) == payment
@@ -410,7 +408,7 @@ async def test_a_bank_that_is_away_is_503_with_retry_after_and_frees_the_key(app
     assert (await app.create(key=key)).status_code == 201
 
 
-async def test_statuses_are_filtered_without_regard_to_case_and_newest_come_first(app: TestApp) -> None:
+async def test_status_filter_ignores_case_and_newest_come_first(app: TestApp) -> None:
     ids = []
     for _ in range(3):
         ids.append((await app.created())["id"])

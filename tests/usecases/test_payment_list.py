@@ -245,7 +245,7 @@ class _Repository:
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
-async def test_what_is_read_does_not_grow_with_the_payments(books: Books) -> None:
+async def test_reads_of_a_page_do_not_grow_with_the_payments(books: Books) -> None:
     """Only partial days are counted payment by payment; a page past the end reads nothing; no scan is longer than half
     the payments of the page's days."""
     counting = Counting(books.ports.storage)

@@ -52,7 +52,7 @@ async def lines(payouts: Payouts, withdrawal_id: str) -> list[tuple[str, str]]:
     return [(each.kind.value, str(each.amount)) for each in read]
 
 
-async def test_what_a_payout_leaves_is_carried_out_of_it_and_into_the_next(payouts: Payouts) -> None:
+async def test_remainder_of_a_payout_is_carried_into_the_next(payouts: Payouts) -> None:
     first = await paid_out(payouts, "100.00000123")
     assert await lines(payouts, first.id) == [("settlement", "100.00000123"), ("carried_out", "-0.00000023")]
     second = await paid_out(payouts, "5.00000078")
@@ -63,16 +63,14 @@ async def test_what_a_payout_leaves_is_carried_out_of_it_and_into_the_next(payou
     ]
 
 
-async def test_where_nothing_is_left_nothing_is_carried(payouts: Payouts) -> None:
+async def test_payout_without_a_remainder_carries_nothing(payouts: Payouts) -> None:
     for _ in range(2):
         payout = await paid_out(payouts, "5.000001")
         assert await lines(payouts, payout.id) == [("settlement", "5.00000100")]
 
 
 @pytest.mark.parametrize("sent", ["4.000000", "6.000000"])
-async def test_what_was_sent_otherwise_is_corrected_and_the_next_payout_begins_at_the_one_before(
-    payouts: Payouts, sent: str
-) -> None:
+async def test_payout_sent_otherwise_is_corrected_in_it_and_in_the_next(payouts: Payouts, sent: str) -> None:
     """The correction is a line of the payout that it corrects, and of the next one, which it leaves more or less."""
     await payouts.credit(Usdt.parse("2"))
     made = await paid_out(payouts, "3.00000012")

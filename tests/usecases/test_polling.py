@@ -114,7 +114,7 @@ async def made(app: TestApp) -> Payment:
 
 
 @pytest.mark.parametrize("paid_at", [0, 2, 44, 119.9, 120])
-async def test_what_is_paid_within_two_minutes_is_seen_within_ten_seconds(
+async def test_payment_within_two_minutes_is_seen_within_ten_seconds(
     app: TestApp, bank: TellsNothing, paid_at: float
 ) -> None:
     payment = await made(app)
@@ -124,7 +124,7 @@ async def test_what_is_paid_within_two_minutes_is_seen_within_ten_seconds(
     assert (await app.payment(payment.id)).status == "paid"
 
 
-async def test_what_is_paid_in_the_last_minute_is_seen_before_it_would_expire(app: TestApp, bank: TellsNothing) -> None:
+async def test_payment_in_the_last_minute_is_seen_before_it_would_expire(app: TestApp, bank: TellsNothing) -> None:
     payment = await made(app)
     await app.work(15 * 60 - 31)
     bank.pay(payment.id)
@@ -150,7 +150,7 @@ async def test_the_banks_own_word_counts_at_every_look(app: TestApp, bank: Tells
     assert bank.moments(app, payment.id, payment.created_at)[4:5] == [900.0], "the deadline is never missed"
 
 
-async def test_one_that_is_away_is_left_alone_for_as_long_as_it_says(app: TestApp, bank: TellsNothing) -> None:
+async def test_unavailable_bank_is_not_polled_for_as_long_as_it_says(app: TestApp, bank: TellsNothing) -> None:
     payment = await made(app)
     bank.away.extend([60.0, None])
     await app.work(75)
@@ -184,7 +184,7 @@ async def test_a_bank_that_never_answers_is_left_alone_after_a_day(app: TestApp,
     ("sends_notifications", "now", "due"),
     [(True, 0, 30), (True, 899, 900), (True, 900, 930), (False, 899, 900), (False, 900, 1050)],
 )
-async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_long_as_it_takes(
+async def test_payment_under_way_is_polled_at_its_deadline_and_until_it_ends(
     sends_notifications: bool, now: float, due: float
 ) -> None:
     """In seconds since its creation."""
@@ -210,7 +210,7 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
         (24, Looked(is_received=False), None),
     ],
 )
-async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answered_or_a_day_is_over(
+async def test_late_polls_are_three_and_the_last_is_retried_for_a_day(
     hours: float, looked: Looked, due: int | None
 ) -> None:
     """In seconds since its creation."""
@@ -428,7 +428,7 @@ class TestThePage:
         await app.work()
         assert bank.asked == []
 
-    async def test_one_that_is_over_has_nobody_asked(self, app: TestApp, bank: TellsNothing) -> None:
+    async def test_ended_payment_is_not_polled(self, app: TestApp, bank: TellsNothing) -> None:
         payment = await made(app)
         bank.pay(payment.id)
         await app.work(900)
@@ -509,7 +509,7 @@ class TestTheBudget:
             ({"bank": "of-before"}, 300, False, 99),
         ],
     )
-    async def test_so_many_looks_of_ten_seconds_are_for_all_and_so_many_more_for_who_waits_or_is_due(
+    async def test_polls_in_ten_seconds_are_limited_with_more_for_urgent_ones(
         self, changes: dict[str, Any], seconds: int, simulated: bool, taken: int
     ) -> None:
         """Of ten; only in live mode, and of a bank that is set."""

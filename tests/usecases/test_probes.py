@@ -58,9 +58,7 @@ async def test_jobs_in_hand_do_not_wait_and_those_of_later_are_not_due(app: Test
     assert await probes.lateness(app.ports) == 30.0
 
 
-async def test_what_lies_behind_the_longest_due_is_counted_as_a_whole(
-    app: TestApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_jobs_behind_the_longest_due_are_counted(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "COUNTED", 2)
     await write(app, *(job(app, "a", number, 10 - number) for number in range(5)))
     assert await probes.waiting_jobs(app.ports) == (5, (Waiting(kind="a", jobs=2, lateness=10.0),))
@@ -198,7 +196,7 @@ async def test_a_settlement_that_is_not_opened_is_late(app: TestApp) -> None:
     assert [signs.lateness for signs in await probes.settlements(app.ports)] == [3600.0, 3600.0]
 
 
-async def test_until_a_question_that_hangs_ends_all_others_hear_at_once_that_there_is_no_answer() -> None:
+async def test_hanging_question_refuses_all_others_at_once_until_it_ends() -> None:
     gate, asked = asyncio.Event(), list[int]()
 
     async def ask() -> int:

@@ -66,7 +66,7 @@ async def at_once(exchange: Exchange, *orders: tuple[str, str]) -> list[Delivery
     return await asyncio.gather(*(submit(*order) for order in orders))
 
 
-async def test_of_many_payments_with_one_hash_exactly_one_is_proved(exchange: Exchange) -> None:
+async def test_payments_with_one_hash_at_once_prove_exactly_one(exchange: Exchange) -> None:
     payments = [await exchange.settled() for _ in range(5)]
     await exchange.mined()
     ends = await at_once(exchange, *((payment_id, HASH) for payment_id in payments))
@@ -78,9 +78,7 @@ async def test_of_many_payments_with_one_hash_exactly_one_is_proved(exchange: Ex
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-async def test_of_two_hashes_for_one_payment_one_wins_and_the_other_conflicts(
-    exchange: Exchange, is_first: bool
-) -> None:
+async def test_two_hashes_of_one_payment_at_once_have_one_winner(exchange: Exchange, is_first: bool) -> None:
     payment_id = await exchange.settled()
     if not is_first:
         await exchange.submit(payment_id, "c" * 64)
@@ -111,7 +109,7 @@ async def test_two_payments_that_exchange_their_hashes_at_once_both_end(exchange
     assert ("confirmed", None) in ends
 
 
-async def test_of_two_checks_that_find_the_transaction_free_one_takes_it(exchange: Exchange) -> None:
+async def test_two_checks_of_a_free_transaction_have_one_winner(exchange: Exchange) -> None:
     holder, *rivals = [await exchange.settled() for _ in range(3)]
     await exchange.mined()
     for payment_id in (holder, *rivals):
@@ -128,7 +126,7 @@ async def test_of_two_checks_that_find_the_transaction_free_one_takes_it(exchang
     ]
 
 
-async def test_a_check_takes_no_transaction_for_a_hash_that_was_replaced_meanwhile(exchange: Exchange) -> None:
+async def test_check_takes_no_transaction_for_a_replaced_hash(exchange: Exchange) -> None:
     holder, payment_id = await exchange.settled(), await exchange.settled()
     for each in (holder, payment_id):
         await exchange.submit(each, HASH)

@@ -137,7 +137,7 @@ async def test_none_while_the_payment_is_refunded(exchange: Exchange) -> None:
     assert numbers(await exchange.reminders(payment_id)) == [2, 3]
 
 
-async def test_where_the_service_stood_still_only_the_last_one_is_sent(exchange: Exchange) -> None:
+async def test_only_the_last_missed_reminder_is_sent_after_a_standstill(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     await exchange.app.clock.advance(50 * 3600)
     await exchange.work_to_hour(payment_id, 100)
@@ -162,7 +162,7 @@ async def test_a_mismatch_counts_from_the_operators_review(exchange: Exchange) -
 
 
 @pytest.mark.parametrize("case", ["test mode", "ordinary terminal", "no terminal"])
-async def test_where_no_hash_is_accepted_none_is_planned(exchange: Exchange, case: str) -> None:
+async def test_no_reminder_is_planned_if_no_hash_is_accepted(exchange: Exchange, case: str) -> None:
     if case == "ordinary terminal":
         ordinary = await exchange_terminal(exchange.app, exchange.app.account.account_id, "ordinary")
         payment_id = await exchange.created(method_id=ordinary)

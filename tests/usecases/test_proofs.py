@@ -105,7 +105,7 @@ class TestCheck:
         await exchange.app.work()
         assert await exchange.status(payment_id) == ("rejected", "invalid")
 
-    async def test_what_is_no_transaction_hash_is_invalid_without_asking_the_chain(self, exchange: Exchange) -> None:
+    async def test_malformed_hash_is_invalid_without_asking_the_chain(self, exchange: Exchange) -> None:
         payment_id = await exchange.settled()
         exchange.script.lookup.append(AWAY)
         assert (await exchange.submit(payment_id, "https://tronscan.example/tx/1"))["status"] == "accepted"
@@ -266,9 +266,7 @@ async def posted(exchange: Exchange, *orders: tuple[str, str]) -> list[httpx.Res
 
 class TestRaces:
     @pytest.mark.parametrize("first", [True, False])
-    async def test_of_two_different_hashes_at_once_one_wins_and_the_other_is_told_so(
-        self, exchange: Exchange, first: bool
-    ) -> None:
+    async def test_two_hashes_at_once_have_one_winner_and_one_conflict(self, exchange: Exchange, first: bool) -> None:
         payment_id = await exchange.settled()
         if not first:
             await exchange.submit(payment_id, THIRD_HASH)
@@ -319,7 +317,7 @@ class TestOnePaymentPerTransaction:
         assert await exchange.status(alsomine) == ("rejected", "already_used")
         assert await exchange.status(theirs, merchant=another) == ("rejected", "already_used")
 
-    async def test_of_many_at_once_exactly_one_holds_it(self, exchange: Exchange) -> None:
+    async def test_simultaneous_submissions_of_a_hash_have_one_holder(self, exchange: Exchange) -> None:
         payments = [await exchange.settled() for _ in range(6)]
         await exchange.mined()
         answers = await posted(exchange, *((payment_id, HASH) for payment_id in payments))
@@ -358,7 +356,7 @@ class TestOnePaymentPerTransaction:
         await exchange.app.work()
         assert await exchange.status(first) == ("rejected", "already_used")
 
-    async def test_what_the_other_lets_go_of_before_the_check_is_taken(self, exchange: Exchange) -> None:
+    async def test_hash_released_by_another_payment_before_the_check_is_taken(self, exchange: Exchange) -> None:
         first, second = await exchange.settled(), await exchange.settled()
         await exchange.mined()
         await exchange.submit(first, HASH)
@@ -380,7 +378,7 @@ class TestOnePaymentPerTransaction:
         await exchange.app.work()
         assert await exchange.status(second) == ("confirmed", None)
 
-    async def test_what_is_no_hash_is_held_by_nobody(self, exchange: Exchange) -> None:
+    async def test_malformed_hash_is_held_by_no_payment(self, exchange: Exchange) -> None:
         first, second = await exchange.settled(), await exchange.settled()
         for payment_id in (first, second):
             await exchange.submit(payment_id, "no hash".replace(" ", "-"))

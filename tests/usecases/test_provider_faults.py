@@ -70,7 +70,7 @@ class TestTheGateway:
         assert not app.script.find
         assert await state(app) == (S.DOWN, R.PROVIDER_ERRORS)
 
-    async def test_what_an_operator_said_stands(self, app: TestApp) -> None:
+    async def test_status_set_by_an_operator_stands(self, app: TestApp) -> None:
         await set_gateway(app.ports, LIVE, S.DEGRADED, R.MAINTENANCE)
         await pay(app, REFUSED)
         assert await state(app) == (S.DEGRADED, R.MAINTENANCE)
@@ -112,7 +112,7 @@ class TestCheck:
         ],
         ids=lambda each: type(each).__name__ if isinstance(each, Exception) else None,
     )
-    async def test_what_it_raises_is_told_by_the_doctor(
+    async def test_doctor_reports_the_fault_of_a_credentials_check(
         self, app: TestApp, fault: Exception, level: Level, status: GatewayStatus
     ) -> None:
         finding = await check_credentials(with_check(app.ports, raising(fault)))
@@ -120,7 +120,7 @@ class TestCheck:
         assert f"bank {LIVE}: {fault}" in finding.message
         assert (await state(app))[0] is status
 
-    async def test_who_takes_them_and_who_cannot_be_asked_is_told(self, app: TestApp) -> None:
+    async def test_doctor_names_providers_that_accept_and_providers_without_a_check(self, app: TestApp) -> None:
         finding = await check_credentials(with_check(app.ports, well))
         assert finding.level is Level.OK
         taken, _, unasked = finding.message.partition("; without a check: ")
@@ -128,7 +128,7 @@ class TestCheck:
         for port in ("payouts", "deposits", "rates", "kyc", "chain"):
             assert f"{port} " in unasked
 
-    async def test_one_that_hangs_holds_up_no_other(self, app: TestApp) -> None:
+    async def test_hanging_provider_delays_no_other(self, app: TestApp) -> None:
         given_up = []
 
         async def hangs() -> None:
@@ -171,7 +171,7 @@ async def test_without_a_wallet_all_others_are_asked_alarms_among_them(app: Test
     assert [each.port for each in checks.values() if each.is_checkable] == ["alarms"]
 
 
-async def test_facts_are_of_live_mode_and_of_banks_of_test_mode_that_are_no_simulators(app: TestApp) -> None:
+async def test_facts_cover_live_mode_and_real_banks_of_test_mode(app: TestApp) -> None:
     told = await provider_facts(app.ports)
     assert {each.mode for each in told} == {Mode.LIVE}
     assert [each.name for each in told if each.port == "bank"] == [LIVE]
@@ -187,7 +187,7 @@ async def test_facts_are_of_live_mode_and_of_banks_of_test_mode_that_are_no_simu
 @pytest.mark.parametrize(
     ("skew", "is_well"), [(None, True), (30.0, True), (-30.0, True), (30.001, False), (-30.001, False)]
 )
-async def test_a_provider_whose_clock_is_half_a_minute_off_is_well_and_no_further(
+async def test_provider_is_well_up_to_half_a_minute_of_clock_skew(
     app: TestApp, skew: float | None, is_well: bool
 ) -> None:
     [bank] = await provider_facts(app.ports, LIVE)

@@ -140,7 +140,7 @@ async def desk() -> AsyncIterator[Desk]:
         yield one
 
 
-async def test_what_came_goes_back_and_every_step_is_told(desk: Desk) -> None:
+async def test_trial_returns_the_money_and_reports_every_step(desk: Desk) -> None:
     desk.bank.pay(KOPECKS)
     trial = desk.trial()
     assert await desk.run(trial) is TrialStep.RETURNED
@@ -189,7 +189,7 @@ async def test_the_same_trial_goes_on_where_it_stood(desk: Desk) -> None:
     assert len(desk.bank.invoices) == len(desk.bank.refunds) == 1
 
 
-async def test_nobody_pays(desk: Desk) -> None:
+async def test_trial_without_a_payment_ends_not_paid(desk: Desk) -> None:
     assert await desk.run(desk.trial()) is TrialStep.NOT_PAID
     assert desk.steps() == ["opened", "not_paid"]
     assert desk.bank.polls == 15 * 60 / 3 + 1
@@ -276,7 +276,7 @@ async def test_a_refusal_ends_it_at_once(desk: Desk) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_tried_is_refused_before_anything_is_sent(
+async def test_impossible_trial_is_refused_before_anything_is_sent(
     desk: Desk, change: Callable[[Desk], Trial], code: str
 ) -> None:
     with pytest.raises(Refusal) as caught:

@@ -53,7 +53,7 @@ async def approved(app: RefundApp, payment_id: str) -> str:
     return refund_id
 
 
-async def test_a_refund_stays_pending_with_nothing_taken_and_is_sent_at_once_when_it_is_let_go() -> None:
+async def test_refund_waits_in_quarantine_and_is_sent_on_release() -> None:
     async with open_refund_app() as app:
         payment_id, refund_id = await held_refund(app)
         await app.app.work(3 * 3600)
@@ -65,7 +65,7 @@ async def test_a_refund_stays_pending_with_nothing_taken_and_is_sent_at_once_whe
         assert await app.left_at_bank(payment_id, "live") == 60_00
 
 
-async def test_one_that_was_at_the_bank_is_asked_about_and_not_sent() -> None:
+async def test_refund_already_at_the_bank_is_polled_and_not_sent() -> None:
     """A quarantined copy polls operations that it knows: learning their outcome sends no money."""
     async with open_refund_app() as app:
         payment_id = await app.paid(mode="live")
@@ -196,7 +196,7 @@ async def payouts(app: RefundApp) -> list[Withdrawal]:
     return await every_withdrawal(app.ports)
 
 
-async def test_whoever_calls_a_live_provider_to_send_is_refused() -> None:
+async def test_every_call_that_sends_to_a_live_provider_is_refused() -> None:
     """Also an operator's action, a plug-in, a use case that nobody thought of."""
     async with open_charge_app() as app:
         ports = app.ports

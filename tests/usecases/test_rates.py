@@ -134,7 +134,9 @@ class TestAsking:
         ],
         ids=str,
     )
-    async def test_what_is_no_price_of_now_is_never_believed(self, world: World, simulation: RateSimulation) -> None:
+    async def test_quote_that_is_no_current_price_is_never_believed(
+        self, world: World, simulation: RateSimulation
+    ) -> None:
         await world.say(None, None)
         await world.a.simulate(simulation)
         await world.refused()
@@ -263,7 +265,7 @@ class Gated:
 
 class TestProcesses:
     @ON_FILES
-    async def test_what_one_process_fetched_the_others_take_also_after_a_restart(self, url: str) -> None:
+    async def test_rate_fetched_by_one_process_serves_all_and_survives_a_restart(self, url: str) -> None:
         clock = VirtualClock()
         async with opened(url, clock) as ports:
             world = World(ports, clock)
@@ -290,7 +292,7 @@ class TestProcesses:
             assert len({known.rate for known in found}) == 1
             assert {known.version for known in found} == {found[0].version}
 
-    async def test_a_candidate_that_another_process_writes_meanwhile_does_not_push_out_a_good_quote(self) -> None:
+    async def test_candidate_of_another_process_does_not_displace_a_good_quote(self) -> None:
         clock = VirtualClock()
         async with opened("memory://", clock) as ports:
             world = World(ports, clock)

@@ -81,7 +81,7 @@ async def waiting(app: TestApp) -> list[Job]:
         return [job for job in await unit[Job].find() if job.kind in (SALE.kind, BACK.kind)]
 
 
-async def test_what_was_paid_has_one_receipt_and_what_goes_back_another(app: TestApp, register: Register) -> None:
+async def test_payment_has_one_receipt_and_its_refund_another(app: TestApp, register: Register) -> None:
     payment = await paid(app, register)
     await app.work(1)
     refund = (await post(app, "/refunds", {"payment_id": payment.id, "amount_rub": "30.00"})).json()
@@ -99,7 +99,7 @@ async def test_it_is_of_what_came(app: TestApp, register: Register) -> None:
     assert [kopecks for _, _, kopecks, _ in register.written] == [60_00]
 
 
-async def test_what_was_not_paid_has_none(app: TestApp, register: Register) -> None:
+async def test_unpaid_payment_has_no_receipt(app: TestApp, register: Register) -> None:
     await made(app)
     await app.work(16 * 60)
     assert (register.told, await waiting(app)) == ([], [])

@@ -132,7 +132,7 @@ def written(kopecks: int, name: str, **contact: str) -> Receipt:
         ({"client_email": "no address"}, {"email": SHOP}),
     ],
 )
-async def test_it_says_what_the_account_says_and_goes_to_the_payer_or_to_the_merchant(
+async def test_receipt_follows_the_account_and_goes_to_payer_or_merchant(
     app: TestApp, till: Till, body: dict[str, str], contact: dict[str, str]
 ) -> None:
     await configured(app, receipt_email=SHOP)
@@ -145,9 +145,7 @@ async def test_it_says_what_the_account_says_and_goes_to_the_payer_or_to_the_mer
 
 
 @pytest.mark.parametrize("missing", SETTINGS)
-async def test_without_all_that_receipts_say_the_merchant_is_told_what_to_ask_for(
-    app: TestApp, till: Till, missing: str
-) -> None:
+async def test_payment_is_refused_naming_the_receipt_setting_that_lacks(app: TestApp, till: Till, missing: str) -> None:
     await configured(app, receipt_email=SHOP, **{missing: ""})
     refused = await app.create({"client_email": EMAIL}, mode="live")
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
@@ -156,7 +154,7 @@ async def test_without_all_that_receipts_say_the_merchant_is_told_what_to_ask_fo
 
 
 @pytest.mark.parametrize("body", [{}, {"client_email": "no address"}, {"client_email": "a@b c"}])
-async def test_without_the_payer_s_address_it_is_payer_data_that_is_required_and_the_key_stays_free(
+async def test_missing_payer_address_is_required_and_leaves_the_key_free(
     app: TestApp, till: Till, body: dict[str, str]
 ) -> None:
     await configured(app)
@@ -169,7 +167,7 @@ async def test_without_the_payer_s_address_it_is_payer_data_that_is_required_and
 
 
 @pytest.mark.parametrize("till", [ReceiptNeed.OPTIONAL], indirect=True)
-async def test_where_it_is_not_required_a_payment_goes_without(app: TestApp, till: Till) -> None:
+async def test_payment_needs_no_receipt_where_none_is_required(app: TestApp, till: Till) -> None:
     assert (await app.create({"client_email": EMAIL}, mode="live")).status_code == 201
     await configured(app)
     assert (await app.create(mode="live")).status_code == 201
@@ -213,7 +211,7 @@ async def _pay(app: TestApp, till: Till, payment: Payment, *, again: bool = Fals
         await on_notification(app.ports, notification)
 
 
-async def test_what_goes_back_has_one_of_its_own_which_says_what_the_payment_s_said(app: TestApp, till: Till) -> None:
+async def test_refund_has_its_own_receipt_in_the_payments_terms(app: TestApp, till: Till) -> None:
     await configured(app, refunds="true", refund_approval="auto")
     payment = await _paid(app, till, client_email=EMAIL, description="Tea")
     await configured(app, receipt_vat="none", receipt_mode="advance", receipt_tax_system="")
@@ -264,7 +262,7 @@ async def test_a_binding_that_takes_nothing_has_none(app: TestApp, till: Till) -
 
 
 @pytest.mark.parametrize("binding_charge", ["first", "none"])
-async def test_a_subscription_is_refused_where_its_charges_could_have_no_receipts(
+async def test_subscription_is_refused_if_its_charges_could_have_no_receipts(
     app: TestApp, till: Till, binding_charge: str
 ) -> None:
     await configured(app)
@@ -274,7 +272,7 @@ async def test_a_subscription_is_refused_where_its_charges_could_have_no_receipt
     assert till.asked == []
 
 
-async def test_a_charge_is_refused_before_the_bank_is_asked_and_its_period_stays_free(app: TestApp, till: Till) -> None:
+async def test_charge_without_a_receipt_is_refused_and_leaves_the_period_free(app: TestApp, till: Till) -> None:
     await configured(app, receipt_email=SHOP)
     subscription = await _bound(app, till, binding_charge="none")
     await app.work(32 * 86400)
@@ -388,7 +386,7 @@ async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> Non
 
 
 @pytest.mark.parametrize("kind", [SALE, BACK], ids=["payments", "refunds"])
-async def test_of_receipts_that_wait_the_oldest_is_named_whatever_its_id(app: TestApp, kind: FollowUp) -> None:
+async def test_oldest_waiting_receipt_is_named_whatever_its_id(app: TestApp, kind: FollowUp) -> None:
     """More of them than are read wait for less than an hour, and more for longer: ids do not rise with time."""
     now = app.clock.now()
     fresh = [(f"a{number:03}", now) for number in range(MOST)]

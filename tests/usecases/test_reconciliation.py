@@ -47,7 +47,7 @@ async def test_a_day_on_which_all_went_well_agrees(day: Day) -> None:
 
 
 @pytest.mark.parametrize("hours", [0.0, 23.9999])
-async def test_an_operation_at_midnight_is_found_on_whichever_day_the_bank_booked_it(day: Day, hours: float) -> None:
+async def test_operation_at_midnight_is_found_on_either_day_the_bank_booked_it(day: Day, hours: float) -> None:
     await day.at(hours, day=1)
     payment_id = await day.live.paid(mode="live")
     moved = timedelta(minutes=5) if hours else -timedelta(minutes=5)
@@ -106,7 +106,7 @@ async def test_a_difference_that_is_gone_at_a_later_run_is_closed(day: Day) -> N
     assert await day.found() == [("missing", payment_id)]
 
 
-async def test_one_that_an_operator_settled_is_no_difference_any_more(day: Day) -> None:
+async def test_difference_settled_by_an_operator_is_no_longer_one(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     day.told.omitted.add(payment_id)
     await day.over()
@@ -169,7 +169,7 @@ async def test_a_second_payment_of_one_operation_is_extra(day: Day) -> None:
     assert (row.difference, row.entry, row.object_id) == (Difference.EXTRA, "second", payment_id)
 
 
-async def test_another_payment_under_our_operation_is_extra_and_does_not_stand_for_ours(day: Day) -> None:
+async def test_foreign_payment_under_our_operation_is_extra_and_ours_is_missing(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     day.told.omitted.add(payment_id)
     day.told.invented.append(entry("another", day.clock.now(), operation=payment_id, reference="of another"))
@@ -179,13 +179,13 @@ async def test_another_payment_under_our_operation_is_extra_and_does_not_stand_f
 
 
 @pytest.mark.parametrize("kind", list(ReportedKind))
-async def test_what_failed_there_and_is_not_ours_is_nothing(day: Day, kind: ReportedKind) -> None:
+async def test_failed_entry_that_is_not_ours_is_no_difference(day: Day, kind: ReportedKind) -> None:
     day.told.invented.append(entry("x", day.clock.now(), kind=kind, state=ReportedState.FAILED))
     await day.over()
     assert (await day.compared()).status is S.AGREED
 
 
-async def test_what_the_bank_booked_hours_later_is_missed_at_first_and_found_after_all(day: Day) -> None:
+async def test_entry_booked_hours_later_is_missing_at_first_then_found(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     day.told.turned[payment_id] = lambda each: msgspec.structs.replace(each, moment=each.moment + timedelta(hours=3))
     await day.over()
@@ -194,7 +194,7 @@ async def test_what_the_bank_booked_hours_later_is_missed_at_first_and_found_aft
     assert (row.difference, row.closed_at) == (Difference.MISSING, day.clock.now())
 
 
-async def test_beyond_so_many_of_a_kind_they_are_counted_and_none_is_taken_for_gone(
+async def test_differences_beyond_the_limit_are_counted_and_close_none(
     day: Day, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/reconciliation.md "Kinds of differences"."""
@@ -214,7 +214,7 @@ async def test_beyond_so_many_of_a_kind_they_are_counted_and_none_is_taken_for_g
     assert {each.entry for each in await list_differences(day.ports)} >= {"y0", "y1"}
 
 
-async def test_one_that_goes_on_writes_no_more_of_a_kind_than_one_that_was_not_stopped(
+async def test_resumed_comparison_writes_no_more_than_an_uninterrupted_one(
     day: Day, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cambist.core.usecases.reconciliation.discrepancies.MOST", 2)
@@ -236,7 +236,7 @@ async def test_pages_end_and_all_of_them_are_read(day: Day) -> None:
     assert (row.entries, await day.found()) == (6, [("missing", names[6])])
 
 
-async def test_one_that_fails_goes_on_where_it_stood_and_closes_nothing(day: Day) -> None:
+async def test_failed_comparison_resumes_where_it_stood_and_closes_nothing(day: Day) -> None:
     early = await day.live.paid(mode="live")
     await day.at(18)
     late = await day.live.paid(mode="live")
@@ -274,7 +274,7 @@ class Counting:
         return await self._entries(owner, since, until, cursor)
 
 
-async def test_one_that_was_killed_goes_on_where_it_stood(day: Day) -> None:
+async def test_killed_comparison_resumes_where_it_stood(day: Day) -> None:
     names = []
     for hours in (12, 14, 16, 18):
         await day.at(hours)
@@ -294,7 +294,7 @@ async def test_one_that_was_killed_goes_on_where_it_stood(day: Day) -> None:
     assert sorted(await day.found()) == sorted([("missing", names[0]), ("missing", names[3])])
 
 
-async def test_of_two_processes_at_one_day_one_goes_on(day: Day) -> None:
+async def test_two_processes_comparing_one_day_have_one_winner(day: Day) -> None:
     await day.live.paid(mode="live")
     await day.over()
     bank = day.ports.banks.named(BANK)
@@ -323,7 +323,7 @@ async def stored(day: Day) -> Reconciliation:
 
 
 @pytest.mark.parametrize("which", ["young", "nobody"])
-async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
+async def test_day_or_bank_that_cannot_be_compared_is_refused(day: Day, which: str) -> None:
     asked = {"young": (day.day, BANK), "nobody": (day.day - timedelta(days=2), "nobody")}[which]
     with pytest.raises(Refusal) as refusal:
         await reconcile(day.ports, *asked)

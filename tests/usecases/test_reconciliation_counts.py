@@ -78,7 +78,7 @@ async def plant(app: App, row: Any, **fields: Any) -> None:
         await unit.commit()
 
 
-async def test_a_stretch_has_what_began_at_its_first_moment_and_nothing_of_its_end(app: App) -> None:
+async def test_stretch_includes_its_first_moment_and_excludes_its_end(app: App) -> None:
     begin, end = bounds(await at_noon(app))
     for make in KINDS:
         await make(app)
@@ -112,7 +112,7 @@ async def test_all_are_read_however_many_began_at_one_moment(
     assert {each.object_id for each in await read(app, begin, end)} == {each.id for each in payments}
 
 
-async def test_of_returns_each_is_of_its_own_time_whichever_ended_first(app: App) -> None:
+async def test_each_return_belongs_to_its_own_time(app: App) -> None:
     begin, end = bounds(await at_noon(app))
     await with_two_exchanges_of_rub(app)
     first, second = await everything(app.ports, ExchangeTransfer)
@@ -125,7 +125,7 @@ async def test_of_returns_each_is_of_its_own_time_whichever_ended_first(app: App
     assert second.id in found
 
 
-async def test_a_payout_is_of_the_day_on_which_it_was_sent_a_week_after_its_exchange_too(app: App) -> None:
+async def test_payout_belongs_to_its_day_even_a_week_after_its_exchange(app: App) -> None:
     begin, end = bounds(await at_noon(app))
     [exchange_id] = await with_exchange_of_usdt(app)
     [exchange] = await everything(app.ports, Exchange)
@@ -134,7 +134,7 @@ async def test_a_payout_is_of_the_day_on_which_it_was_sent_a_week_after_its_exch
     assert await read(app, begin - timedelta(days=8), begin) == []
 
 
-async def test_a_refund_is_of_the_day_on_which_it_was_sent_after_a_month_of_approval_too(app: App) -> None:
+async def test_refund_belongs_to_its_day_even_after_a_month_of_approval(app: App) -> None:
     begin, end = bounds(await at_noon(app))
     await with_payment_and_refund(app)
     [refund] = await everything(app.ports, Refund)
@@ -154,7 +154,7 @@ async def test_usdt_that_go_back_are_none_of_a_bank(app: App) -> None:
     assert await known(app.ports, await scope(app), {operation}) == {}
 
 
-async def test_what_went_by_one_bank_is_not_known_at_another(app: App) -> None:
+async def test_operations_of_one_bank_are_unknown_at_another(app: App) -> None:
     begin, end = bounds(await at_noon(app))
     for make in KINDS:
         await make(app)
@@ -201,9 +201,7 @@ async def test_money_that_goes_back_stands_as_its_attempt_does(
 
 
 @pytest.mark.parametrize("is_both", [False, True])
-async def test_a_refund_that_the_bank_let_fail_is_another_state_unless_it_had_said_both(
-    app: App, is_both: bool
-) -> None:
+async def test_failed_refund_at_the_bank_differs_unless_already_contradicted(app: App, is_both: bool) -> None:
     day = await at_noon(app)
     await with_payment_and_refund(app)
     [refund] = await everything(app.ports, Refund)
@@ -212,7 +210,7 @@ async def test_a_refund_that_the_bank_let_fail_is_another_state_unless_it_had_sa
     assert await compared(app, day) is (S.AGREED if is_both else S.DIFFERENT)
 
 
-async def test_a_binding_that_takes_no_money_is_not_missed_unless_some_came_for_it(app: App) -> None:
+async def test_binding_without_money_is_missing_only_if_money_came_for_it(app: App) -> None:
     day = await at_noon(app)
     await with_binding(app, "none")
     [payment] = await everything(app.ports, Payment)
@@ -222,7 +220,7 @@ async def test_a_binding_that_takes_no_money_is_not_missed_unless_some_came_for_
     assert await compared(app, day) is S.DIFFERENT
 
 
-async def test_what_went_by_a_merchants_credentials_is_in_its_list_alone(
+async def test_operations_by_a_merchants_credentials_are_in_its_list_alone(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Payouts go by the installation's."""
@@ -240,7 +238,7 @@ async def test_what_went_by_a_merchants_credentials_is_in_its_list_alone(
 
 
 @pytest.mark.parametrize("of", ["account", "shop", "terminal"])
-async def test_the_credentials_of_an_account_its_shop_or_its_terminal_are_that_merchants(app: App, of: str) -> None:
+async def test_account_shop_and_terminal_credentials_belong_to_the_merchant(app: App, of: str) -> None:
     merchant = app.world.account_id
     shop = await create_shop(app.ports, merchant, "Shop")
     terminal = await create_terminal(app.ports, merchant, TerminalWish(label="Terminal"))

@@ -86,7 +86,7 @@ async def test_binding_is_known_by_its_operation(app: App) -> None:
     assert {operation: each.object_id for operation, each in found.items()} == {name: payment_id}
 
 
-async def test_an_attempt_that_another_one_followed_is_undone_and_money_that_was_taken_back_is_none(
+async def test_superseded_attempt_is_undone_and_money_taken_back_is_none(
     app: App,
 ) -> None:
     await at_noon(app)
@@ -115,7 +115,7 @@ async def test_an_attempt_that_another_one_followed_is_undone_and_money_that_was
     assert found[invoice].kopecks == 0
 
 
-async def test_what_nobody_made_is_not_known(app: App) -> None:
+async def test_operation_that_nobody_made_is_unknown(app: App) -> None:
     bank = app.ports.banks.named("bank")
     assert isinstance(bank, ReportingBank)
     uuid = "0198c3f2-7d1a-7e4b-9f60-000000000001"

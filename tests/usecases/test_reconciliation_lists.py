@@ -44,7 +44,7 @@ async def test_a_day_can_be_compared_from_an_hour_after_its_end_on(day: Day) -> 
     assert (await day.compared()).status is S.AGREED
 
 
-async def test_the_list_is_read_from_half_an_hour_before_the_day_to_half_an_hour_after_it(
+async def test_list_is_read_with_half_an_hour_on_both_sides_of_the_day(
     day: Day, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank, asked = day.live.bank("live"), list[tuple[datetime, datetime]]()
@@ -103,7 +103,7 @@ async def test_an_entry_is_of_the_day_on_which_the_bank_took_it_up(
     assert await day.found() == ([("extra", None)] if is_of_it else [])
 
 
-async def test_what_ended_just_now_and_the_bank_lacks_is_missing(day: Day) -> None:
+async def test_operation_that_just_ended_is_missing_if_the_bank_lacks_it(day: Day) -> None:
     """Its entry might have come half an hour later still: there is no list of that time yet."""
     payment_id, script = await day.live.paid(mode="live"), day.live.app.script
     for calls in (script.refund, script.find_refund):
@@ -127,7 +127,7 @@ def without_list(bank: SimulatedBank) -> Bank:
     return cast("Bank", type("WithoutList", (), {**kept, "bank": bank})())
 
 
-async def test_a_bank_without_a_list_is_named_and_keeps_no_other_from_its_comparison() -> None:
+async def test_bank_without_a_list_is_named_and_does_not_stop_the_others() -> None:
     clock, ids = VirtualClock(), SeededIds()
     bare, listing = (SimulatedBank(name, MemoryStorage(clock), clock, ids) for name in ("bare", "listing"))
     banks = [without_list(bare), listing]
@@ -141,7 +141,7 @@ async def test_a_bank_without_a_list_is_named_and_keeps_no_other_from_its_compar
         assert [each.bank for each in await reconciliation_signs(live.ports)] == ["listing"]
 
 
-async def test_monitors_are_told_when_a_comparison_last_came_to_its_end_and_what_is_open(day: Day) -> None:
+async def test_metrics_show_the_last_complete_comparison_and_open_differences(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     day.told.omitted.add(payment_id)
     moments = list[datetime | None]()

@@ -75,7 +75,7 @@ async def test_a_bank_that_stays_away_is_asked_again_the_next_night(real: RealAp
     assert {each.status for each in await everything(real.ports, Reconciliation)} == {S.AGREED}
 
 
-async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_themselves(real: RealApp) -> None:
+async def test_day_with_open_differences_is_compared_again_until_they_close(real: RealApp) -> None:
     payment_id = await real.paid()
     real.script.entries.omitted.add(payment_id)
     await real.live.app.work(2 * 86400)
@@ -86,7 +86,7 @@ async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_t
     assert await list_differences(real.ports) == []
 
 
-async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_bank(real: RealApp) -> None:
+async def test_refund_ending_after_its_comparison_is_looked_up_at_the_bank(real: RealApp) -> None:
     """Only the refund's own day is compared again."""
     await real.live.set(refund_approval="auto")
     payment_id = await real.paid()
@@ -127,7 +127,7 @@ async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(
 
 
 @pytest.mark.parametrize(("days", "runs"), [(30, 2), (31, 1)])
-async def test_what_ends_late_is_sought_for_thirty_days(real: RealApp, days: int, runs: int) -> None:
+async def test_late_ending_operation_is_looked_up_for_thirty_days(real: RealApp, days: int, runs: int) -> None:
     made = await real.live.app.payment((await real.live.app.create(mode="live")).json()["id"])
     day = made.created_at.astimezone(MOSCOW).date()
     noon = datetime.combine(day + timedelta(days=days), time(12), MOSCOW)
@@ -184,7 +184,7 @@ async def test_credentials_that_are_gone_are_compared_with_nothing(real: RealApp
     assert await everything(real.ports, Reconciliation) == []
 
 
-async def test_a_day_that_somebody_else_has_in_hand_is_left_to_him_and_looked_at_later(
+async def test_day_in_another_process_is_left_to_it_and_checked_later(
     real: RealApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries, clock = real.bank.entries, real.live.app.clock
@@ -205,7 +205,7 @@ async def test_a_day_that_somebody_else_has_in_hand_is_left_to_him_and_looked_at
 
 
 @pytest.mark.parametrize("hours", [0, 20])
-async def test_a_bank_that_goes_away_is_asked_soon_and_then_after_growing_pauses_however_far_its_list_was_read(
+async def test_unavailable_bank_is_retried_soon_and_after_growing_pauses(
     real: RealApp, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
     entries, clock = real.bank.entries, real.live.app.clock
@@ -225,7 +225,7 @@ async def test_a_bank_that_goes_away_is_asked_soon_and_then_after_growing_pauses
     assert pauses == sorted(pauses)
 
 
-async def test_what_is_older_than_400_days_goes_and_open_differences_stay(real: RealApp) -> None:
+async def test_records_over_400_days_old_are_deleted_but_open_differences_stay(real: RealApp) -> None:
     opened, settled = await real.paid(), await real.paid()
     real.script.entries.omitted |= {opened, settled}
     await real.live.app.work(2 * 86400)
@@ -280,7 +280,7 @@ class MerchantsBank(RealBank):
         return msgspec.structs.replace(page, entries=tuple(listed))
 
 
-async def test_each_owner_of_credentials_is_compared_with_its_own_list_and_fails_alone() -> None:
+async def test_each_credentials_owner_is_compared_alone_and_fails_alone() -> None:
     script, clock = Script(), VirtualClock()
     bank = MerchantsBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
     async with open_refund_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:

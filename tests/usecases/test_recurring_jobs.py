@@ -60,7 +60,9 @@ async def working(app: TestApp, ports: Ports) -> AsyncIterator[None]:
         task.result()
 
 
-async def test_one_that_cannot_be_written_keeps_no_other_from_it(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_job_that_cannot_be_written_does_not_stop_the_others(
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: Ports) -> NoReturn:
         raise Unavailable("this one alone")
 
@@ -90,7 +92,7 @@ async def test_a_short_lock_delays_them_by_seconds(app: TestApp) -> None:
         assert await missing_recurring_jobs(app.ports) == ()
 
 
-async def test_one_that_is_deleted_while_a_worker_works_comes_back(app: TestApp) -> None:
+async def test_job_deleted_while_a_worker_works_comes_back(app: TestApp) -> None:
     async with working(app, app.ports):
         async with app.ports.storage.unit() as unit:
             daily = await unit[Job].get(DAILY)

@@ -76,7 +76,7 @@ def holds_bytes(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
     return any(holds_bytes(each, seen) for each in get_args(hint))
 
 
-def test_every_field_of_bytes_in_the_catalogue_is_resealed_or_known_not_to_be_sealed() -> None:
+def test_every_bytes_field_is_reencrypted_or_known_as_not_encrypted() -> None:
     """A new sealed field that a rotation forgot would be lost with the old key."""
     found = {
         f"{table.kind.__name__}.{name}"
@@ -98,7 +98,7 @@ def calls(name: str) -> Iterator[tuple[Path, ast.Call]]:
                 yield path, node
 
 
-def test_whatever_the_core_seals_is_sealed_to_a_place_of_the_list() -> None:
+def test_core_encrypts_only_with_associated_data_of_the_list() -> None:
     """Sealed text could lie in a field that is no bytes; so the sealing itself is looked at, too."""
     known = {field.aad.__name__ for field in ENCRYPTED_FIELDS}
     # A secret that waits for a second operator lives as long as its action: some days.
@@ -205,7 +205,7 @@ async def test_everything_opens_with_the_new_key_alone() -> None:
                     assert AFTER.decrypt(field.value(record) or b"", field.aad("old-0")) == plain_of(field, "old-0")
 
 
-async def test_what_is_sealed_with_the_current_key_is_left_alone() -> None:
+async def test_value_encrypted_with_the_current_key_is_left_alone() -> None:
     """A second run writes nothing, so concurrent readers of a record do not become stale."""
     async with storage_of(*encrypted_records(AFTER, 2)) as ports:
         assert (await reencrypt(keyed(ports, BETWEEN))).reencrypted == 0
@@ -261,7 +261,7 @@ async def test_a_record_that_changes_meanwhile_loses_neither_change() -> None:
         assert names == {f"old-{number}": f"new {number}" for number in range(20)}
 
 
-async def test_what_a_process_with_the_old_key_seals_meanwhile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_value_encrypted_with_the_old_key_meanwhile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that is dropped too early takes data with it."""
     async with storage_of(*encrypted_records(BEFORE, 1)) as ports:
         late = blank(Payment, "pay-late", private=BEFORE.encrypt(b"x", "payments.private:pay-late"))
@@ -284,7 +284,7 @@ async def test_what_a_process_with_the_old_key_seals_meanwhile_is_reported(monke
         assert (report.old_in_use, report.in_use[1], report.droppable) == ((1,), 1, ())
 
 
-async def test_a_value_that_is_not_there_or_does_not_open_keeps_no_other_of_its_record_from_the_new_key() -> None:
+async def test_missing_or_undecryptable_value_does_not_stop_others_of_its_record() -> None:
     lost = AesVault({9: bytes([9]) * 32}, 9, PEPPER)
     field = next(each for each in ENCRYPTED_FIELDS if (each.record, each.name) == (Account, "previous_secret"))
     firsts = {"acc-none": None, "acc-lost": lost.encrypt(b"x", field.aad("acc-lost"))}
@@ -305,7 +305,7 @@ async def test_a_value_that_is_not_there_or_does_not_open_keeps_no_other_of_its_
         assert [each for each in told if each[0] == "Account"] == [("Account", accounts, 2)]
 
 
-async def test_what_does_not_open_is_named_and_left_as_it_is() -> None:
+async def test_undecryptable_value_is_named_and_left_as_it_is() -> None:
     lost = AesVault({9: bytes([9]) * 32}, 9, PEPPER)
     record = blank(Client, "lost", phone=lost.encrypt(b"+7", "clients.phone:lost"), phone_digest=b"1")
     moved = blank(Client, "moved", phone=BEFORE.encrypt(b"+7", "clients.phone:other"), phone_digest=b"2")

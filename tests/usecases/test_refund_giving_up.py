@@ -94,7 +94,7 @@ async def test_its_money_was_never_touched_and_may_be_asked_for_anew(refunds: Re
     assert await refunds.status(again) == "completed"
 
 
-async def test_what_a_settlement_serves_before_is_left_alone(refunds: RefundApp) -> None:
+async def test_refund_covered_by_a_settlement_in_time_is_not_abandoned(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     end = gives_up_at(await refunds.refund(refund_id))
     await refunds.settled()
@@ -127,7 +127,7 @@ async def test_a_second_approval_gives_it_no_more_time(refunds: RefundApp) -> No
     assert await refunds.status(refund_id) == "rejected"
 
 
-async def test_one_that_waited_without_such_a_job_gets_it_at_the_next_settlement(refunds: RefundApp) -> None:
+async def test_waiting_refund_without_a_deadline_gets_one_at_the_next_settlement(refunds: RefundApp) -> None:
     """Such a refund is from a version without this limit."""
     refund_id = await waiting(refunds)
     async with refunds.ports.storage.unit() as unit:
@@ -221,7 +221,7 @@ class TestTheReserve:
         assert len(await every_withdrawal(refunds.ports, account_id=account_id)) == 2
 
     @pytest.mark.parametrize("overdraft", ["0", "0.5", "1.08", "2"])
-    async def test_what_the_overdraft_covers_is_not_kept(self, refunds: RefundApp, overdraft: str) -> None:
+    async def test_part_covered_by_the_overdraft_is_not_reserved(self, refunds: RefundApp, overdraft: str) -> None:
         refund_id = await self.poor(refunds, refund_reserve="true")
         await refunds.set(refund_overdraft_usdt=overdraft)
         refund = await refunds.refund(refund_id)

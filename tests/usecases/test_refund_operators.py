@@ -40,7 +40,9 @@ async def code(call: Any) -> str:
         ("manual", "test", "awaiting_approval"),
     ],
 )
-async def test_who_approves(refunds: RefundApp, setting: str, mode: str, reason: str | None) -> None:
+async def test_approval_setting_decides_whether_an_operator_approves(
+    refunds: RefundApp, setting: str, mode: str, reason: str | None
+) -> None:
     """`auto` is the default in test mode, `manual` in live mode (docs/refunds.md "Rules")."""
     await refunds.set(refund_approval=setting)
     refund_id = await refunds.apply(await refunds.paid(mode=mode), mode=mode)
@@ -115,7 +117,7 @@ async def test_only_a_refund_that_there_is_is_settled(refunds: RefundApp) -> Non
 
 
 @pytest.mark.parametrize("end", ["cancel", "reject", "fail"])
-async def test_what_ended_without_money_frees_the_remainder(refunds: RefundApp, end: str) -> None:
+async def test_refund_that_ended_without_money_frees_the_remainder(refunds: RefundApp, end: str) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
     assert await code(refunds.make(payment_id)) == "OVER_REMAINING"
@@ -172,7 +174,7 @@ async def test_an_operator_is_refused_by_the_same_rules(
 
 
 @pytest.mark.parametrize("text", ["a\udcffb", "a\0b"])
-async def test_what_no_storage_takes_is_refused(refunds: RefundApp, text: str) -> None:
+async def test_text_that_no_storage_takes_is_refused(refunds: RefundApp, text: str) -> None:
     """A shell hands on bytes that are no UTF-8 so."""
     mine = await refunds.paid()
     assert await code(create_refund_for(refunds.ports, mine, reason=text)) == "VALIDATION_ERROR"

@@ -39,7 +39,7 @@ async def jobs(refunds: RefundApp) -> list[Job]:
     return [job for job in await everything(refunds.ports, Job) if job.kind == "refund.execute"]
 
 
-async def test_in_test_mode_it_waits_two_seconds_and_the_bank_is_done_five_seconds_later(refunds: RefundApp) -> None:
+async def test_test_mode_refund_waits_two_seconds_and_completes_after_five(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id)
     for seconds, expected in ((1.9, "pending"), (0.1, "processing"), (4.9, "processing"), (0.1, "completed")):
@@ -126,7 +126,7 @@ async def test_refused_by_the_bank_for_certain_it_fails_with_the_banks_reason(re
 
 @pytest.mark.parametrize("ending", [UNKNOWN, LOST, AWAY], ids=["done unheard", "never arrived", "away"])
 @pytest.mark.parametrize("silent_polls", [0, 1, 3])
-async def test_while_nobody_knows_nothing_is_given_back_and_only_the_same_operation_is_repeated(
+async def test_unknown_outcome_returns_nothing_and_repeats_the_same_operation(
     refunds: RefundApp, ending: Twist, silent_polls: int
 ) -> None:
     payment_id = await refunds.paid()
@@ -192,9 +192,7 @@ async def test_notifications_at_once_late_and_twice_make_one_move(refunds: Refun
 
 
 @pytest.mark.parametrize("word", [S.PROCESSING, S.DONE, S.FAILED])
-async def test_what_the_bank_says_of_a_completed_one_but_reversed_is_no_news(
-    refunds: RefundApp, word: RefundStatus
-) -> None:
+async def test_completed_refund_ignores_every_status_but_reversed(refunds: RefundApp, word: RefundStatus) -> None:
     _, refund_id = await refunds.completed()
     await conclude(refunds.ports, refund_id, RefundState(status=word))
     assert await refunds.said(refund_id) == ["completed"]
@@ -216,7 +214,7 @@ async def test_a_notification_of_no_known_refund_is_let_be(refunds: RefundApp) -
     await refunds.notification("sus_nothing")
 
 
-async def test_settled_while_at_the_bank_and_then_failed_it_waits_as_a_correction(refunds: RefundApp) -> None:
+async def test_refund_that_fails_after_settlement_becomes_a_correction(refunds: RefundApp) -> None:
     """A settlement may settle the payment at any moment between the steps."""
     payment_id, refund_id = await refunds.processing("40.00")
     await refunds.tell(refund_id, S.PROCESSING)
@@ -239,7 +237,7 @@ async def test_a_payment_that_is_refunded_whole_is_not_settled_on_the_way(refund
     assert (await refunds.status(refund_id), (await refunds.payment(payment_id)).status) == ("completed", "refunded")
 
 
-async def test_a_bank_that_sends_nothing_back_rejects_by_rule_before_money_is_taken() -> None:
+async def test_bank_without_refunds_rejects_before_money_is_taken() -> None:
     deaf = FurtherBank(name="deaf", capabilities=BankCapabilities(refunds=False, simulated=True))
     async with open_refund_app(further_banks=[deaf]) as refunds:
         payment_id = await refunds.paid()
@@ -301,7 +299,7 @@ async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds
     refunds.app.check_signatures()
 
 
-async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(refunds: RefundApp) -> None:
+async def test_failed_refund_that_was_sent_after_all_waits_for_an_operator(refunds: RefundApp) -> None:
     """`failed` is final and the merchant has the money again: nothing moves, and somebody must know."""
     _, refund_id = await refunds.processing()
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
@@ -343,7 +341,7 @@ async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refund
     assert await refunds.said(refund_id) == ["completed", "reversed"]
 
 
-async def test_what_went_after_all_and_came_back_is_nobodys_business(refunds: RefundApp) -> None:
+async def test_failed_refund_sent_and_reversed_needs_no_operator(refunds: RefundApp) -> None:
     _, refund_id = await refunds.processing()
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
     for status in (S.DONE, S.REVERSED):

@@ -42,7 +42,7 @@ async def test_applications_at_once_never_exceed_the_remainder(refunds: RefundAp
     assert await refunds.left_at_bank(payment_id) == 20_00
 
 
-async def test_of_cancel_reject_and_execution_at_once_one_wins(refunds: RefundApp) -> None:
+async def test_cancel_reject_and_execution_at_once_have_one_winner(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     for _ in range(9):
         refund_id = (await refunds.make(payment_id, "1.00")).id
@@ -154,7 +154,7 @@ class Interrupted:
             yield OtherCommit(unit, commit_after)
 
 
-async def test_a_settlement_between_the_look_at_the_balance_and_the_mark_that_it_waits_is_not_missed(
+async def test_settlement_between_balance_check_and_waiting_mark_is_not_missed(
     refunds: RefundApp,
 ) -> None:
     """Its `retry_waiting` found nobody waiting yet, and the next settlement is a day away."""

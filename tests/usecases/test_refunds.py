@@ -102,7 +102,7 @@ async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
         ("15.00", "10.00", "1", (True, True)),
     ],
 )
-async def test_those_that_wait_are_tried_the_oldest_first(
+async def test_waiting_refunds_are_retried_oldest_first(
     refunds: RefundApp, older: str, younger: str, overdraft: str, goes: tuple[bool, bool]
 ) -> None:
     first, second = await refunds.settled("500.00"), await refunds.settled("100.00")
@@ -127,7 +127,7 @@ async def test_those_that_wait_are_tried_the_oldest_first(
 @pytest.mark.parametrize(
     ("fault", "tries"), [(Unavailable("the storage is away"), 1), (Stale("others were quicker"), 1), (ValueError(), 2)]
 )
-async def test_a_storage_that_is_away_ends_the_trying_and_what_is_wrong_with_one_does_not(
+async def test_retry_ends_if_the_storage_is_away_but_not_if_one_refund_fails(
     refunds: RefundApp, monkeypatch: pytest.MonkeyPatch, fault: Exception, tries: int
 ) -> None:
     """Their payout would take what they wait for."""
@@ -164,7 +164,7 @@ async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: R
     assert (await refunds.balance()).available == Usdt(2 * SETTLED_100)
 
 
-async def test_refunded_before_settlement_and_reversed_after_it_comes_back_in_rub(refunds: RefundApp) -> None:
+async def test_refund_before_settlement_reversed_after_it_comes_back_in_rub(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     refund_id = await refunds.apply(payment_id, "40.00")
     await refunds.app.work(7)

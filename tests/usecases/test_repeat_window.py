@@ -53,7 +53,7 @@ HOUR = 3600
 TICK = timedelta(microseconds=1)
 
 
-async def test_a_repeat_is_the_same_operation_until_the_bank_forgets_it_and_no_moment_longer() -> None:
+async def test_repeat_is_allowed_exactly_until_the_bank_forgets() -> None:
     async with open_test_app() as app:
         ports, now, bank = app.ports, app.clock.now(), app.ports.banks.named("simulator-test")
         assert may_repeat(ports, bank.name, now - 1000 * WINDOW), "one that knows it for ever"
@@ -200,7 +200,7 @@ OPERATED = pytest.mark.parametrize(
 
 
 @OPERATED
-async def test_what_stays_unknown_waits_for_an_operator_whose_word_ends_it(
+async def test_operation_that_stays_unknown_waits_for_an_operator_to_end_it(
     stack: AsyncExitStack, begin: Begin, of: str
 ) -> None:
     story = await begin(stack, WINDOW)
@@ -271,7 +271,7 @@ async def test_the_word_stands_in_the_audit_log_and_waits_for_no_second_operator
     assert decisions(failed, anew)
 
 
-async def test_nobody_ends_what_there_is_not(stack: AsyncExitStack) -> None:
+async def test_ending_an_operation_that_does_not_exist_is_refused(stack: AsyncExitStack) -> None:
     story = await refund(stack, WINDOW)
     for operation in ("ref_0", "sus_none", "exch_/1", f"exch_{UUID(int=7)}/1", "\x00", ""):
         with pytest.raises(Refusal) as refused:
@@ -283,7 +283,7 @@ async def test_nobody_ends_what_there_is_not(stack: AsyncExitStack) -> None:
 
 
 @pytest.mark.parametrize(("window", "sent"), [(timedelta(seconds=30), 1), (None, 2)])
-async def test_an_invoice_of_a_process_that_died_is_asked_for_again_within_the_window_only(
+async def test_invoice_of_a_dead_process_is_repeated_only_within_the_window(
     window: timedelta | None, sent: int
 ) -> None:
     """Past it the payment is taken back at its deadline, when its bank still knows of no invoice."""

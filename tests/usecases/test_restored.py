@@ -75,7 +75,7 @@ async def paid(app: App, amount: str = "1000.00") -> Payment:
 class TestPayouts:
     """A payout that is pending in the copy, and was sent in the world."""
 
-    async def test_what_the_wallet_sent_is_taken_over_and_not_signed_again(self, world: World) -> None:
+    async def test_transfer_that_the_wallet_sent_is_adopted_not_signed_again(self, world: World) -> None:
         async with world.opened() as app:
             await paid(app)
             world.wallet.script.sign.append(AWAY)
@@ -94,7 +94,7 @@ class TestPayouts:
         assert await world.paid_out() == [(pending.id, WALLET, pending.amount.units)]
         assert len(world.wallet.signed) == 1
 
-    async def test_one_that_is_under_way_is_followed_and_needs_no_copy_of_what_was_signed(
+    async def test_transfer_under_way_is_followed_without_its_signed_copy(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with world.opened() as app:
@@ -112,7 +112,7 @@ class TestPayouts:
         assert (world.wallet.count("sign"), world.wallet.count("broadcast")) == (2, 1)
 
     @pytest.mark.parametrize("wrong", [{"units": 1}, {"address": OTHER_WALLET}], ids=str)
-    async def test_what_was_sent_otherwise_is_neither_signed_over_nor_given_back(
+    async def test_differently_sent_transfer_is_neither_replaced_nor_returned(
         self,
         world: World,
         wrong: dict[str, Any],
@@ -154,7 +154,7 @@ class TestPayouts:
             await app.check()
         assert len(world.wallet.signed) == 1
 
-    async def test_where_nothing_was_sent_there_is_nothing_to_accept(self, world: World) -> None:
+    async def test_accepting_a_transfer_that_was_never_sent_is_refused(self, world: World) -> None:
         async with world.opened() as app:
             await paid(app)
             world.wallet.script.sign.append(AWAY)
@@ -168,7 +168,7 @@ class TestPayouts:
                 await accept_sent(app.ports, pending.id)
             assert (nothing.value.code, over.value.code) == ("INVALID_STATE", "INVALID_STATE")
 
-    async def test_one_that_was_sent_is_not_called_off(self, world: World) -> None:
+    async def test_sent_transfer_cannot_be_cancelled(self, world: World) -> None:
         """Its amount would be available again, and be paid with the next settlement."""
         async with world.opened() as app:
             copy = await self._sent_after_a_copy(world, app)
@@ -223,7 +223,7 @@ class TestTheSameCauses:
         assert again == first
         assert await world.refunded() == [(first, 100_00), (other, 100_00)]
 
-    async def test_of_many_requests_with_one_key_at_once_one_makes_the_refund(self, world: World) -> None:
+    async def test_simultaneous_requests_with_one_key_make_one_refund(self, world: World) -> None:
         """The storage may refuse the others for the refund's id as well as for the key."""
         async with world.opened() as app:
             payment, key, caller = await paid(app), app.ports.ids.uuid(), await app.caller()
@@ -248,7 +248,7 @@ class TestTheSameCauses:
         assert statement_again.id == statement.id
         assert len(await world.paid_out()) == 1
 
-    async def test_what_becomes_available_before_a_batch_ends_is_a_payout_of_its_own(self) -> None:
+    async def test_amount_available_before_a_batch_ends_is_a_separate_payout(self) -> None:
         made = []
         for _ in range(2):
             async with open_payouts(mode=Mode.LIVE) as payouts:
@@ -293,7 +293,7 @@ class TestTheSameCauses:
         assert again == first
         assert await world.debited() == [first]
 
-    async def test_nobody_tells_the_id_of_a_charge_from_its_key(self, tmp_path: Path) -> None:
+    async def test_charge_id_cannot_be_derived_from_its_key(self, tmp_path: Path) -> None:
         """It opens the window of its payment: another installation with the same accounts and keys has another one."""
         made = set()
         for name in ("one", "other"):
@@ -612,7 +612,7 @@ class TestOlderThanTheProcess:
             await app.work(600)
             assert sent == [part_operation(made.id, 1)]
 
-    async def test_what_arises_while_it_runs_costs_no_further_question(
+    async def test_refund_made_while_running_costs_no_extra_poll(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with world.opened() as app:

@@ -90,7 +90,7 @@ async def test_the_first_bank_takes_it_and_the_second_hears_nothing(two: TwoBank
 
 
 @pytest.mark.parametrize("end", [NO, AWAY], ids=["refused", "away"])
-async def test_where_the_first_did_not_execute_the_second_takes_it(two: TwoBanks, end: Twist) -> None:
+async def test_second_bank_takes_the_payment_if_the_first_did_not_execute(two: TwoBanks, end: Twist) -> None:
     two.first.create.append(end)
     payment = await two.app.created()
     stored = await two.only_payment()
@@ -221,7 +221,7 @@ async def test_a_terminal_with_no_wired_bank_has_no_route(two: TwoBanks) -> None
     assert (await two.app.create({"method_id": working.id}, key=key)).status_code == 201
 
 
-async def test_a_request_overtaken_by_its_watch_answers_with_what_the_watch_opened(two: TwoBanks) -> None:
+async def test_overtaken_request_answers_with_the_invoice_its_watch_opened(two: TwoBanks) -> None:
     """The first bank takes 12 seconds to say that it is away; the watch, after 10, is refused and goes on."""
     two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), NO])
     asking = asyncio.create_task(two.app.create())
@@ -243,7 +243,7 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: 
     assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
 
 
-async def test_a_notification_that_is_quicker_than_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
+async def test_notification_that_precedes_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
     """The watch would look after ten seconds."""
     two.first.create.append(Twist(ending=Ending.UNKNOWN_DONE, silence=5))
     asking = asyncio.create_task(two.app.create())
@@ -259,7 +259,7 @@ async def test_a_notification_that_is_quicker_than_a_lost_answer_ends_the_creati
     assert (await two.only_payment()).opening is Opening.OPEN
 
 
-async def test_a_request_whose_watch_met_an_unknown_outcome_answers_as_its_key_does(two: TwoBanks) -> None:
+async def test_request_answers_as_its_key_if_the_watch_met_an_unknown_outcome(two: TwoBanks) -> None:
     """The bank's later answer does not matter: a repeat was answered with 502 meanwhile, and every further repeat gets
     the same answer."""
     two.first.create.extend([Twist(silence=5), LOST_NOT_DONE])
@@ -337,7 +337,7 @@ async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two
     assert [request.expires_at for request in asked] == [(await two.only_payment()).expires_at]
 
 
-async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() -> None:
+async def test_drawing_bank_is_not_called_to_create_an_invoice() -> None:
     """One durable step: the payment is written with its invoice, and watched from its deadline on."""
     fuse = CrashPoint(0, after=False)
     async with open_test_app() as app:
@@ -359,7 +359,7 @@ async def test_where_the_first_bank_lets_us_draw_its_invoices_nobody_is_asked() 
 
 
 @pytest.mark.parametrize("check_after", [None, 3.0, 10_000.0])
-async def test_a_drawn_invoice_of_a_bank_without_notifications_is_looked_at_sooner(
+async def test_drawn_invoice_of_a_bank_without_notifications_is_polled_sooner(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, check_after: float | None
 ) -> None:
     bank = app.ports.banks.named("simulator-test")
@@ -372,7 +372,7 @@ async def test_a_drawn_invoice_of_a_bank_without_notifications_is_looked_at_soon
     assert watch.due == min(payment.expires_at, soon)
 
 
-async def test_where_the_drawing_bank_wants_to_be_asked_it_is(app: TestApp) -> None:
+async def test_drawing_bank_is_called_for_amounts_that_it_wants_to_see(app: TestApp) -> None:
     """404.02 acts by itself, so the bank must hear of it (docs/sandbox.md "Amounts that act by themselves")."""
     payment = await app.created({"amount_rub": "404.02"})
     assert await app.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None

@@ -97,7 +97,7 @@ class TestWhoMoves:
         assert (await standing(app))["now"] == "2026-01-01T01:01:30.000Z"
         assert (await advance(app, HOUR))["now"] == "2026-01-01T02:01:30.000Z"
 
-    async def test_what_is_left_is_due_when_it_is_due_by_the_moved_clock(self, app: TestApp) -> None:
+    async def test_remaining_jobs_are_due_by_the_moved_clock(self, app: TestApp) -> None:
         payment = await app.created()
         await advance(app, 10 * MINUTE)
         assert await status(app, payment["id"]) == "pending"
@@ -114,7 +114,7 @@ class TestWhoMoves:
 
 
 class TestWhatFollows:
-    async def test_events_and_their_bodies_follow_but_signatures_are_of_the_receivers_time(self, app: TestApp) -> None:
+    async def test_events_follow_the_moved_clock_but_signatures_use_real_time(self, app: TestApp) -> None:
         payment = await app.created()
         await advance(app, YEAR)
         [event] = await app.events(payment["id"])
@@ -186,9 +186,7 @@ class TestWhatFollows:
 
 
 class TestSettlement:
-    async def test_it_runs_at_nine_of_the_accounts_own_days_and_the_common_one_leaves_it_alone(
-        self, app: TestApp
-    ) -> None:
+    async def test_own_settlement_runs_at_nine_of_the_accounts_days(self, app: TestApp) -> None:
         await start_recurring_jobs(app.ports)
         other = await second_merchant(app)
         mine, theirs = await paid(app), await paid(other)
@@ -214,7 +212,7 @@ class TestSettlement:
         assert sorted(batch.id[-10:] for batch in own) == ["2026-01-01", "2026-01-02"]
         assert all(batch.completed_at is not None for batch in own)
 
-    async def test_what_comes_to_wait_on_the_way_is_settled_at_nine_of_the_next_day(self, app: TestApp) -> None:
+    async def test_payment_that_arises_on_the_way_is_settled_at_nine_next_day(self, app: TestApp) -> None:
         """Days on which nothing waits are passed over, but never one on which something does."""
         await set_settings(app.ports, app.account.account_id, {"refunds": "true"})
         subscription = await bound(app)
@@ -347,7 +345,7 @@ class TestRefusals:
         ],
         ids=str,
     )
-    async def test_what_leads_nowhere_is_refused(self, app: TestApp, body: dict[str, Any]) -> None:
+    async def test_advance_to_nowhere_is_refused(self, app: TestApp, body: dict[str, Any]) -> None:
         response = await ask(app, **body)
         assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), response.text
         assert (await record(app)).clock is None

@@ -185,7 +185,7 @@ async def test_a_job_in_a_workers_hand_is_waited_for_and_counts_no_attempt(
         await check(app, payment_id)
 
 
-async def test_who_asks_meanwhile_sees_how_far_it_is_and_time_never_goes_back() -> None:
+async def test_progress_of_an_advance_is_visible_and_never_goes_back() -> None:
     async with open_test_app() as app:
         for number in range(5):
             await app.created({"external_id": str(number)})
@@ -217,7 +217,7 @@ async def test_who_asks_meanwhile_sees_how_far_it_is_and_time_never_goes_back() 
         assert done.target is None
 
 
-async def test_what_is_made_meanwhile_is_done_on_the_way(app: TestApp) -> None:
+async def test_payment_made_during_an_advance_is_processed_on_the_way(app: TestApp) -> None:
     """A receiver that makes a payment when it hears of another's end."""
     first = await app.created()
     made: list[str] = []
@@ -242,7 +242,7 @@ async def test_what_is_made_meanwhile_is_done_on_the_way(app: TestApp) -> None:
     assert event["timestamp"] == shown["expires_at"]
 
 
-async def test_a_unit_that_was_begun_before_an_advance_loses_nothing_when_it_comes_after(app: TestApp) -> None:
+async def test_unit_begun_before_an_advance_and_committed_after_loses_nothing(app: TestApp) -> None:
     """Its job was written by the clock as it was: the looks after the end set it right."""
     async with living_with(app.ports, app.account.account_id, Mode.TEST):
         await advanced(app, YEAR)
@@ -262,7 +262,7 @@ async def test_a_unit_that_was_begun_before_an_advance_loses_nothing_when_it_com
     assert late.id not in {each.id for each in await everything(app.ports, Job)}
 
 
-async def test_what_a_call_makes_that_the_clock_passed_over_happens_at_once(app: TestApp) -> None:
+async def test_payment_of_a_call_that_the_clock_overtook_expires_at_once(app: TestApp) -> None:
     """The call uses the time at which it began. Work that is due by its end runs at that later time."""
     caller = Caller(account=await record(app), mode=Mode.TEST, key_id="a-key")
     async with living_with(app.ports, app.account.account_id, Mode.TEST):
@@ -277,7 +277,7 @@ async def test_what_a_call_makes_that_the_clock_passed_over_happens_at_once(app:
     assert timedelta(0) <= late <= timedelta(seconds=3)
 
 
-async def test_what_a_call_tells_that_the_clock_passed_over_is_told_after_what_was_told(app: TestApp) -> None:
+async def test_events_of_a_call_that_the_clock_overtook_stay_in_order(app: TestApp) -> None:
     """The call uses the time at which it began, and its events the time at which they are written. So they are not
     earlier than the object's last event, and receivers get them, however far the clock was moved."""
     payment, binding = await app.created(), await bound(app)

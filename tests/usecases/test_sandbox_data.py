@@ -290,7 +290,7 @@ async def test_a_job_whose_object_is_gone_ends_quietly(
 
 
 @pytest.mark.parametrize("call", ["create_invoice", "invoice_state", "refund", "find_refund", "charge", "find_charge"])
-async def test_what_a_worker_has_at_the_bank_comes_back_to_nothing(
+async def test_bank_answer_for_deleted_data_leaves_nothing(
     app: TestApp, call: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ready(app)

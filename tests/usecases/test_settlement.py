@@ -79,7 +79,7 @@ async def say(app: TestApp, mode: Mode = Mode.TEST, **simulation: Any) -> None:
     await source.simulate(RateSimulation(**simulation))
 
 
-async def test_a_day_ends_with_one_settlement_at_nine_of_what_was_paid_before_midnight(app: TestApp) -> None:
+async def test_settlement_at_nine_takes_the_payments_before_midnight(app: TestApp) -> None:
     await app.work(43_200)
     await start_recurring_jobs(app.ports)
     await to(app, NINE - timedelta(hours=9, minutes=5))
@@ -265,7 +265,7 @@ async def test_with_a_wallet_the_settlement_is_paid_out(app: TestApp) -> None:
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("a slip of the program"), Unavailable("away")])
-async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
+async def test_settlement_failure_of_one_merchant_delays_no_other(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     """The batch stays open until everybody is settled."""
@@ -291,7 +291,7 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
     assert all(batch.completed_at is not None for batch in batches)
 
 
-async def test_a_completed_statement_takes_no_more_while_its_batch_is_tried_again_for_others(
+async def test_completed_statement_takes_no_more_while_its_batch_is_retried(
     app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Payments that become due meanwhile belong to the next settlement, at its rate, because this statement was already

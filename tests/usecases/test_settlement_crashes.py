@@ -115,7 +115,7 @@ async def test_killed_at_any_commit_it_ends_as_if_it_had_never_stopped(way: str)
         assert await run(way, CrashPoint(at, after=True)) == expected, at
 
 
-async def test_one_that_another_process_is_settling_is_left_to_it(app: TestApp) -> None:
+async def test_batch_that_another_process_settles_is_left_to_it(app: TestApp) -> None:
     await ready(app)
     cutoff = app.ports.clock.now() + timedelta(seconds=1)
     with suppress(Killed):

@@ -101,7 +101,7 @@ async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(be
         assert sorted(told) == sorted((each, status) for each in (first, second) for status in ("paid", "settled"))
 
 
-async def test_whoever_has_lost_the_batch_writes_nothing_more(app: TestApp, between: Callable[..., None]) -> None:
+async def test_runner_that_lost_the_batch_writes_nothing_more(app: TestApp, between: Callable[..., None]) -> None:
     """Another runner has it: the next unit finds that out, and goes no further."""
     payments = [await paid(app) for _ in range(3)]
 
@@ -121,7 +121,7 @@ async def test_whoever_has_lost_the_batch_writes_nothing_more(app: TestApp, betw
 
 
 @pytest.mark.parametrize("mine", [True, False])
-async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(app: TestApp, mine: bool) -> None:
+async def test_caller_that_settles_holds_the_batch_from_the_first_moment(app: TestApp, mine: bool) -> None:
     """No worker begins on it. A batch opened for workers has no lease."""
     now = app.ports.clock.now()
     await settlement.open_batch(app.ports, "test:1", Mode.TEST, now, mine=mine)
@@ -138,7 +138,7 @@ async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(app:
         pytest.param(1, 1, None, id="another process has it"),
     ],
 )
-async def test_who_takes_a_batch_over_is_another_runner_unless_it_opened_it(
+async def test_taking_a_batch_over_counts_as_another_runner(
     app: TestApp, held: int | None, version: int, attempts: int | None
 ) -> None:
     """The attempt distinguishes runners: a runner that resumes finds that the batch is another's."""

@@ -42,9 +42,7 @@ async def _stored(ports: Ports, shop_id: str) -> Shop:
     return shop
 
 
-async def test_a_new_shop_is_enabled_has_a_bare_uuid_and_no_markup_until_given_one(
-    ports: Ports, account_id: str
-) -> None:
+async def test_new_shop_is_enabled_has_a_bare_uuid_and_no_default_markup(ports: Ports, account_id: str) -> None:
     plain = await create_shop(ports, account_id, "Tea")
     marked = await create_shop(ports, account_id, "Coffee", "0.05")
     assert canonical_uuid(plain.id) == plain.id
@@ -102,7 +100,7 @@ async def test_two_accounts_may_use_one_name(ports: Ports, account_id: str) -> N
     assert (await create_shop(ports, other.account_id, "Tea")).account_id == other.account_id
 
 
-async def test_of_two_shops_created_at_once_under_one_name_one_is_refused(ports: Ports, account_id: str) -> None:
+async def test_simultaneous_shops_of_one_name_make_one(ports: Ports, account_id: str) -> None:
     results = await asyncio.gather(
         *(create_shop(ports, account_id, name) for name in ("Tea", "TEA", "tea")), return_exceptions=True
     )

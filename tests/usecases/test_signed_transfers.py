@@ -52,7 +52,7 @@ class TestTheEnds:
         assert await subject.moved() == [sent]
         assert [name for name, _ in subject.wallet.calls] == ["find", "sign", "broadcast", "state"]
 
-    async def test_what_never_expires_is_looked_at_until_it_is_final(self, subject: Subject) -> None:
+    async def test_transfer_that_never_expires_is_polled_until_it_is_final(self, subject: Subject) -> None:
         """It is sent again as long as the network does not know it. A replacement by the wallet has the hash that
         people look up."""
         wallet = ReplacingWallet(subject.wallet.inner)
@@ -90,7 +90,7 @@ class TestTheEnds:
         assert first not in await subject.moved()
         assert len(await subject.moved()) == subject.wallet.count("sign") - 1 == SIGNED_ANEW[kind]
 
-    async def test_what_is_over_asks_nobody(self, subject: Subject) -> None:
+    async def test_ended_transfer_is_not_polled(self, subject: Subject) -> None:
         await subject.until_over()
         asked = len(subject.wallet.calls)
         assert await subject.run() is None
@@ -187,9 +187,7 @@ class TestWhatSaysNothing:
         await subject.until_over()
         assert len(await subject.moved()) == 1
 
-    async def test_what_is_not_as_the_vault_tagged_is_never_signed(
-        self, subject: Subject, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_forged_transfer_is_never_signed(self, subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
         decided = await subject.now()
         await subject.untag()
         assert await subject.run() == FORGED.total_seconds()
@@ -222,7 +220,7 @@ class TestWhatSaysNothing:
 class TestAWalletThatRemembersMore:
     """The database was restored from a backup that is older than the transfer."""
 
-    async def test_what_it_sent_is_taken_over(self, subject: Subject) -> None:
+    async def test_transfer_that_the_wallet_sent_is_adopted(self, subject: Subject) -> None:
         decided = await subject.now()
         await subject.run()
         sent = await subject.tx_hash()
@@ -246,7 +244,7 @@ class TestAWalletThatRemembersMore:
         assert (subject.wallet.count("sign"), subject.wallet.count("broadcast")) == (1, 1)
 
     @pytest.mark.parametrize("wrong", [{"units": 1}, {"address": OTHER_WALLET[::-1]}], ids=str)
-    async def test_what_was_sent_otherwise_is_not_signed_over(
+    async def test_differently_sent_transfer_is_not_signed_again(
         self, subject: Subject, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any]
     ) -> None:
         decided = await subject.now()
@@ -256,7 +254,7 @@ class TestAWalletThatRemembersMore:
         assert await subject.run() == 10
         assert (await subject.tx_hash(), subject.wallet.count("sign")) == (None, 1)
 
-    async def test_what_never_moved_is_forgotten_by_it(self, subject: Subject) -> None:
+    async def test_wallet_forgets_a_transfer_that_never_moved(self, subject: Subject) -> None:
         decided = await subject.now()
         await subject.run()
         first = await subject.tx_hash()
@@ -287,7 +285,7 @@ class TestAWalletThatRemembersMore:
 
 
 class TestAtOnce:
-    async def test_of_two_that_sign_the_first_to_store_counts(self, subject: Subject) -> None:
+    async def test_first_of_two_signatures_to_be_stored_counts(self, subject: Subject) -> None:
         async def another(call: str) -> None:
             if call == "sign":
                 subject.wallet.after = None
@@ -323,7 +321,7 @@ class TestAtOnce:
         assert [event["status"] for event in events] == [each for each in ("pending", "processing", "sent") if events]
         await subject.until_over()
 
-    async def test_what_was_called_off_while_it_was_signed_is_never_sent(self, subject: Subject) -> None:
+    async def test_transfer_cancelled_while_it_was_signed_is_never_sent(self, subject: Subject) -> None:
         async def operator(call: str) -> None:
             if call == "sign":
                 subject.wallet.after = None
@@ -333,7 +331,7 @@ class TestAtOnce:
         assert await subject.run() is None
         assert (await subject.is_over(), subject.wallet.count("broadcast")) == (True, 0)
 
-    async def test_what_is_signed_cannot_be_called_off(self, subject: Subject) -> None:
+    async def test_signed_transfer_cannot_be_cancelled(self, subject: Subject) -> None:
         unsigned = await subject.now()
         await subject.run()
         for seen in (unsigned, await subject.now()):
@@ -360,7 +358,7 @@ class TestAtOnce:
         await subject.until_over()
         assert (await subject.moved(), subject.wallet.count("sign")) == ([second], 2)
 
-    async def test_what_is_gone_is_neither_stored_nor_sent(self) -> None:
+    async def test_deleted_transfer_is_neither_stored_nor_sent(self) -> None:
         async with open_subject("gift") as subject:
 
             async def forget(call: str) -> None:
@@ -372,7 +370,7 @@ class TestAtOnce:
                 await subject.run()
             assert subject.wallet.count("broadcast") == 0
 
-    async def test_what_is_gone_once_its_end_is_heard_is_not_made_anew(self) -> None:
+    async def test_transfer_deleted_before_its_outcome_came_is_not_recreated(self) -> None:
         async with open_subject("gift") as subject:
             await subject.run()
             await subject.on_chain(T.FINAL)
@@ -446,7 +444,7 @@ class TestCrashes:
         for at in range(1, (POINTS_ANEW if never else POINTS)[kind] + 1):
             assert await swept(kind, at, after=after, never=never) == at
 
-    async def test_what_was_signed_and_not_sent_is_sent_by_the_next(self, subject: Subject) -> None:
+    async def test_signed_unsent_transfer_is_sent_by_the_next_run(self, subject: Subject) -> None:
         signed = await sign_only(subject.row, subject.ports, await subject.now())
         assert await sign_only(subject.row, subject.ports, signed) == signed
         assert subject.wallet.count("broadcast") == 0
@@ -492,7 +490,7 @@ class TestItsJob:
         await follow(GIFTS, subject.ports, await self.claimed(subject, attempts=4))
         assert (await self.standing(subject)).due == subject.ports.clock.now() + timedelta(minutes=10)
 
-    async def test_one_that_is_in_other_hands_is_left_alone(self, subject: Subject) -> None:
+    async def test_job_of_another_runner_is_left_alone(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         async with subject.ports.storage.unit() as unit:
             taken_over = unit[Job].save(msgspec.structs.replace(job, attempts=2))
@@ -501,13 +499,13 @@ class TestItsJob:
         assert await self.standing(subject) == taken_over
         assert await subject.tx_hash() is not None
 
-    async def test_of_a_subject_that_is_gone_it_goes(self, subject: Subject) -> None:
+    async def test_job_of_a_deleted_subject_is_removed(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         await subject.remove()
         await follow(GIFTS, subject.ports, job)
         assert await self.standing(subject) is None
 
-    async def test_one_that_is_gone_is_not_made_anew(self, subject: Subject) -> None:
+    async def test_deleted_job_is_not_recreated(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         async with subject.ports.storage.unit() as unit:
             unit[Job].remove(job)

@@ -24,7 +24,7 @@ LOST = timedelta(hours=5)
 
 
 class TestExchanges:
-    async def test_one_that_gets_no_money_is_looked_at_at_its_end_and_once_more(self) -> None:
+    async def test_unpaid_exchange_is_polled_at_its_end_and_once_more(self) -> None:
         async with open_exchange_app() as exchanges:
             made = await exchanges.created()
             done = await advance(exchanges.app, DAY)

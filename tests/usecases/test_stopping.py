@@ -31,7 +31,7 @@ class TestBudget:
         await clock.advance(6)
         assert stopping.left_for_jobs() == 0
 
-    async def test_who_was_not_told_begins_with_the_jobs(self) -> None:
+    async def test_time_left_for_jobs_begins_when_it_is_first_read(self) -> None:
         clock = VirtualClock()
         stopping = Stopping(clock, 10)
         await clock.advance(100)
@@ -55,7 +55,7 @@ class TestBudget:
 
 
 class TestClosing:
-    async def test_what_hangs_is_left_alone(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_hanging_close_is_abandoned(self, caplog: pytest.LogCaptureFixture) -> None:
         async def hangs() -> None:
             while True:
                 try:
@@ -70,7 +70,7 @@ class TestClosing:
         assert "the queue could not be closed" in caplog.text
         let_go.append(True)
 
-    async def test_what_it_raises_is_raised(self) -> None:
+    async def test_error_of_a_close_is_raised(self) -> None:
         async def fails() -> None:
             raise Unavailable("gone")
 
@@ -117,7 +117,7 @@ class TestLeases:
         await worker.leave()
         assert sorted([job.id for job in await ports.storage.claim(10, 8.0)]) == ["slow:0", "slow:1", "slow:2"]
 
-    async def test_one_that_another_worker_holds_by_now_stays_his(self, ports: Ports) -> None:
+    async def test_job_held_by_another_worker_stays_with_it(self, ports: Ports) -> None:
         worker, working = await self.begun(ports)
         async with ports.storage.unit() as unit:
             job = await unit[Job].get("slow:1")

@@ -78,7 +78,7 @@ async def test_patch_loses_against_cancel_or_comes_before_it(busy: TestApp) -> N
             assert (patched.json()["error"]["code"], after["amount_rub"]) == ("INVALID_STATE", "500.00")
 
 
-async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestApp) -> None:
+async def test_confirm_and_cancel_at_once_lose_no_money(busy: TestApp) -> None:
     """Either the payment took the money and the subscription was active first, or the money waits for the operator;
     the mandate is ended either way."""
     for _ in range(4):
@@ -103,7 +103,7 @@ async def test_of_confirm_and_cancel_at_once_no_money_is_lost(busy: TestApp) -> 
         assert (await simulator(busy).mandate_state(payment.bank_reference or "")).status == "ended"
 
 
-async def test_money_that_was_taken_is_not_unapplied_to_who_read_the_payment_before(busy: TestApp) -> None:
+async def test_stale_read_of_a_payment_does_not_make_its_money_unapplied(busy: TestApp) -> None:
     """A notification comes twice; the second reads the payment as it was, and the subscription as it is after the first
     and a cancellation."""
     made = await subscribed(busy)

@@ -45,7 +45,7 @@ async def test_a_binding_that_was_confirmed_unheard_is_heard_of(app: TestApp, en
     assert await watched(app, made["id"]) == "active"
 
 
-async def test_one_that_nobody_opened_is_asked_about_by_nobody(app: TestApp) -> None:
+async def test_unopened_subscription_is_not_polled(app: TestApp) -> None:
     made = await subscribed(app)
     app.script.mandate_state.append(Twist(ending=Ending.REFUSED))
     assert await watched(app, made["id"]) == "pending_binding"
@@ -76,7 +76,7 @@ async def test_a_bank_that_does_not_answer_says_nothing_of_a_mandate(app: TestAp
 
 
 @pytest.mark.parametrize("changes", [{"mandate_reference": "another"}, {"mandate_bank": "another"}])
-async def test_what_is_said_of_a_mandate_that_was_replaced_moves_nothing(app: TestApp, changes: dict[str, str]) -> None:
+async def test_status_of_a_replaced_mandate_changes_nothing(app: TestApp, changes: dict[str, str]) -> None:
     made = await bound(app)
     asked = await record(app, made["id"])
     await simulate(app, await operation(app, made["id"]), E.MANDATE_LOST, silent=True)
@@ -96,7 +96,7 @@ async def test_one_without_a_mandate_is_asked_about_by_nobody(app: TestApp, chan
     assert len(app.script.mandate_state) == 1
 
 
-async def test_one_that_is_over_is_asked_about_by_nobody(app: TestApp) -> None:
+async def test_ended_subscription_is_not_polled(app: TestApp) -> None:
     made = await bound(app)
     await call(app, made["id"], "cancel")
     app.script.mandate_state.append(Twist(ending=Ending.REFUSED))

@@ -156,9 +156,7 @@ async def test_cancelling_holds_though_the_bank_is_away_and_its_side_is_retried(
 
 
 @pytest.mark.parametrize("scheme", ["window", "calendar"])
-async def test_money_of_a_binding_that_comes_after_cancellation_waits_for_the_operator(
-    app: TestApp, scheme: str
-) -> None:
+async def test_binding_money_after_cancellation_waits_for_the_operator(app: TestApp, scheme: str) -> None:
     """A success that still arrives is booked, and an operator sees it (docs/subscriptions.md "Changing and ending").
     The mandate is ended."""
     if scheme == "calendar":

@@ -118,7 +118,7 @@ async def test_it_is_sent_once(refunds: RefundApp) -> None:
     assert sorted(kinds) == [EntryKind.SUSPENSE, EntryKind.SUSPENSE_RETURNED]
 
 
-async def test_of_much_money_for_one_payment_each_is_found_by_what_sends_it_back(
+async def test_each_suspense_of_one_payment_is_found_by_its_return_operation(
     refunds: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Anybody may pay a QR as often as the bank lets him: more than are read at once."""
@@ -156,7 +156,7 @@ async def test_while_nobody_knows_it_stays_in_suspense_and_the_backoff_finds_out
 
 
 @pytest.mark.parametrize("how", ["refused", "failed later"])
-async def test_what_the_bank_cannot_send_stays_and_says_so(refunds: RefundApp, how: str) -> None:
+async def test_return_that_the_bank_cannot_send_stays_with_its_reason(refunds: RefundApp, how: str) -> None:
     await mismatch(refunds)
     if how == "refused":
         refunds.app.script.refund.append(Twist(ending=Ending.REFUSED))
@@ -175,7 +175,7 @@ async def test_what_the_bank_cannot_send_stays_and_says_so(refunds: RefundApp, h
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-async def test_what_came_back_is_in_suspense_again(refunds: RefundApp, noticed: bool) -> None:
+async def test_reversed_return_is_in_suspense_again(refunds: RefundApp, noticed: bool) -> None:
     await mismatch(refunds)
     await refunds.app.work(6)
     money = await only(refunds)
@@ -308,7 +308,7 @@ async def test_an_attempt_that_went_after_all_is_booked_instead_of_sending_twice
     assert await refunds.left_at_bank(payment_id) == 0
 
 
-async def test_what_goes_back_no_way_ends_with_people(refunds: RefundApp) -> None:
+async def test_return_that_keeps_failing_is_left_to_operators(refunds: RefundApp) -> None:
     await mismatch(refunds)
     for number in range(1, 11):
         refunds.app.script.refund.append(Twist(ending=Ending.REFUSED))
@@ -321,7 +321,7 @@ async def test_what_goes_back_no_way_ends_with_people(refunds: RefundApp) -> Non
         await return_suspense(refunds.ports, (await only(refunds)).id)
 
 
-async def test_of_two_operators_one_attempt_comes(refunds: RefundApp) -> None:
+async def test_simultaneous_operators_make_one_attempt(refunds: RefundApp) -> None:
     await mismatch(refunds)
     refunds.app.script.refund.append(Twist(ending=Ending.REFUSED))
     await refunds.app.work()

@@ -206,9 +206,7 @@ async def test_a_wrong_sum_is_named(app: TestApp) -> None:
 
 
 @pytest.mark.parametrize("lacking", [("paid_at",), ("actual_amount",), ("paid_at", "actual_amount")])
-async def test_what_took_money_and_does_not_say_when_or_how_much_is_named(
-    app: TestApp, lacking: tuple[str, ...]
-) -> None:
+async def test_paid_payment_without_time_or_amount_is_named(app: TestApp, lacking: tuple[str, ...]) -> None:
     payment = await create(app)
     await simulate(app, payment, InvoiceStatus.PAID)
     async with beneath(app.ports).unit() as unit:
@@ -222,7 +220,7 @@ async def test_what_took_money_and_does_not_say_when_or_how_much_is_named(
     assert sorted(found) == sorted([*uncounted, (payment.id, "paid_at", 0, 1)])
 
 
-def test_nobody_else_adds_or_removes_a_payment() -> None:
+def test_only_the_tallies_module_adds_or_removes_payments() -> None:
     """The guard of all that: one room writes payments that appear, move or go."""
     root = Path(__file__).parents[2]
     writers = {

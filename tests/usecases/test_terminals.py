@@ -42,7 +42,7 @@ async def test_a_new_terminal_is_enabled_and_its_id_is_a_bare_uuid(app: TestApp)
     assert await terminals.list_terminals(app.ports, app.account.account_id) == [made]
 
 
-async def test_of_a_terminal_is_what_was_said(app: TestApp) -> None:
+async def test_terminal_has_the_options_it_was_given(app: TestApp) -> None:
     """docs/decisions.md "Terminals, links, payer data"."""
     plain = await add(app)
     assert (plain.own_lifetime, plain.direct_link, plain.credit_follows_receipt) == (True, False, False)
@@ -213,7 +213,7 @@ MISSING: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "missing"), MISSING)
-async def test_missing_required_fields_are_named_in_the_terminals_order_and_lock_no_key(
+async def test_missing_required_fields_are_named_in_order_and_leave_the_key_free(
     app: TestApp, fields: dict[str, Any], missing: list[str]
 ) -> None:
     """A required field that is missing (docs/payments.md "Terminals"). A null, an empty and a blank text count as
@@ -288,7 +288,7 @@ class TestDirectLink:
         assert (await app.get(f"/payments/{payment['id']}")).json()["status"] == "pending"
         assert (await app.get(f"/payments/{payment['id']}/sbp-link")).json() == {"sbp_link": None}
 
-    async def test_a_bank_that_gives_no_links_away_forbids_it_whatever_the_account_says(self) -> None:
+    async def test_direct_link_is_forbidden_if_the_bank_does_not_allow_it(self) -> None:
         """`BankCapabilities.direct_link`; a bank that is no longer wired cannot be asked."""
         closed = BankCapabilities(own_lifetime=True, direct_link=False, simulated=True)
         async with open_test_app(further_banks=[FurtherBank(name="closed", capabilities=closed)]) as app:
@@ -351,6 +351,6 @@ class TestPayerContactMasked:
         recurring = msgspec.structs.replace(stored, status=status, payment_method="recurring")
         assert shown_metadata(recurring) is None
 
-    def test_of_the_phone_four_digits_are_kept(self) -> None:
+    def test_contact_mask_keeps_four_digits_of_the_phone(self) -> None:
         assert contact_mask(PaymentOrder(amount_rub="1", client_phone=PHONE)) == "***4567"
         assert contact_mask(PaymentOrder(amount_rub="1")) is None

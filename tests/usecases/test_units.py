@@ -33,7 +33,7 @@ async def test_many_refunds_of_a_merchant_at_once_all_take_their_money(url: str,
         assert [is_fresh for _, is_fresh in begun] == [True] * MANY
 
 
-async def test_of_many_at_once_each_loses_twice_at_most(app: TestApp) -> None:
+async def test_each_of_many_simultaneous_units_loses_twice_at_most(app: TestApp) -> None:
     """Without turns all would try as often as there are others: the work would grow with the square of their number."""
     tries = 0
 
@@ -108,7 +108,7 @@ async def nothing(unit: Unit) -> str:
 
 
 @pytest.mark.parametrize("lost", [Stale("moved"), Conflict("a_rule")])
-async def test_who_keeps_losing_gives_up_and_says_to_whom(lost: Stale | Conflict) -> None:
+async def test_unit_that_keeps_losing_gives_up_and_names_the_conflict(lost: Stale | Conflict) -> None:
     storage = Losing(lost, TRIES)
     with pytest.raises(Unavailable, match=f"{TRIES} times") as given_up:
         await retrying(cast("Storage", storage), nothing, again_on=("a_rule",))

@@ -153,7 +153,7 @@ async def test_its_place_in_a_long_list_stays_empty(street: Spoilable, monkeypat
     assert [[each.id for each in page.records] for page in pages] == [["pay_0"], ["pay_2", "pay_3"]]
 
 
-async def test_what_an_operator_saw_to_is_told_of_no_more(street: Spoilable) -> None:
+async def test_unreadable_row_an_operator_forgot_is_no_longer_reported(street: Spoilable) -> None:
     await put(street, "nobody.does:1")
     await street.spoil(f"UPDATE jobs SET created_at = {BEYOND} WHERE id = 'nobody.does:1'")
     with pytest.raises(Unreadable):
@@ -165,9 +165,7 @@ async def test_what_an_operator_saw_to_is_told_of_no_more(street: Spoilable) -> 
 
 
 @pytest.mark.parametrize(("table", "field"), [("accounts", "created_at"), ("payments", "expires_at")])
-async def test_a_settlement_settles_all_others_and_stays_open_for_who_cannot_be_read(
-    street: Spoilable, table: str, field: str
-) -> None:
+async def test_settlement_stays_open_only_for_the_unreadable(street: Spoilable, table: str, field: str) -> None:
     ours, theirs = await street.pay("ours"), await street.pay("theirs")
     await street.work()
     row = street.merchants["ours"].account_id if table == "accounts" else ours

@@ -46,9 +46,7 @@ async def status(street: Spoilable, event_id: str) -> DeliveryStatus:
 
 
 @pytest.mark.parametrize("table", ["events", "deliveries"])
-async def test_a_type_that_this_version_does_not_know_is_sent_listed_and_sent_again_as_it_is(
-    street: Spoilable, table: str
-) -> None:
+async def test_event_of_an_unknown_type_is_sent_listed_and_resent_as_it_is(street: Spoilable, table: str) -> None:
     first, second, third = await waiting(street, 3)
     await street.spoil(f"UPDATE {table} SET type = 'moon.risen' WHERE id = '{second}'")
     await street.work()
@@ -66,9 +64,7 @@ async def test_a_type_that_this_version_does_not_know_is_sent_listed_and_sent_ag
 
 
 @pytest.mark.parametrize(("table", "field"), [("events", "created_at"), ("deliveries", "give_up_at")])
-async def test_one_that_cannot_be_read_delays_no_other_and_is_told_of(
-    street: Spoilable, table: str, field: str
-) -> None:
+async def test_unreadable_event_delays_no_other_and_is_reported(street: Spoilable, table: str, field: str) -> None:
     first, second, third = await waiting(street, 3)
     await street.spoil(f"UPDATE {table} SET {field} = {BEYOND} WHERE id = '{second}'")
     await street.work()
@@ -101,7 +97,7 @@ async def test_an_event_that_does_not_decrypt_delays_no_other(
     assert [each["id"] for each in letters] == [first, third]
 
 
-async def test_what_is_repaired_is_sent_within_the_hour(street: Spoilable) -> None:
+async def test_repaired_event_is_sent_within_the_hour(street: Spoilable) -> None:
     """A newer program repairs it by being there."""
     [event] = await waiting(street, 1)
     await street.spoil(f"UPDATE events SET sequence = sequence, created_at = created_at + {BEYOND}")
@@ -161,7 +157,7 @@ async def test_a_delivery_that_was_to_be_tried_later_is_tried_at_its_time(street
 
 
 @pytest.mark.parametrize("ends", [False, True], ids=["goes on", "ends"])
-async def test_a_delivery_that_an_older_worker_passes_by_again_is_sent_all_the_same(
+async def test_delivery_skipped_again_by_an_older_worker_is_still_sent(
     street: Spoilable, tmp_path: Path, ends: bool
 ) -> None:
     """In a rolling upgrade the newer program takes it up, and the older one claims the receiver's job once more."""
@@ -198,7 +194,7 @@ async def test_a_held_delivery_that_can_be_read_again_is_released(street: Spoila
     assert street.street.told("moved") == [event]
 
 
-async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when_a_new_event_asks(
+async def test_failing_receiver_job_is_retried_at_once_for_a_new_event(
     street: Spoilable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It backs off for half a minute and more; the event is not to wait for that."""

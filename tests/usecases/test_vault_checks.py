@@ -75,7 +75,7 @@ async def test_database_without_accounts_takes_the_keys_of_whoever_opens_it(kept
     await refused(kept, given({1: TWO}, 1, OTHER), "pepper", "another key 1")
 
 
-async def test_of_two_first_starts_at_once_both_have_the_keys_of_the_database(kept: str) -> None:
+async def test_only_one_of_two_first_starts_with_different_keys_succeeds(kept: str) -> None:
     await opens(kept, FIRST, account=True)
     done = await asyncio.gather(
         opens(kept, given({1: ONE, 2: TWO}, 2)), opens(kept, given({1: ONE, 2: THREE}, 2)), return_exceptions=True

@@ -42,7 +42,7 @@ class Wallet:
         raise AssertionError("nobody needs to look")
 
 
-async def test_one_that_sent_nothing_signs() -> None:
+async def test_wallet_that_sent_nothing_signs() -> None:
     wallet = Wallet(None)
     assert (await sign(wallet, "tron", "out_1", WALLET, 100)).tx_hash == "anew"
 
@@ -50,7 +50,7 @@ async def test_one_that_sent_nothing_signs() -> None:
 @pytest.mark.parametrize(
     "fault", [Refused("no", reason="not_found"), OutcomeUnknown("cut"), Unavailable("away")], ids=str
 )
-async def test_one_that_does_not_say_what_it_sent_signs_nothing(fault: Fault) -> None:
+async def test_wallet_that_does_not_say_what_it_sent_signs_nothing(fault: Fault) -> None:
     """In whatever words: it might be paid twice."""
     wallet = Wallet(fault)
     with pytest.raises(Unavailable):
@@ -72,7 +72,7 @@ async def test_one_that_does_not_say_what_it_sent_signs_nothing(fault: Fault) ->
         ("ethereum", EVM, 101, EVM, False),
     ],
 )
-async def test_what_it_sent_is_taken_over_where_it_is_what_is_owed(
+async def test_transfer_that_the_wallet_sent_is_adopted_if_it_matches(
     network: str, sent_to: str, units: int, owed_to: str, is_same: bool
 ) -> None:
     """Otherwise it waits for an operator, and nothing is signed. Upper and lower case of hex digits is only a
@@ -87,7 +87,7 @@ async def test_what_it_sent_is_taken_over_where_it_is_what_is_owed(
 
 
 @pytest.mark.parametrize("blob", [b"", b"signed"])
-async def test_what_it_keeps_no_copy_of_is_not_sent_again(blob: bytes) -> None:
+async def test_transfer_without_a_signed_copy_is_not_sent_again(blob: bytes) -> None:
     """Nor is it said that the network took it."""
     wallet = Wallet(None)
     assert await broadcast(wallet, msgspec.structs.replace(SENT, blob=blob)) is bool(blob)

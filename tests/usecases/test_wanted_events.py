@@ -43,7 +43,7 @@ async def statuses(app: TestApp) -> dict[str, DeliveryStatus]:
     return {delivery.type: delivery.status for delivery in await everything(app.ports, Delivery)}
 
 
-def test_what_can_be_switched_off_is_these_and_no_others() -> None:
+def test_optional_event_types_are_exactly_the_listed_ones() -> None:
     assert set(EventType) - set(ALWAYS) == set(OPTIONAL)
 
 
@@ -84,7 +84,7 @@ async def test_the_operator_s_refusal_names_every_type_that_is_missing(app: Test
             await choose(app, name)
 
 
-async def test_what_is_not_wanted_is_skipped_and_the_rest_is_sent(app: TestApp) -> None:
+async def test_unwanted_events_are_skipped_and_the_rest_sent(app: TestApp) -> None:
     await choose(app, MONEY)
     made = await bound(app)
     await app.work(5)
@@ -102,7 +102,7 @@ async def test_without_a_receiver_it_is_held_only_if_it_is_wanted() -> None:
         assert await statuses(app) == {"payment.status_changed": "held", "subscription.status_changed": "skipped"}
 
 
-async def test_what_was_skipped_goes_out_when_it_is_sent_again(app: TestApp) -> None:
+async def test_skipped_event_goes_out_on_resend(app: TestApp) -> None:
     await choose(app, MONEY)
     await bound(app)
     [skipped] = (await app.get("/events?delivery_status=skipped")).json()["data"]
@@ -121,7 +121,7 @@ async def test_all_are_wanted_again(app: TestApp) -> None:
     assert (await app.get("/webhook-endpoint")).json()["event_types"] is None
 
 
-async def test_what_was_skipped_is_deleted_with_the_rest_after_30_days(app: TestApp) -> None:
+async def test_skipped_event_is_deleted_after_30_days(app: TestApp) -> None:
     """docs/webhooks.md "Looking, and sending again"."""
     await choose(app, MONEY)
     await bound(app)

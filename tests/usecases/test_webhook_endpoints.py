@@ -56,7 +56,7 @@ def order() -> EndpointOrder:
     return EndpointOrder(url=URL)
 
 
-async def test_of_many_at_once_only_so_many_are_made_as_there_may_be(url: str) -> None:
+async def test_simultaneous_creations_stay_within_the_endpoint_limit(url: str) -> None:
     """The account's version is the guard."""
     async with open_app(Settings(database_url=url)) as app:
         caller = await a_caller(app.ports)
@@ -200,7 +200,7 @@ async def tried(app: TestApp, job_id: str, attempts: int) -> Job:
 
 
 @pytest.mark.parametrize(("hours", "kept"), [(23.99, 0), (24, 1)])
-async def test_of_two_changes_within_24_hours_the_oldest_secret_still_signs(
+async def test_oldest_secret_still_signs_after_two_changes_within_24_hours(
     app: TestApp, hours: float, kept: int
 ) -> None:
     """`hours` between them (docs/webhooks.md "Changing the secret")."""
@@ -234,7 +234,7 @@ async def test_a_new_secret_closes_the_breaker(app: TestApp) -> None:
     [(DROP, 1, 30), (DROP, 2, 90), (DROP, 3, None), (RELEASE_TO, 1, 10), (RELEASE_TO, 2, 110), (RELEASE_TO, 3, None)],
     ids=str,
 )
-async def test_what_is_deleted_or_held_is_looked_for_twice_more(
+async def test_release_and_drop_jobs_look_twice_more(
     app: TestApp, kind: FollowUp, attempts: int, seconds: float | None
 ) -> None:
     """A webhook may be under way, and somebody may have read the account before."""
@@ -252,7 +252,7 @@ async def test_what_is_deleted_or_held_is_looked_for_twice_more(
     assert (left and left.due) == (None if seconds is None else app.clock.now() + timedelta(seconds=seconds))
 
 
-async def test_who_is_switched_on_again_is_looked_for_from_the_start(app: TestApp) -> None:
+async def test_endpoint_enabled_again_is_searched_from_the_start(app: TestApp) -> None:
     endpoint_id = (await made(app))["id"]
     asking = await owner(app)
     job_id = RELEASE_TO.id_of(EndpointKey(asking.account_id, Mode.TEST, endpoint_id).id)

@@ -60,7 +60,7 @@ async def test_a_receiver_that_comes_back_gets_the_event_and_nothing_more(app: T
     assert await statuses(app) == {DeliveryStatus.DELIVERED}
 
 
-async def test_events_wait_until_address_and_secret_are_both_set_and_then_leave_at_once() -> None:
+async def test_events_wait_for_address_and_secret_then_leave_at_once() -> None:
     """Nothing is sent until both are set (docs/webhooks.md "Webhooks")."""
     async with open_test_app(receiver=False) as app:
         payments = [await paid(app) for _ in range(3)]
@@ -95,7 +95,7 @@ async def test_a_test_webhook_is_the_first_of_its_own_and_the_first_attempt(app:
     assert numbers == {"Event": "webhook.test", "Sequence": "1", "Attempt": "1"}
 
 
-async def test_a_job_that_is_claimed_as_the_process_ends_is_the_next_ones_at_once(app: TestApp) -> None:
+async def test_job_claimed_as_the_process_ends_is_released_at_once(app: TestApp) -> None:
     await paid(app)
     [job] = [job for job in await app.ports.storage.claim(10, WORKER_LEASE) if job.kind == "webhook.deliver"]
     ending = Dispatcher(app.ports)

@@ -143,7 +143,7 @@ async def test_a_crash_at_any_call_of_the_wallet_sends_it_exactly_once(
     assert ended.calls == at
 
 
-async def test_a_transfer_whose_signer_died_is_broadcast_while_the_network_takes_it() -> None:
+async def test_transfer_of_a_dead_signer_is_broadcast_while_it_is_valid() -> None:
     async with open_payouts() as payouts:
         withdrawal = await payouts.made()
         [job] = await payouts.ports.storage.claim(1, WORKER_LEASE)
@@ -161,7 +161,7 @@ _ENDINGS = st.lists(st.sampled_from(sorted(Ending)).map(lambda ending: Twist(end
 
 @settings(max_examples=60, deadline=None)
 @given(find=_ENDINGS, sign=_ENDINGS, broadcast=_ENDINGS, state=_ENDINGS, settlements=st.integers(1, 4))
-def test_whatever_the_wallet_answers_the_chain_and_the_ledger_agree(
+def test_chain_and_ledger_agree_whatever_the_wallet_answers(
     find: list[Twist], sign: list[Twist], broadcast: list[Twist], state: list[Twist], settlements: int
 ) -> None:
     async def run() -> None:

@@ -148,7 +148,7 @@ class TestBroadcasting:
     @pytest.mark.parametrize(
         "ending", [Ending.REFUSED, Ending.UNAVAILABLE, Ending.UNKNOWN_NOT_DONE, Ending.UNKNOWN_DONE]
     )
-    async def test_whatever_it_answers_only_the_same_transfer_is_sent_again(
+    async def test_only_the_same_transfer_is_sent_again_whatever_the_answer(
         self, payouts: Payouts, ending: Ending, times: int
     ) -> None:
         payouts.script.broadcast.extend([Twist(ending=ending)] * times)
@@ -168,7 +168,7 @@ class TestBroadcasting:
         assert payouts.sender.count("broadcast") == 1
 
     @pytest.mark.parametrize("ending", [Ending.REFUSED, Ending.UNAVAILABLE, Ending.UNKNOWN_NOT_DONE])
-    async def test_never_taken_it_fails_once_that_is_proven_and_the_next_settlement_pays_it(
+    async def test_transfer_proven_lost_fails_and_the_next_settlement_pays_it(
         self, payouts: Payouts, ending: Ending
     ) -> None:
         payouts.script.broadcast.extend([Twist(ending=ending)] * 100)

@@ -32,7 +32,7 @@ READ = "cambist.core.usecases.settlement.withdrawals.balance_types"
 
 class TestAtOnce:
     @pytest.mark.parametrize("lost", [False, True], ids=["sent", "lost"])
-    async def test_of_two_runs_that_sign_at_once_only_the_first_stored_is_ever_broadcast(self, lost: bool) -> None:
+    async def test_first_stored_of_two_signed_transfers_is_the_only_one_broadcast(self, lost: bool) -> None:
         async with open_payouts() as payouts:
             payouts.script.broadcast.extend([Twist(ending=Ending.UNKNOWN_NOT_DONE)] * lost)
             withdrawal = await payouts.made()
@@ -83,7 +83,7 @@ class TestAtOnce:
             await payouts.app.work(60)
             assert await payouts.on_chain() == [(WALLET, PAID.units)]
 
-    async def test_what_was_called_off_while_it_was_being_signed_is_never_broadcast(self) -> None:
+    async def test_withdrawal_cancelled_while_it_was_signed_is_never_broadcast(self) -> None:
         async with open_payouts() as payouts:
             withdrawal = await payouts.made()
 
@@ -98,7 +98,7 @@ class TestAtOnce:
             assert await payouts.balance_types() == (CREDIT, ZERO, ZERO)
             assert await payouts.jobs() == []
 
-    async def test_what_was_signed_while_an_operator_called_it_off_goes_its_way(self) -> None:
+    async def test_withdrawal_signed_before_its_cancellation_goes_its_way(self) -> None:
         async with open_payouts() as payouts:
             withdrawal = await payouts.made()
             late = InterruptedStorage(payouts.ports.storage, payouts)
@@ -156,7 +156,7 @@ class InterruptedStorage:
             yield InterruptedUnit(unit, self)
 
 
-async def test_of_payouts_at_once_one_takes_the_money_on_every_storage(url: str, tmp_path: Path) -> None:
+async def test_simultaneous_payouts_take_the_money_once_on_every_storage(url: str, tmp_path: Path) -> None:
     async with open_payouts(database_url=url, data_dir=tmp_path) as payouts:
         await payouts.credit()
         gated = msgspec.structs.replace(payouts.ports, storage=BarrierStorage(payouts.ports.storage, 4))

@@ -34,9 +34,7 @@ async def payouts() -> AsyncIterator[Payouts]:
 
 
 class TestMaking:
-    async def test_all_that_is_available_is_reserved_but_for_what_the_network_cannot_move(
-        self, payouts: Payouts
-    ) -> None:
+    async def test_payout_reserves_all_that_the_network_can_move(self, payouts: Payouts) -> None:
         await payouts.credit()
         withdrawal = await payouts.pay_out()
         assert withdrawal is not None
@@ -75,7 +73,7 @@ class TestMaking:
         assert withdrawal is not None
         assert withdrawal.amount == Usdt(100)
 
-    async def test_without_a_wallet_the_balance_stays_and_is_paid_out_once_there_is_one(self) -> None:
+    async def test_balance_stays_until_there_is_a_wallet(self) -> None:
         async with open_payouts(wallet=False) as payouts:
             await payouts.credit()
             assert await payouts.pay_out() is None
@@ -83,7 +81,7 @@ class TestMaking:
             await payouts.set_wallet(WALLET)
             assert await payouts.pay_out() is not None
 
-    async def test_where_no_wallet_of_the_service_is_wired_the_balance_stays_and_it_is_said(
+    async def test_balance_stays_with_a_warning_if_no_sender_is_wired(
         self, payouts: Payouts, caplog: pytest.LogCaptureFixture
     ) -> None:
         await payouts.credit()
@@ -111,7 +109,7 @@ class TestMaking:
         assert await payouts.pay_out() is None
         assert len(await payouts.every()) == 1
 
-    async def test_what_came_later_makes_a_payout_of_its_own(self, payouts: Payouts) -> None:
+    async def test_later_credit_makes_a_separate_payout(self, payouts: Payouts) -> None:
         await payouts.made()
         await payouts.credit(Usdt(1000))
         second = await payouts.pay_out()
@@ -171,7 +169,7 @@ class TestOperators:
         assert await payouts.balance_types() == before
 
     @pytest.mark.parametrize("withdrawal_id", [NOTHING, "nothing", "", "wd_\0"])
-    async def test_what_is_not_there_cannot_be_called_off(self, payouts: Payouts, withdrawal_id: str) -> None:
+    async def test_cancelling_an_unknown_withdrawal_is_refused(self, payouts: Payouts, withdrawal_id: str) -> None:
         with pytest.raises(Refusal) as refused:
             await cancel_withdrawal(payouts.ports, withdrawal_id, "why")
         assert refused.value.code == "WITHDRAWAL_NOT_FOUND"
@@ -203,7 +201,7 @@ class TestOperators:
             await hurry_withdrawal(payouts.ports, withdrawal.id)
         assert refused.value.code == "INVALID_STATE"
 
-    async def test_what_is_available_is_paid_out_at_once_when_an_operator_asks(self, payouts: Payouts) -> None:
+    async def test_operator_pays_out_the_available_balance_at_once(self, payouts: Payouts) -> None:
         await payouts.credit()
         withdrawal = await pay_out_now(payouts.ports, payouts.account_id, payouts.mode)
         assert (withdrawal.amount, withdrawal.settlement_id) == (PAID, None)

@@ -196,7 +196,7 @@ async def test_nothing_is_renewed_while_nothing_is_under_way(shop: Shop) -> None
         await shop.clock.advance(timedelta(minutes=5).total_seconds())
 
 
-async def test_the_loop_outlives_whatever_a_claim_raises_and_asks_again_after_a_sweep(shop: Shop) -> None:
+async def test_loop_survives_any_error_of_a_claim_and_claims_again_after_a_sweep(shop: Shop) -> None:
     claim = shop.ports.storage.claim
     asked = 0
 

@@ -42,7 +42,7 @@ async def test_the_days_bytes_of_one_mode_are_bounded_and_the_next_day_is_free(a
     counter.take(app.ports, mine, HALF)
 
 
-async def test_what_was_counted_survives_a_restart_and_is_shared_by_processes(app: TestApp) -> None:
+async def test_count_survives_a_restart_and_is_shared_by_processes(app: TestApp) -> None:
     first, second, mine = ByteCounter(SMALL), ByteCounter(SMALL), await caller(app)
     first.take(app.ports, mine, HALF)
     second.take(app.ports, mine, HALF)
