@@ -184,7 +184,9 @@ class TestSimulate:
         "simulation",
         [Simulation(status=InvoiceStatus.OPEN), Simulation(status=InvoiceStatus.PAID, amount_kopecks=0)],
     )
-    async def test_what_no_bank_reports(self, world: World, bank: SimulatedBank, simulation: Simulation) -> None:
+    async def test_impossible_simulation_is_refused(
+        self, world: World, bank: SimulatedBank, simulation: Simulation
+    ) -> None:
         await bank.create_invoice(world.request())
         with pytest.raises(ValueError, match=r"open|nothing"):
             await bank.simulate(OPERATION, simulation)
@@ -265,7 +267,9 @@ class TestAmountsThatSteer:
         assert (await bank.invoice_state(found.reference)).status is InvoiceStatus.OPEN
         assert await bank.create_invoice(world.request(404_04)) == found, "a repeat of the operation is answered"
 
-    async def test_who_actions_first_decides(self, world: World, bank: SimulatedBank) -> None:
+    async def test_first_event_decides_over_an_amount_that_acts_by_itself(
+        self, world: World, bank: SimulatedBank
+    ) -> None:
         await bank.create_invoice(world.request(404_01))
         await bank.simulate(OPERATION, PAID)
         await world.clock.advance(10)
@@ -394,7 +398,7 @@ class TestStorageProblem:
             await world.bank().create_invoice(world.request())
 
     @pytest.mark.parametrize("is_cancelled", [False, True])
-    async def test_what_is_told_of_a_drawn_invoice_may_be_told_again(self, is_cancelled: bool) -> None:
+    async def test_report_on_a_drawn_invoice_may_be_repeated(self, is_cancelled: bool) -> None:
         """Its page may have been written, and nothing was reported on it yet."""
         world = World()
         storage = world.storage = Busy(world.clock)

@@ -47,7 +47,7 @@ async def mandate(bank: SimulatedBank) -> MandateState:
 
 
 class TestCharge:
-    async def test_what_is_refused_leaves_no_charge(self, world: World, bank: SimulatedBank) -> None:
+    async def test_refused_charge_leaves_no_charge(self, world: World, bank: SimulatedBank) -> None:
         mandate = await bound(bank)
         await bound(world.bank("other"))
         rows: tuple[tuple[ChargeRequest, str], ...] = (

@@ -79,7 +79,7 @@ class TestNextCharge:
         ended = await charge_of(bank)
         assert (ended.status, ended.failure) == later
 
-    async def test_by_default_it_is_paid_after_a_second_and_not_before(
+    async def test_charge_is_paid_after_exactly_a_second_by_default(
         self, world: World, bank: SimulatedBank, mandate: MandateState
     ) -> None:
         assert (await bank.charge(debit(mandate))).check_after == 1.0
@@ -107,7 +107,7 @@ class TestNextCharge:
         assert await bank.find_charge(CHARGE) is None
         assert (await bank.charge(debit(mandate))).status is C.PROCESSING
 
-    async def test_what_is_not_unavailable_is_executed(self, bank: SimulatedBank, mandate: MandateState) -> None:
+    async def test_charge_that_is_not_unavailable_is_executed(self, bank: SimulatedBank, mandate: MandateState) -> None:
         await bank.simulate_next_charge(BINDING, NEXT_PAID, executed=False)
         assert (await bank.charge(debit(mandate))).status is C.PROCESSING
 
@@ -117,7 +117,9 @@ class TestNextCharge:
         states = [await bank.charge(debit(mandate, operation=f"pay_{number}")) for number in range(3)]
         assert [state.failure for state in states] == ["insufficient_funds", None, None]
 
-    async def test_of_charges_at_once_one_meets_it(self, bank: SimulatedBank, mandate: MandateState) -> None:
+    async def test_one_of_simultaneous_charges_meets_the_planned_failure(
+        self, bank: SimulatedBank, mandate: MandateState
+    ) -> None:
         await bank.simulate_next_charge(BINDING, "insufficient_funds")
         requests = [debit(mandate, operation=f"pay_{number}") for number in range(5)]
         states = await asyncio.gather(*(bank.charge(request) for request in requests))
@@ -129,7 +131,7 @@ class TestNextCharge:
         assert (await bank.charge(debit(other, operation="pay_8"))).failure is None
         assert (await bank.charge(debit(mandate))).failure == "insufficient_funds"
 
-    async def test_what_is_refused_or_repeated_does_not_use_it_up(
+    async def test_refused_or_repeated_charge_does_not_use_up_the_planned_failure(
         self, world: World, bank: SimulatedBank, mandate: MandateState
     ) -> None:
         await bank.charge(debit(mandate))

@@ -59,7 +59,7 @@ async def test_it_ends_with_its_lifetime(world: World, bank: SimulatedBank) -> N
     assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
 
 
-async def test_who_pays_it_makes_it_known_and_its_money_goes_back(world: World, bank: SimulatedBank) -> None:
+async def test_payment_makes_a_drawn_invoice_known_and_refundable(world: World, bank: SimulatedBank) -> None:
     invoice = draw(world, bank)
     await world.clock.advance(30)
     notifications = await bank.simulate(OPERATION, PAID, reference=invoice.reference)
@@ -108,16 +108,16 @@ async def test_a_reference_that_we_did_not_draw_is_refused(bank: SimulatedBank, 
 
 
 @pytest.mark.parametrize("kopecks", [*sorted(ACTING), 0, -1])
-def test_what_actions_alone_or_is_refused_is_asked_for(world: World, bank: SimulatedBank, kopecks: int) -> None:
+def test_amount_that_acts_by_itself_or_is_refused_is_not_drawn(world: World, bank: SimulatedBank, kopecks: int) -> None:
     assert bank.draw_invoice(world.request(kopecks)) is None
 
 
-def test_what_has_a_part_in_the_script_is_asked_for(world: World, bank: SimulatedBank) -> None:
+def test_scripted_invoice_is_not_drawn(world: World, bank: SimulatedBank) -> None:
     world.script.create.append(Twist())
     assert bank.draw_invoice(world.request()) is None
 
 
-def test_one_that_is_to_be_asked_draws_none_and_says_so(world: World) -> None:
+def test_bank_set_to_be_asked_draws_no_invoices_and_declares_so(world: World) -> None:
     asked = world.bank(asked=True)
     assert not asked.capabilities.draws_invoices
     assert asked.draw_invoice(world.request()) is None

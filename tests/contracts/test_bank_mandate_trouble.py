@@ -76,7 +76,7 @@ class TestScript:
 
 class TestStorageProblem:
     @pytest.mark.parametrize("problem", [Unavailable("no answer"), Stale("somebody was quicker")])
-    async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(self, problem: Fault) -> None:
+    async def test_unanswered_write_is_an_unknown_outcome_until_repeated(self, problem: Fault) -> None:
         world = World()
         storage = world.storage = Busy(world.clock)
         bank = world.bank()

@@ -104,7 +104,7 @@ class TestConfirmation:
         state = await state_of(bank)
         assert (state.status, len(state.transfers)) == (S.ACTIVE, 1)
 
-    async def test_who_confirms_twice_pays_once(self, bank: SimulatedBank) -> None:
+    async def test_payer_who_confirms_twice_pays_once(self, bank: SimulatedBank) -> None:
         await bank.bind(binding())
         await tell(bank, E.CONFIRM, E.CONFIRM, E.PAID, E.BOUND)
         await has_debited(bank, f"sim:{BINDING}", FIRST)

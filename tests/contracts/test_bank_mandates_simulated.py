@@ -162,7 +162,7 @@ class TestLink:
         state = await state_of(bank)
         assert (state.status, state.link) == (S.REFUSED if ends == "refused" else S.CLOSED, None)
 
-    async def test_who_confirms_has_it(self, world: World) -> None:
+    async def test_confirming_payer_has_the_link(self, world: World) -> None:
         bank = world.bank(links_after=None)
         await bound(bank)
         assert (await state_of(bank)).link is not None
@@ -221,7 +221,7 @@ class TestTime:
         assert (await state_of(bank)).transfers[0].amount_kopecks == 404_03
 
 
-async def test_live_mandates_cannot_be_charged_at_present_and_those_of_test_mode_can() -> None:
+async def test_only_test_mode_mandates_can_be_charged_by_default() -> None:
     """PROVIDER_NOT_CONFIGURED is a capability of the adapter (docs/subscriptions.md "When a charge is refused")."""
     async with open_test_app() as app:
         for mode, charges in ((Mode.LIVE, False), (Mode.TEST, True)):

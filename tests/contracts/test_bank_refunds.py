@@ -59,7 +59,7 @@ class TestContract:
             (back(100_01), "amount"),
         ],
     )
-    async def test_what_is_refused_moves_no_money(self, bank: Bank, request_: RefundRequest, reason: str) -> None:
+    async def test_refused_refund_moves_no_money(self, bank: Bank, request_: RefundRequest, reason: str) -> None:
         await is_refused(bank, request_, reason)
         assert await bank.refund(back(100_00, "ref_2")) == DONE
 
@@ -79,7 +79,7 @@ class TestContract:
             assert await bank.refund(back(kopecks, f"ref_{number}")) == DONE
         await is_refused(bank, back(1, "ref_9"), "amount")
 
-    async def test_what_came_counts_and_not_what_was_asked(self, world: World) -> None:
+    async def test_refunds_are_limited_by_the_received_amount(self, world: World) -> None:
         """An invoice of 100 RUB may bring less, or more."""
         bank = world.bank()
         for operation, kopecks in (("pay_1", 99_00), ("pay_2", 101_00)):

@@ -109,7 +109,7 @@ class TestTime:
         assert await held.find_refund(REFUND) == DONE, "done in time, whoever comes later"
 
     @pytest.mark.parametrize("status", [S.FAILED, S.PROCESSING])
-    async def test_who_says_so_in_time_decides(self, world: World, bank: Bank, status: RefundStatus) -> None:
+    async def test_outcome_simulated_in_time_decides(self, world: World, bank: Bank, status: RefundStatus) -> None:
         held = world.bank(refunds_hold=timedelta(seconds=5))
         await held.refund(back())
         await world.clock.advance(4)
@@ -188,9 +188,7 @@ class TestStorageProblem:
         ("problem", "spared"),
         [(Unavailable("no answer"), 0), (Unavailable("no answer"), 1), (Stale("somebody was quicker"), 1)],
     )
-    async def test_a_write_without_an_answer_is_an_unknown_outcome_and_a_repeat_mends_it(
-        self, problem: Fault, spared: int
-    ) -> None:
+    async def test_unanswered_refund_is_an_unknown_outcome_until_repeated(self, problem: Fault, spared: int) -> None:
         """A refund is two pages: whichever of them was not written, the refund was not made, or is made once."""
         world = World()
         storage = world.storage = Busy(world.clock)
@@ -211,7 +209,7 @@ class TestStorageProblem:
         whole = [back(100_00, f"ref_{invoice}", reference=f"sim:{invoice}") for invoice in ("pay_1", "pay_2")]
         assert await sent(bank, *whole) == ["amount", "done"]
 
-    async def test_what_is_refused_leaves_nothing_in_the_books(self, world: World, bank: Bank) -> None:
+    async def test_refused_refund_leaves_no_record(self, world: World, bank: Bank) -> None:
         async with world.storage.unit() as unit:
             before = await unit[ProviderNote].find()
         await is_refused(bank, back(100_01), "amount")

@@ -53,7 +53,7 @@ class TestSimulator:
     def test_it_is_a_simulator(self, chain: SimulatedChain) -> None:
         assert isinstance(chain, ChainSimulator)
 
-    async def test_what_is_on_it_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:
+    async def test_transaction_survives_a_restart(self, world: World, chain: SimulatedChain) -> None:
         await chain.simulate(Network.TRON, HASH, FINAL, [TokenMove(5)])
         assert await world.chain().lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
 
@@ -69,7 +69,7 @@ class TestSimulator:
         assert [(transfer.index, transfer.units) for transfer in found.transfers] == [(0, 5), (2, 9)]
         assert len({address for transfer in found.transfers for address in (transfer.sender, transfer.recipient)}) == 4
 
-    async def test_nobody_moves_less_than_nothing(self, chain: SimulatedChain) -> None:
+    async def test_negative_move_is_refused(self, chain: SimulatedChain) -> None:
         with pytest.raises(ValueError, match="nothing or more"):
             await chain.simulate(Network.TRON, HASH, FINAL, [TokenMove(-1)])
 
@@ -81,7 +81,9 @@ class TestSimulator:
         assert isinstance(found, Final)
         assert found.transfers[0].units in (1, 2, 3)
 
-    async def test_who_keeps_losing_gives_up(self, chain: SimulatedChain, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_writer_that_keeps_losing_gives_up(
+        self, chain: SimulatedChain, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(operation_log, "_TRIES", 1)
         await chain.simulate(Network.TRON, HASH, IN_BLOCK)
         ends = await asyncio.gather(

@@ -251,7 +251,7 @@ class TestShiftingClock:
         assert clock.test_clock is None
         assert clock.now() == clock.real() == START
 
-    def test_inside_a_world_it_is_ahead_by_the_offset_and_says_what_the_machine_says(self) -> None:
+    def test_shifted_clock_is_ahead_by_the_offset_and_knows_the_real_time(self) -> None:
         clock = ShiftingClock(VirtualClock(START))
         with clock.entered(AHEAD):
             assert clock.test_clock == AHEAD

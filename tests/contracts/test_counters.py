@@ -123,7 +123,7 @@ class TestMemory:
             await counters.count(1, [Counter(f"general:key:{number}", 60)])
         assert len(counters._counts) <= 100 + room._OVERFLOW_SLOTS
 
-    async def test_who_was_counted_before_a_flood_is_counted_on(self) -> None:
+    async def test_count_from_before_a_flood_goes_on(self) -> None:
         counters = MemoryCounters(capacity=10)
         await counters.count(1, [KEY])
         for number in range(1_000):
@@ -168,7 +168,7 @@ class TestRedis:
             assert not [key for key in keys if "secret" in key or "203" in key]
             assert all(0 < client.ttl(key) <= redis_room._KEPT for key in keys)
 
-    async def test_what_one_tick_asks_goes_in_one_call(self, shared_redis: str, names: str) -> None:
+    async def test_counts_of_one_tick_go_in_one_call(self, shared_redis: str, names: str) -> None:
         counters = RedisCounters(shared_redis, SystemClock(), prefix=names)
         calls = 0
         run = counters._run
@@ -216,7 +216,7 @@ class TestRedisAway:
         assert await counters.works()
         await counters.close()
 
-    async def test_one_that_never_was_there_is_no_error(self, server: RedisServer) -> None:
+    async def test_server_that_was_never_there_is_no_error(self, server: RedisServer) -> None:
         server.stop()
         counters = RedisCounters(server.url, SystemClock())
         wide = Counter("general:ip:203.0.113.9", 1_000)

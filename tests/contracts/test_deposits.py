@@ -67,7 +67,7 @@ class TestAddress:
 
 
 class TestDeposits:
-    async def test_what_came_is_named_by_transaction_and_place(self, world: World, watcher: SimulatedDeposits) -> None:
+    async def test_deposit_is_named_by_transaction_and_index(self, world: World, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
         tx_hash = await watcher.simulate_deposit(address, UNITS)
         wanted = Deposit(tx_hash=tx_hash, index=0, units=UNITS, at=START, is_final=True)
@@ -122,11 +122,11 @@ class TestSimulator:
         assert isinstance(watcher, DepositSimulator)
 
     @pytest.mark.parametrize("amount", [0, -1])
-    async def test_nobody_sends_nothing_or_less(self, watcher: SimulatedDeposits, amount: int) -> None:
+    async def test_deposit_of_nothing_or_less_is_refused(self, watcher: SimulatedDeposits, amount: int) -> None:
         with pytest.raises(ValueError, match="more than nothing"):
             await watcher.simulate_deposit(await watcher.address(OPERATION), amount)
 
-    async def test_what_never_was_is_not_dropped_and_does_not_come_again(self, watcher: SimulatedDeposits) -> None:
+    async def test_unknown_transaction_can_be_neither_dropped_nor_repeated(self, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
         for _ in range(2):
             with pytest.raises(ValueError, match="no transaction"):

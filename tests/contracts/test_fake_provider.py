@@ -241,7 +241,7 @@ async def test_no_secret_shows(provider: Books, ask: Ask) -> None:
     assert "POST /invoices" in shown
 
 
-async def test_what_a_handler_raises_is_not_lost(ask: Ask) -> None:
+async def test_error_of_a_handler_is_raised_at_the_end(ask: Ask) -> None:
     def broken(_: ProviderRequest) -> ProviderAnswer:
         raise LookupError("the fake is wrong")
 
@@ -273,7 +273,7 @@ async def test_connections_and_what_is_kept_have_a_bound(provider: Books) -> Non
 
 
 @pytest.mark.parametrize("sent", [b"garbage\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"x" * 100_000])
-async def test_what_is_no_http_gets_nothing(provider: Books, ask: Ask, sent: bytes) -> None:
+async def test_request_that_is_no_http_gets_no_answer(provider: Books, ask: Ask, sent: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(provider.url.rpartition(":")[2]))
     writer.write(sent)
     with suppress(ConnectionResetError):  # closed before all was read

@@ -59,7 +59,7 @@ async def test_an_action_is_kept_as_it_was_asked_for(ports: Ports) -> None:
     assert kept.arguments == {"payout_wallet": WALLETS[0]}
 
 
-async def test_of_many_that_decide_at_once_one_does(ports: Ports) -> None:
+async def test_simultaneous_decisions_have_one_winner(ports: Ports) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     action = await asked(ports, account_id)
     gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, 4))
@@ -77,7 +77,7 @@ async def test_of_many_that_decide_at_once_one_does(ports: Ports) -> None:
     assert [row.operator for row in done] == [kept.decided_by]
 
 
-async def test_of_many_that_ask_at_once_one_waits(ports: Ports) -> None:
+async def test_simultaneous_requests_make_one_pending_action(ports: Ports) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, 3))
     actions = await asyncio.gather(*(asked(gated, account_id, name) for name in ("olga", "ivan", "vera")))
@@ -86,7 +86,7 @@ async def test_of_many_that_ask_at_once_one_waits(ports: Ports) -> None:
     assert kept.id == actions[0].id
 
 
-async def test_of_two_that_ask_for_different_wallets_at_once_one_is_told_of_the_other(ports: Ports) -> None:
+async def test_second_of_two_simultaneous_wallet_requests_is_refused(ports: Ports) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     gated = msgspec.structs.replace(ports, storage=BarrierStorage(ports.storage, 2))
     tellings = (OperatorAction(operator=name, name="account.set") for name in ("olga", "ivan"))
@@ -104,7 +104,7 @@ async def test_of_two_that_ask_for_different_wallets_at_once_one_is_told_of_the_
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("commit", [1, 2])
-async def test_who_dies_while_asking_leaves_one_action_at_most(ports: Ports, commit: int, after: bool) -> None:
+async def test_crash_while_requesting_leaves_one_action_at_most(ports: Ports, commit: int, after: bool) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     told = OperatorAction(operator="olga", name="account.set", object_id=account_id)
     dying = acting(fused(ports, CrashPoint(commit, after=after)), told)
@@ -117,7 +117,7 @@ async def test_who_dies_while_asking_leaves_one_action_at_most(ports: Ports, com
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_who_dies_while_confirming_leaves_both_or_neither(ports: Ports, after: bool) -> None:
+async def test_crash_while_confirming_leaves_decision_and_effect_or_neither(ports: Ports, after: bool) -> None:
     account_id = (await create_account(ports, "Merchant")).account_id
     action = await asked(ports, account_id)
     with pytest.raises(Killed):

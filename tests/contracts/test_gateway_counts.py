@@ -20,7 +20,7 @@ GATEWAY = "simulator-test"
 TELLINGS = 3
 
 
-async def test_of_many_that_tell_an_account_at_once_no_two_take_one_number(storage: Storage) -> None:
+async def test_simultaneous_events_of_a_gateway_have_distinct_sequence_numbers(storage: Storage) -> None:
     account = Account(
         id="acc_1",
         name="Merchant",

@@ -29,7 +29,7 @@ async def test_storages_answer_drawn_histories_alike(kit_sqlite: Path, kit_postg
                 assert found is None, str(await shortest(every, found))
 
 
-async def test_a_storage_that_does_otherwise_is_found_and_its_history_is_shortened(
+async def test_deviating_storage_is_found_and_its_history_shortened(
     kit_sqlite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here the one in memory takes a job back to its worker however long its lease still lasts."""

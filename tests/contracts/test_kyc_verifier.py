@@ -56,7 +56,7 @@ def by_form(operation: str = "kyc_1_1") -> CheckRequest:
     )
 
 
-async def test_a_check_is_verified_by_itself_after_some_seconds_and_survives_a_restart(office: Office) -> None:
+async def test_check_verifies_itself_after_seconds_and_survives_a_restart(office: Office) -> None:
     begun = await office.verifier.register(by_documents())
     assert (begun.status, begun.account_number, begun.level) == (CheckStatus.PROCESSING, None, 0)
     assert begun.check_after == 5

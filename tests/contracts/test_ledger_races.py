@@ -100,7 +100,7 @@ async def test_running_balances_lose_nothing_under_many_units_at_once(ports: Por
     assert (journal_holds(report), report.entries) == (True, 100)
 
 
-async def test_of_the_same_move_booked_at_once_one_is_kept(ports: Ports) -> None:
+async def test_same_move_booked_simultaneously_is_kept_once(ports: Ports) -> None:
     outcomes = await asyncio.gather(*(book(ports, receipt("pay_1", 5)) for _ in range(8)), return_exceptions=True)
     refused = [each for each in outcomes if each is not None]
     assert len(refused) == 7
@@ -109,7 +109,7 @@ async def test_of_the_same_move_booked_at_once_one_is_kept(ports: Ports) -> None
     assert journal_holds(await verify_ledger(ports))
 
 
-async def test_of_two_that_take_the_same_money_at_once_one_gets_it(ports: Ports) -> None:
+async def test_two_takings_of_the_same_money_have_one_winner(ports: Ports) -> None:
     await credit(ports, 100)
     assert sorted(await asyncio.gather(take(ports, "wd_1", 60), take(ports, "wd_2", 60))) == [False, True]
     assert await balances(ports) == {BalanceType.AVAILABLE: 40, BalanceType.RESERVED: 60}
@@ -123,7 +123,7 @@ async def test_many_that_take_at_once_take_no_more_than_there_is(ports: Ports) -
     assert await balances(ports) == {BalanceType.AVAILABLE: 10, BalanceType.RESERVED: 90}
 
 
-async def test_who_reads_before_another_takes_is_stale(ports: Ports) -> None:
+async def test_taking_read_before_another_commit_is_stale(ports: Ports) -> None:
     """The step in which the race is lost, made by hand: both have read, then both commit."""
     await credit(ports, 100)
     async with ports.storage.unit() as first, ports.storage.unit() as second:
@@ -163,7 +163,9 @@ async def test_money_that_comes_meanwhile_makes_nobody_stale(ports: Ports) -> No
         (-49, 1, 50, True),
     ],
 )
-async def test_what_may_be_taken(ports: Ports, there: int | None, units: int, overdraft: int, may: bool) -> None:
+async def test_taking_is_limited_by_balance_and_overdraft(
+    ports: Ports, there: int | None, units: int, overdraft: int, may: bool
+) -> None:
     if there is not None:
         await credit(ports, there)
     assert await take(ports, "wd_1", units, overdraft=overdraft) is may

@@ -228,7 +228,7 @@ async def test_a_journal_of_before_is_listed_when_it_is_first_asked_for(ports: P
     assert [movement.entry_id for movement in listed] == [each.id for each in mine]
 
 
-async def test_what_a_clock_that_was_set_right_books_is_listed_at_once(ports: Ports) -> None:
+async def test_movement_booked_after_the_clock_was_set_back_is_listed_at_once(ports: Ports) -> None:
     """It is looked for near the end of the list; the balance tells that it is not there."""
     await book(ports, entry(1, 0, START + timedelta(days=365)))
     assert (await list_movements(ports, caller(), MovementFilter(), 1, 20)).total == 1
@@ -237,7 +237,7 @@ async def test_what_a_clock_that_was_set_right_books_is_listed_at_once(ports: Po
     assert newest.at == START
 
 
-async def test_what_leaves_the_balance_as_it_was_is_listed_at_once(ports: Ports) -> None:
+async def test_movements_that_cancel_out_are_listed_at_once(ports: Ports) -> None:
     await book(ports, entry(1, 8, START))
     assert (await list_movements(ports, caller(), MovementFilter(), 1, 20)).total == 1
     await book(ports, entry(2, 8, START + timedelta(seconds=1)), entry(2, 10, START + timedelta(seconds=1)))

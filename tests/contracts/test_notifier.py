@@ -140,7 +140,7 @@ async def test_a_status_is_reported_and_not_judged(receiver: Receiver, status: i
     assert (result.answer, result.status) == (Answer.RESPONDED, status)
 
 
-async def test_of_several_answers_the_final_one_counts(receiver: Receiver) -> None:
+async def test_final_answer_counts_after_interim_ones(receiver: Receiver) -> None:
     """RFC 9110, 15.2: a client reads interim answers and goes on."""
     interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
     receiver.answer_with(raw(interim + b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
@@ -389,7 +389,7 @@ async def test_a_refused_connection_and_an_unknown_name_are_receipts() -> None:
     assert (unknown.answer, unknown.note) == (Answer.CONNECTION, "the host's name was not found")
 
 
-async def test_of_a_large_answer_4_kb_are_read_and_its_connection_is_given_up(receiver: Receiver) -> None:
+async def test_large_answer_is_read_to_4_kb_and_its_connection_closed(receiver: Receiver) -> None:
     receiver.answer_with(flood(10 * 1024 * 1024), 200)
     async with notifier() as made:
         first = await made.send(webhook(receiver.url))
@@ -476,7 +476,7 @@ async def odd_receiver(*, reads: bool) -> AsyncIterator[tuple[str, list[Odd]]]:
         await server.wait_closed()
 
 
-async def test_what_a_receiver_does_not_read_is_not_kept_for_it() -> None:
+async def test_webhooks_that_a_receiver_does_not_read_are_not_buffered() -> None:
     """A receiver that answers without reading would make its webhooks pile up in the worker's memory."""
     async with odd_receiver(reads=False) as (url, connections), notifier(limit=5, exchange=DirectExchange) as made:
         body = b"x" * 16 * 1024 * 1024  # more than both sides' sockets hold
@@ -521,9 +521,7 @@ async def test_a_receiver_that_always_answers_first_is_not_connected_to_for_ever
     assert len(closed) == 65  # 64 may have rested since they were used
 
 
-async def test_of_addresses_no_more_are_remembered_than_a_bound(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_remembered_addresses_are_bounded(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Merchants choose them, and may choose new ones for ever."""
     monkeypatch.setattr(exchanges, "_ADDRESSES", 2)
     exchange = DirectExchange(Connector())
@@ -610,7 +608,7 @@ async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver)
         await made.send(webhook(receiver.url))
 
 
-def test_it_is_made_without_an_event_loop_and_opens_nothing_before_the_first_letter() -> None:
+def test_notifier_needs_no_event_loop_before_the_first_webhook() -> None:
     made = HttpNotifier(SystemClock(), loopback=True)
     assert not made._exchanges
     asyncio.run(made.close())

@@ -125,9 +125,7 @@ async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver:
 
 
 @table("odd", ["\t", "\n", "\r\nX-Webhook-Id: evt_2", " ", "\x00", "\x1f", "\x7f", "\\", "a" * 2048])
-async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but_blocked(
-    receiver: Receiver, odd: str
-) -> None:
+async def test_odd_or_overlong_address_is_blocked_not_mended(receiver: Receiver, odd: str) -> None:
     """Parsers differ in what they drop or quote; test mode shows it, as its host is allowed."""
     result = await post(webhook(f"{receiver.url}?x={odd}"))
     assert result.answer is Answer.BLOCKED
@@ -201,7 +199,7 @@ def test_addresses_of_the_open_network_are_public(address: str) -> None:
 
 
 @given(st.ip_addresses())
-def test_what_the_standard_library_calls_not_global_is_never_public(address: IPv4Address | IPv6Address) -> None:
+def test_address_not_global_by_the_standard_library_is_never_public(address: IPv4Address | IPv6Address) -> None:
     """A second opinion on our lists, drawn mostly from the special ranges."""
     if not address.is_global or address.is_multicast or address.is_reserved:
         mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
@@ -288,7 +286,7 @@ async def test_a_name_that_is_gone_is_not_known_any_more(monkeypatch: pytest.Mon
     await resolver.close()
 
 
-async def test_who_gives_up_waiting_leaves_the_lookup_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lookup_abandoned_by_one_caller_serves_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     system = DeadServers(monkeypatch)
     system.hang("a.example")
     resolver = ThreadResolver(threads=1, patience=0.01)
@@ -306,7 +304,7 @@ async def test_who_gives_up_waiting_leaves_the_lookup_to_the_next(monkeypatch: p
     await resolver.close()
 
 
-async def test_a_lookup_that_has_no_thread_yet_ends_with_the_last_who_waits_for_it(
+async def test_lookup_without_a_thread_ends_with_its_last_waiting_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Dead names that nobody asks for any more stand in nobody's way."""
@@ -343,7 +341,7 @@ async def test_closing_ends_the_wait_for_a_name(monkeypatch: pytest.MonkeyPatch)
     system.end()
 
 
-async def test_of_names_no_more_are_remembered_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_remembered_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     DeadServers(monkeypatch)
     monkeypatch.setattr(resolver_rules, "_REMEMBERED", 3)
     resolver = ThreadResolver(threads=1)

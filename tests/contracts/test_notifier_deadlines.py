@@ -33,7 +33,7 @@ async def test_each_has_the_whole_limit_from_its_own_beginning() -> None:
     assert not deadlines.running
 
 
-async def test_what_ends_in_time_is_left_alone_and_forgotten() -> None:
+async def test_task_that_ends_in_time_is_not_cancelled_and_is_forgotten() -> None:
     deadlines = Deadlines(LIMIT)
     assert await take(deadlines, 0) >= 0
     assert not deadlines.running
@@ -94,7 +94,7 @@ async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> No
     assert not limit._waitlists
 
 
-async def test_who_gives_up_after_all_others_left_leaves_nothing_behind() -> None:
+async def test_last_waiting_task_that_gives_up_leaves_no_waitlist() -> None:
     limit = HostLimit(1)
     here, there = ("receiver", 443), ("other", 443)
     await limit.enter(here)

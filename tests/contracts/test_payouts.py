@@ -76,7 +76,7 @@ class TestBroadcast:
         ],
         ids=lambda change: next(iter(change)),
     )
-    async def test_what_the_wallet_did_not_sign_as_it_stands_is_refused(
+    async def test_altered_signed_transfer_is_refused(
         self, world: World, sender: UsdtSender, change: dict[str, object]
     ) -> None:
         signed = msgspec.structs.replace(await signed_by(sender), **change)
@@ -85,7 +85,7 @@ class TestBroadcast:
         assert refused.value.reason == "invalid"
         assert await world.notes() == 0
 
-    async def test_what_another_wallet_signed_is_refused(self, world: World, sender: UsdtSender) -> None:
+    async def test_transfer_signed_by_another_wallet_is_refused(self, world: World, sender: UsdtSender) -> None:
         """A transfer of test mode cannot be sent on the live network."""
         with pytest.raises(Refused) as refused:
             await sender.broadcast(await signed_by(world.sender("other")))
@@ -93,7 +93,7 @@ class TestBroadcast:
 
 
 class TestState:
-    async def test_one_that_was_not_sent_is_proven_absent_only_after_its_end(
+    async def test_unsent_transfer_is_proven_absent_only_after_its_expiry(
         self, world: World, sender: UsdtSender
     ) -> None:
         """FAILED needs a final block past `expires_at`: until then the transfer may still come."""
@@ -181,7 +181,7 @@ class TestSenders:
         ],
         ids=["a name", "a mode without one", "a mode whose wallet is gone"],
     )
-    def test_what_is_not_wired_is_not_configured(self, world: World, ask: Callable[[Senders], UsdtSender]) -> None:
+    def test_unwired_sender_is_not_configured(self, world: World, ask: Callable[[Senders], UsdtSender]) -> None:
         wallet = world.sender()
         with pytest.raises(NotConfigured):
             ask(Senders(senders={wallet.name: wallet}, modes={"live": "gone"}))

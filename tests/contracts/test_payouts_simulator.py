@@ -58,7 +58,7 @@ class TestSimulate:
         await world.clock.advance(3600)
         assert await world.sender().state(signed) is state
 
-    async def test_a_dropped_block_gives_the_transfer_back_and_a_repeat_brings_it_again(
+    async def test_transfer_of_a_dropped_block_is_unseen_until_repeated(
         self, world: World, sender: SimulatedSender
     ) -> None:
         signed = await signed_by(sender)
@@ -87,7 +87,7 @@ class TestSimulate:
         await sender.broadcast(signed)
         assert await sender.state(signed) is FAILED
 
-    async def test_one_that_was_never_broadcast_may_be_on_the_chain(self, sender: SimulatedSender) -> None:
+    async def test_transfer_never_broadcast_may_be_on_the_chain(self, sender: SimulatedSender) -> None:
         signed = await signed_by(sender)
         await sender.simulate(signed.tx_hash, FINAL)
         assert await sender.state(signed) is FINAL

@@ -79,7 +79,7 @@ async def test_only_who_suffers_company_has_it(
     assert await other.enter(Role.WORKING, alone=True), "parts are apart"
 
 
-async def test_who_leaves_makes_room(registries: Callable[[], ProcessRegistry]) -> None:
+async def test_leaving_process_frees_its_slot(registries: Callable[[], ProcessRegistry]) -> None:
     one, other = registries(), registries()
     assert await one.enter(Role.COUNTING, alone=True)
     await one.close()
@@ -139,7 +139,7 @@ async def test_a_session_that_was_lost_is_taken_up_again(shared: str) -> None:
         assert not lost.is_set()
 
 
-async def test_who_lost_its_place_to_another_is_told(shared: str) -> None:
+async def test_process_that_lost_its_slot_is_notified(shared: str) -> None:
     """It must stop: two would count each for itself."""
     async with (
         aclosing(Closing(PostgresRegistry(shared, look=0.05))) as kept,

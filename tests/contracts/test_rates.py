@@ -188,13 +188,13 @@ async def test_every_failed_read_is_unavailable(web: WebHarness, name: str) -> N
 
 
 @pytest.mark.parametrize("rate", ["-0.0", '"sNaN"', '"Infinity"', "NaN", "1e400"])
-async def test_what_no_decent_market_says_is_unavailable_too(web: WebHarness, rate: str) -> None:
+async def test_implausible_rate_is_unavailable(web: WebHarness, rate: str) -> None:
     await web.say(rate)
     with pytest.raises(Unavailable):
         await web.source.quote()
 
 
-async def test_nobody_there_is_unavailable(web: WebHarness) -> None:
+async def test_unreachable_source_is_unavailable(web: WebHarness) -> None:
     await web.receiver.__aexit__(None)
     with pytest.raises(Unavailable):
         await web.source.quote()
@@ -287,7 +287,9 @@ class TestCoinGecko:
         assert (await coingecko_harness.source.quote()).at.timestamp() == int(at)
 
     @pytest.mark.parametrize("at", ["1e3", "null", '"2026-01-01"', "9" * 15, "9" * 30, "1711356300.5"])
-    async def test_what_is_no_moment_is_unavailable(self, coingecko_harness: CoinGeckoHarness, at: str) -> None:
+    async def test_quote_without_a_valid_moment_is_unavailable(
+        self, coingecko_harness: CoinGeckoHarness, at: str
+    ) -> None:
         coingecko_harness.receiver.answer_with(reply(200, coingecko("92.5", at)))
         with pytest.raises(Unavailable):
             await coingecko_harness.source.quote()
@@ -300,7 +302,7 @@ class TestSimulator:
     def test_it_is_a_simulator(self) -> None:
         assert isinstance(SimulatorHarness().source, RateSimulator)
 
-    async def test_what_it_was_told_survives_a_restart(self) -> None:
+    async def test_simulated_rate_survives_a_restart(self) -> None:
         harness = SimulatorHarness()
         await harness.say(LONG)
         assert (await harness.restarted().quote()).rate == Decimal(LONG)
@@ -376,7 +378,7 @@ class SharedHarness:
 
 
 class TestShared:
-    async def test_who_asks_meanwhile_gets_the_same_answer(self) -> None:
+    async def test_concurrent_callers_get_the_same_answer(self) -> None:
         harness = SharedHarness()
         asking = await harness.ask(5)
         harness.slow.may_answer.set()
@@ -415,7 +417,7 @@ class TestShared:
         await harness.clock.advance(0.001)
         assert (await harness.shared.quote()).rate == 2
 
-    async def test_a_question_that_hangs_is_given_up_when_somebody_asks_after_twenty_seconds(self) -> None:
+    async def test_hanging_request_is_abandoned_for_a_caller_after_twenty_seconds(self) -> None:
         """The first caller has given up by then; later callers must not wait for the same request."""
         harness = SharedHarness()
         await harness.ask(1)

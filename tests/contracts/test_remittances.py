@@ -85,7 +85,7 @@ class TestTime:
         ],
         ids=str,
     )
-    async def test_what_is_refused_leaves_nothing(
+    async def test_refused_remittance_leaves_no_record(
         self, world: World, bank: RemittanceBank, wrong: dict[str, Any], reason: str
     ) -> None:
         with pytest.raises(Refused) as refused:
@@ -188,7 +188,7 @@ class TestSimulate:
         await bank.simulate_remittance(OPERATION, FAILED)
         assert await state(bank) == DONE
 
-    async def test_what_never_was_cannot_be_told(self, bank: SimulatedBank) -> None:
+    async def test_unknown_remittance_cannot_be_simulated(self, bank: SimulatedBank) -> None:
         with pytest.raises(Refused) as refused:
             await bank.simulate_remittance(OPERATION, FAILED)
         assert refused.value.reason == "not_found"
@@ -202,7 +202,7 @@ class TestCapability:
         with pytest.raises(NotSupported):
             remitting(bank)
 
-    def test_one_that_does_is_found(self, bank: Bank) -> None:
+    def test_bank_with_remittances_is_found(self, bank: Bank) -> None:
         assert remitting(bank) is bank
 
     async def test_a_bank_without_a_bound_takes_any_amount(self, world: World) -> None:

@@ -60,7 +60,7 @@ async def test_a_damaged_database_is_no_backup(source: Path, tmp_path: Path) -> 
         await copy(source, tmp_path / "copy.db", lambda *_: None)
 
 
-async def test_what_is_not_there_or_no_database_is_a_fault(tmp_path: Path) -> None:
+async def test_missing_file_or_one_that_is_no_database_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no database"):
         await copy(tmp_path / "none.db", tmp_path / "copy.db", lambda *_: None)
     assert list(tmp_path.iterdir()) == []

@@ -50,7 +50,9 @@ async def test_nothing_is_written_over_them(pool: ReadingPool) -> None:
     assert await pool.ask("SELECT 1", ()) == [(1,)]
 
 
-async def test_who_waits_too_long_hears_so(pool: ReadingPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_caller_that_waits_too_long_for_a_connection_is_refused(
+    pool: ReadingPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_pool, "_PATIENCE", 0.01)
     held = [pool.connection() for _ in range(4)]
     for each in held:

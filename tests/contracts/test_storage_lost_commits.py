@@ -132,7 +132,7 @@ async def test_a_server_that_is_not_there_for_a_moment_is_waited_for(
     assert await read(server, Payment, "pay_1") is not None
 
 
-async def test_what_stays_unknown_is_said_to_be(
+async def test_commit_with_an_unknown_outcome_is_unavailable(
     server: PostgresStorage, cutter: Cutter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody wrote over it, or perhaps before it; or the server stays away."""

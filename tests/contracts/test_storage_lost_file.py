@@ -61,7 +61,7 @@ async def test_the_next_commit_is_not_acknowledged(
 
 
 @pytest.mark.parametrize("harm", HARM)
-async def test_who_looks_is_told_and_nothing_is_read_any_more(
+async def test_lost_file_is_reported_and_no_longer_read(
     file_location: StorageLocation, harm: Callable[[Path], None]
 ) -> None:
     """The lost file may hold a used idempotency key, with the answer to a request."""
@@ -75,7 +75,7 @@ async def test_who_looks_is_told_and_nothing_is_read_any_more(
             await unit[Payment].find(order="-id", limit=10)
 
 
-async def test_what_is_put_back_is_another_file(file_location: StorageLocation) -> None:
+async def test_file_put_back_is_another_file(file_location: StorageLocation) -> None:
     """Commits made meanwhile are lost."""
     storage, path = await opened(file_location)
     aside = path.with_name("aside")

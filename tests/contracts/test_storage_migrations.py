@@ -120,7 +120,7 @@ def test_the_history_is_one_line_and_head_is_read_off_its_file_names() -> None:
     assert history().get_bases() == ["0001"]
 
 
-async def test_sqlite_migrations_make_what_the_catalogue_declares_and_new_files_are_made_of(tmp_path: Path) -> None:
+async def test_sqlite_migrations_make_the_schema_of_the_catalogue(tmp_path: Path) -> None:
     """Rows as well: a step may have put some into a table."""
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     assert await done_on(await stepped(f"sqlite:///{old}"), differences) == [], HOW
@@ -133,9 +133,7 @@ async def test_sqlite_migrations_make_what_the_catalogue_declares_and_new_files_
     assert found[0] == found[1], HOW
 
 
-def test_postgres_migrations_make_what_the_catalogue_declares_and_new_databases_are_made_of(
-    server: str, empty_postgres: str
-) -> None:
+def test_postgres_migrations_make_the_schema_of_the_catalogue(server: str, empty_postgres: str) -> None:
     assert asyncio.run(migrate(empty_postgres)) == head()
     with database(server) as old:
         assert asyncio.run(done_on(asyncio.run(stepped(old)), differences)) == [], HOW

@@ -62,9 +62,7 @@ async def test_a_sound_file_is_sound_and_each_table_is_told(path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["first", "middle", "last"])
 @pytest.mark.parametrize("tree", ["notes", "notes_text", "sqlite_autoindex_notes_1"])
-async def test_noise_in_a_page_of_a_table_or_an_index_is_found_and_the_table_named(
-    path: Path, tree: str, where: str
-) -> None:
+async def test_noise_in_a_table_or_index_page_is_found_with_its_table(path: Path, tree: str, where: str) -> None:
     try:
         pages = pages_of(path, tree)
     except sqlite3.OperationalError as fault:
@@ -95,7 +93,7 @@ async def test_a_value_that_its_index_does_not_have_is_found(path: Path) -> None
     assert any("notes_text" in each for each in found)
 
 
-async def test_what_is_no_database_is_unavailable(tmp_path: Path) -> None:
+async def test_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     for name, content in (("absent", None), ("noise", b"x" * 10_000)):
         if content is not None:
             (tmp_path / name).write_bytes(content)
@@ -103,7 +101,7 @@ async def test_what_is_no_database_is_unavailable(tmp_path: Path) -> None:
             await sqlite_damage(tmp_path / name, no_progress)
 
 
-async def test_whoever_is_cancelled_waits_for_no_page_more(path: Path) -> None:
+async def test_cancelled_check_reads_no_further_page(path: Path) -> None:
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
 

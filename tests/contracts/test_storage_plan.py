@@ -129,13 +129,13 @@ def test_sums_that_only_together_are_beyond_64_bits_are_refused() -> None:
         plan.sums()
 
 
-def test_what_is_cleared_is_forgotten() -> None:
+def test_cleared_plan_is_empty() -> None:
     plan = Plan(Nulls())
     plan.put([add(payment("pay_1")), accrue(hits("h1", 1))])
     plan.clear()
     assert (plan.rows(), plan.sums()) == ([], [])
 
 
-def test_what_it_does_not_know_is_a_slip_of_the_caller() -> None:
+def test_unknown_write_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="Increase"):
         Plan(Nulls()).put([Increase(KEEPING[Tally], "t1", "count", 1)])

@@ -226,7 +226,7 @@ async def test_reads_leave_the_pools_as_they_were(server_location: StorageLocati
     ],
     ids=["unsealed", "unsealed from here on", "not fed", "held"],
 )
-async def test_what_is_null_in_all_rows_leaves_the_order_to_the_index(
+async def test_criteria_of_null_leave_the_order_to_the_index(
     migrated_database: str, kind: type[Any], criteria: dict[str, Any], order: str
 ) -> None:
     """Otherwise each read of the first few rows of a backlog sorts all of it: a million rows for a thousand."""
@@ -242,7 +242,7 @@ async def test_what_is_null_in_all_rows_leaves_the_order_to_the_index(
     assert not any("Sort" in line for line in plan), plan
 
 
-async def test_what_was_prepared_and_never_asked_is_in_nobodys_way(
+async def test_statement_prepared_and_never_executed_blocks_nobody(
     server_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement is prepared without ending its transaction, which ends with the execution. A task cancelled between

@@ -23,7 +23,7 @@ from tests.contracts.test_storage_postgres_together import KEEPING, accrue, add,
 
 
 class TestStatement:
-    async def test_of_forms_no_more_are_remembered_than_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_remembered_statement_forms_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Chance decides which units wait together, and so the number of forms."""
         monkeypatch.setattr(postgres_bulk, "_FORMS", 3)
         bulk = Bulk()
@@ -46,7 +46,7 @@ class TestStatement:
         texts = {bulk.statement([add(payment(f"pay_{n}")) for n in range(many)])[0] for many in (1, 17, 200)}
         assert len(texts) == 1
 
-    def test_what_it_cannot_write_is_a_slip_of_the_caller(self) -> None:
+    def test_write_unfit_for_bulk_is_a_type_error(self) -> None:
         with pytest.raises(TypeError, match="Remove"):
             Bulk().statement([Remove(KEEPING[Payment], "pay_1", 0)])
 
@@ -62,7 +62,7 @@ class TestStatement:
         await server.close()
 
 
-def test_what_a_unit_names_twice_or_does_otherwise_keeps_its_order() -> None:
+def test_repeated_and_other_writes_of_a_unit_keep_their_order() -> None:
     twice, other = add(Tally(id="t1", owner="a")), Increase(KEEPING[Tally], "t1", "count", 1)
     gone, sums = Remove(KEEPING[Payment], "pay_9", 0), accrue(hits("h1", 1))
     apart: list[Write] = [add(payment("pay_1")), save(payment("pay_2")), add(Tally(id="t2", owner="b"))]
@@ -92,7 +92,7 @@ class TestLongUnits:
             await unit.commit()
         assert [text.split()[0] for text in sent] == ["BEGIN;", "WITH", "INSERT", "UPDATE", "COMMIT;"]
 
-    async def test_one_that_is_refused_goes_one_by_one(self, storage: Storage, sent: list[str]) -> None:
+    async def test_refused_bulk_is_repeated_write_by_write(self, storage: Storage, sent: list[str]) -> None:
         """To hear what is the matter with it."""
         stored = [payment(f"pay_{number:02}") for number in range(20)]
         await put(storage, *stored)
@@ -105,7 +105,7 @@ class TestLongUnits:
         assert [text.split()[0] for text in sent] == ["WITH", "BEGIN;", *["UPDATE"] * 6, "ROLLBACK;"]
         assert await read(storage, Payment, "pay_00") == stored[0]
 
-    async def test_one_that_met_another_crosswise_goes_one_by_one_in_its_turn(
+    async def test_deadlocked_bulk_is_repeated_write_by_write_in_its_turn(
         self, storage: Storage, sent: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """In bulk it would meet the same one again and again."""

@@ -33,14 +33,14 @@ class TestGroups:
         """The statements of units, as they go to the server."""
         return noted_statements(monkeypatch, "fetchval")
 
-    async def test_who_waits_together_is_written_together(self, storage: Storage, sent: list[str]) -> None:
+    async def test_units_that_wait_together_are_written_together(self, storage: Storage, sent: list[str]) -> None:
         await asyncio.gather(*(put(storage, payment(f"pay_{n}"), key(f"k{n}")) for n in range(40)))
         assert len(sent) == 3  # two go at once, and alone
         for number in range(40):
             assert await read(storage, Payment, f"pay_{number}") is not None
             assert await read(storage, IdempotencyKey, f"k{number}") is not None
 
-    async def test_what_is_null_in_every_row_is_left_out(self, storage: Storage, sent: list[str]) -> None:
+    async def test_column_that_is_null_in_every_row_is_left_out(self, storage: Storage, sent: list[str]) -> None:
         await asyncio.gather(*(put(storage, payment(f"pay_{number}")) for number in range(20)))
         assert any('"description"' not in text for text in sent)
 
@@ -56,7 +56,7 @@ class TestGroups:
         assert await read(storage, Payment, "pay_27") is None
         assert await read(storage, Payment, "pay_39") is not None
 
-    async def test_of_two_that_write_one_row_one_wins(self, storage: Storage) -> None:
+    async def test_two_writers_of_one_row_have_one_winner(self, storage: Storage) -> None:
         await put(storage, *(payment(f"pay_{n}") for n in range(10)))
 
         async def describe(number: int) -> None:
@@ -95,7 +95,7 @@ class TestGroups:
         )
         assert [type(outcome) for outcome in outcomes] == [type(None)] * 5 + [ValueError] + [type(None)] * 4
 
-    async def test_sums_that_only_together_are_beyond_64_bits_are_the_last_units_fault(self, storage: Storage) -> None:
+    async def test_sum_beyond_64_bits_refuses_only_the_last_unit(self, storage: Storage) -> None:
         async def count(number: int) -> None:
             async with storage.unit() as unit:
                 unit[LimitHits].accrue(hits("together" if number >= 4 else f"c{number}", 2**62))
@@ -107,7 +107,7 @@ class TestGroups:
         assert sorted(type(outcome).__name__ for outcome in outcomes[4:]) == ["NoneType", "ValueError"]
         assert (await must_read(storage, LimitHits, "together")).count == 2**62
 
-    async def test_what_waits_is_written_before_the_storage_closes(
+    async def test_waiting_units_are_written_before_the_storage_closes(
         self, storage: Storage, server_location: StorageLocation
     ) -> None:
         tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(150)]
@@ -117,7 +117,7 @@ class TestGroups:
         again = await server_location.open()
         assert await read(again, IdempotencyKey, "k149") is not None
 
-    async def test_who_was_cancelled_while_waiting_is_not_written(self, storage: Storage) -> None:
+    async def test_unit_cancelled_while_waiting_is_not_written(self, storage: Storage) -> None:
         tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(10)]
         await asyncio.sleep(0)
         tasks[9].cancel()

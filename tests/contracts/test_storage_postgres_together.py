@@ -138,14 +138,14 @@ class TestLookups:
         assert await asyncio.gather(*(self.ask(lookups, each) for each in "dabca")) == ["d", "a", "b", None, "a"]
         assert server.asked == [["d"], ["a", "b", "c", "a"]]
 
-    async def test_who_asks_alone_is_answered_alone(self) -> None:
+    async def test_single_lookup_is_asked_alone(self) -> None:
         server = Server("a")
         lookups = Lookups(TABLES, server.fetch)
         assert await self.ask(lookups, "a") == "a"
         assert await self.ask(lookups, "b") is None
         assert server.asked == [["a"], ["b"]]
 
-    async def test_what_is_asked_meanwhile_gathers(self) -> None:
+    async def test_lookups_made_meanwhile_are_gathered(self) -> None:
         server = Server(*"abcdefgh")
         lookups = Lookups(TABLES, server.fetch)
         server.goes.clear()
@@ -159,7 +159,7 @@ class TestLookups:
         assert await asyncio.gather(*asking) == list("abcdefgh")
         assert server.asked == [["a"], ["b"], ["c"], ["d"], ["e", "f", "g", "h"]]
 
-    async def test_who_is_cancelled_leaves_the_others_alone(self) -> None:
+    async def test_cancelled_lookup_does_not_disturb_the_others(self) -> None:
         server = Server("a", "b")
         lookups = Lookups(TABLES, server.fetch)
         server.goes.clear()

@@ -41,7 +41,7 @@ async def test_a_commit_that_overtakes_the_reading_is_not_hidden_by_it() -> None
     assert kept.known(Account, "acc_1", LONG) is None
 
 
-async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch, storage: Storage) -> None:
+async def test_kept_records_are_bounded(monkeypatch: pytest.MonkeyPatch, storage: Storage) -> None:
     monkeypatch.setattr(recent, "_MOST", 4)
     await put(storage, account())
     for number in range(20):
@@ -51,7 +51,7 @@ async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch, storage:
     assert len(found) <= 4
 
 
-async def test_what_nobody_asks_for_is_forgotten_and_the_rest_kept() -> None:
+async def test_unused_records_are_forgotten_and_the_rest_kept() -> None:
     kept = recent.Recent()
     table = msgspec.defstruct("Of", [("kind", type)])(Account)
 

@@ -116,7 +116,7 @@ async def test_the_file_and_its_log_are_for_their_owner_only(tmp_path: Path) -> 
     await storage.close()
 
 
-async def test_what_is_committed_is_on_disk(watched: tuple[Storage, Watched]) -> None:
+async def test_commits_are_on_disk(watched: tuple[Storage, Watched]) -> None:
     """WAL with synchronous FULL, so that an answered 201 is on disk; foreign keys on."""
     _, writing = watched
     for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
@@ -136,7 +136,7 @@ async def test_only_what_is_durable_waits_for_the_disk(watched: tuple[Storage, W
     assert levels == [(2 if durable else 1, not durable) for durable in (True, False, False, True, False, True)]
 
 
-async def test_who_needs_the_disk_is_not_kept_waiting_by_those_who_do_not(watched: tuple[Storage, Watched]) -> None:
+async def test_units_that_need_the_disk_do_not_starve_under_load(watched: tuple[Storage, Watched]) -> None:
     """After some transactions without the disk, one with it follows for the waiting units, under any load."""
     storage, writing = watched
     loop = asyncio.get_running_loop()
@@ -207,7 +207,7 @@ async def test_no_repr_of_a_unit_shows_what_is_written(watched: tuple[Storage, W
         assert "private" not in repr(unit) + repr(unit[Payment])
 
 
-async def test_of_units_that_only_add_the_one_that_breaks_a_rule_is_refused(watched: tuple[Storage, Watched]) -> None:
+async def test_only_the_adding_unit_that_breaks_a_rule_is_refused(watched: tuple[Storage, Watched]) -> None:
     storage, writing = watched
     await put(storage, key("k7"))
     outcomes = await asyncio.gather(
@@ -220,7 +220,7 @@ async def test_of_units_that_only_add_the_one_that_breaks_a_rule_is_refused(watc
     assert writing.count("SAVEPOINT") == 40
 
 
-async def test_what_units_of_a_transaction_accrue_is_written_once_for_each_row(
+async def test_accruals_of_a_transaction_are_written_once_a_row(
     watched: tuple[Storage, Watched],
 ) -> None:
     storage, writing = watched
@@ -244,7 +244,7 @@ async def test_what_units_of_a_transaction_accrue_is_written_once_for_each_row(
 @pytest.mark.parametrize(
     ("stored", "counts"), [(0, [1, 2**62, 2**63 - 1, 3, 4]), (2**63 - 12, [1, 2, 9, 3, 4])], ids=["of them", "with all"]
 )
-async def test_of_units_that_accrue_together_only_the_one_whose_sum_is_too_large_is_refused(
+async def test_only_the_unit_whose_accrued_sum_is_too_large_is_refused(
     watched: tuple[Storage, Watched], stored: int, counts: list[int]
 ) -> None:
     """ports/storage.py: "beyond 64 bits" refuses the unit; the others of its transaction are written, sums exact."""
@@ -310,7 +310,7 @@ async def test_only_commit_leaves_the_event_loops_thread(watched: tuple[Storage,
     assert dict(writing.seen) == inside | {"COMMIT": False}
 
 
-async def test_nobody_hears_of_success_before_commit_returned(watched: tuple[Storage, Watched]) -> None:
+async def test_success_is_not_reported_before_the_commit_returned(watched: tuple[Storage, Watched]) -> None:
     """And while the disk is slow, the event loop serves others."""
     storage, writing = watched
     writing.gate.clear()
@@ -350,7 +350,7 @@ async def test_a_full_disk_is_unavailable_for_writes_only_and_heals(watched: tup
     await put(storage, big)
 
 
-async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_fits(
+async def test_check_of_a_nearly_full_storage_fails_as_a_creation_would(
     watched: tuple[Storage, Watched], file_location: StorageLocation
 ) -> None:
     """Nearly full is not healthy, for a second after the last refusal or until something fits."""
@@ -580,7 +580,7 @@ def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_whoever_waits_has_its_turn_before_the_next_batch(file_location: StorageLocation) -> None:
+async def test_waiting_process_has_its_turn_before_the_next_batch(file_location: StorageLocation) -> None:
     storage = await file_location.open()
     with closing(Turnstile(Path(file_location.where))) as waiting:
         with waiting.held():

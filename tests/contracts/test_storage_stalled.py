@@ -77,7 +77,7 @@ async def until(stall: Gate, *, on: bool) -> None:
         await asyncio.sleep(0)
 
 
-async def test_when_nothing_comes_back_and_a_question_is_not_answered_all_are_let_go_and_refused() -> None:
+async def test_hanging_server_breaks_off_all_queries_and_refuses_new_ones() -> None:
     server, pool = Server(), Pool()
     async with watched(server, pool) as stall:
         stall.refuse()
@@ -109,7 +109,7 @@ async def test_a_long_unit_alone_is_left_alone_while_the_server_answers() -> Non
         assert (stall.is_shut, pool.broken_off) == (False, 0)
 
 
-async def test_what_comes_back_or_is_not_waited_for_asks_nothing() -> None:
+async def test_pool_that_moves_or_is_idle_is_not_probed() -> None:
     server, busy, idle = Server(), Pool(moves=True), Pool()
     idle.is_waited_for = False
     async with watched(server, busy), watched(server, idle):

@@ -63,7 +63,7 @@ async def until(gate: Gate, *, shut: bool) -> None:
         await asyncio.sleep(0)
 
 
-async def test_commits_that_wait_for_a_standby_shut_the_gate_until_one_is_confirmed() -> None:
+async def test_commits_waiting_for_a_standby_shut_the_gate_until_one_succeeds() -> None:
     server = Server()
     async with watched(server) as gate:
         server.waiting = 2
@@ -116,7 +116,7 @@ async def _refused(storage: PostgresStorage) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_what_no_standby_has_is_neither_acknowledged_nor_read(
+async def test_commit_that_no_standby_has_is_neither_acknowledged_nor_read(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "_PATIENCE", 1.0)

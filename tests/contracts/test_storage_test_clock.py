@@ -92,7 +92,7 @@ async def test_a_job_keeps_its_moment_when_its_world_moves_on(url: str) -> None:
         assert (stored.due, stored.moment) == (app.clock.now(), there)
 
 
-async def test_while_a_world_is_held_its_jobs_are_kept_from_workers_but_keep_their_moments(url: str) -> None:
+async def test_held_clocks_jobs_are_hidden_from_workers_but_keep_their_moments(url: str) -> None:
     async with opened(url) as app:
         there = app.clock.now() + AHEAD
         await add(app.ports, job("a", there), job("b", there + HOUR), world=HELD)
@@ -102,7 +102,7 @@ async def test_while_a_world_is_held_its_jobs_are_kept_from_workers_but_keep_the
         assert (near.due, near.moment) == (app.clock.now() + HOUR, there + HOUR)
 
 
-async def test_what_is_written_unread_or_asked_for_again_is_of_the_world_too(url: str) -> None:
+async def test_job_saved_unread_or_accrued_again_belongs_to_the_test_clock(url: str) -> None:
     async with opened(url) as app:
         there = app.clock.now() + AHEAD
         first = job("a", there)

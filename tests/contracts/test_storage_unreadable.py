@@ -60,7 +60,7 @@ async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(
     )
 
 
-async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_again(
+async def test_unreadable_job_is_set_aside_and_never_claimed_again(
     shared_location: StorageLocation,
 ) -> None:
     place = shared_location
@@ -80,7 +80,7 @@ async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_agai
     assert await claimed(storage) == ["watch:1", "watch:3"]
 
 
-async def test_a_job_that_is_asked_for_again_stands_anew_beside_the_one_that_was_set_aside(
+async def test_job_accrued_again_is_new_beside_the_one_set_aside(
     shared_location: StorageLocation,
 ) -> None:
     """So the receiver whose one job was spoilt is served by the next event."""
@@ -126,7 +126,7 @@ SPOILT = (
 
 
 @pytest.mark.parametrize("spoilt", SPOILT)
-async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_location: StorageLocation, spoilt: str) -> None:
+async def test_spoilt_sqlite_job_stops_no_other(file_location: StorageLocation, spoilt: str) -> None:
     storage = await file_location.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
     await spoil(file_location, f"UPDATE jobs SET {spoilt} WHERE id = 'watch:2'")

@@ -51,7 +51,7 @@ async def asked(ports: Ports, by: Caller) -> Grant | str:
         return refusal.code
 
 
-async def test_of_many_that_ask_at_once_no_more_get_a_place_than_there_are(ports: Ports) -> None:
+async def test_simultaneous_requests_get_no_more_grants_than_there_are(ports: Ports) -> None:
     by, other = await caller(ports), await caller(ports)
     answers = await asyncio.gather(*(asked(ports, by) for _ in range(4 * FEW)))
     assert sum(isinstance(answer, Grant) for answer in answers) == FEW
@@ -59,7 +59,7 @@ async def test_of_many_that_ask_at_once_no_more_get_a_place_than_there_are(ports
     assert isinstance(await asked(ports, other), Grant), "another account has its own"
 
 
-async def test_of_many_that_a_client_asks_at_once_no_more_get_a_place_than_it_may_have(
+async def test_simultaneous_requests_of_a_client_stay_within_its_limit(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "HELD_AT_ONCE", 2)

@@ -36,7 +36,7 @@ def vault(request: pytest.FixtureRequest) -> Vault:
 
 class TestContract:
     @given(plain=st.binary(max_size=200), place=st.text(max_size=50))
-    def test_what_is_sealed_opens_at_its_place(self, plain: bytes, place: str) -> None:
+    def test_encrypted_value_decrypts_with_its_associated_data(self, plain: bytes, place: str) -> None:
         vault = one_key()
         assert vault.decrypt(vault.encrypt(plain, place), place) == plain
 
@@ -162,7 +162,7 @@ class TestKeyFile:
         with pytest.raises(VaultError, match="0600"):
             load_or_create(path)
 
-    def test_of_many_that_start_at_once_all_read_the_same_file(self, tmp_path: Path) -> None:
+    def test_simultaneous_starts_read_the_same_file(self, tmp_path: Path) -> None:
         path = tmp_path / "vault.json"
         barrier = Barrier(8)
 
@@ -175,7 +175,7 @@ class TestKeyFile:
         assert len(prints) == 1
         assert [entry.name for entry in tmp_path.iterdir()] == ["vault.json"], "no draft is left"
 
-    def test_who_comes_second_to_writing_keeps_the_first_file(self, tmp_path: Path) -> None:
+    def test_second_writer_keeps_the_first_file(self, tmp_path: Path) -> None:
         path = tmp_path / "vault.json"
         first = load_or_create(path)
         room._create(path)

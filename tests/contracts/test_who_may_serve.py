@@ -22,9 +22,7 @@ def shared(alone: Settings) -> Settings:
     return msgspec.structs.replace(alone, redis_url="redis://127.0.0.1:1/0")
 
 
-async def test_those_that_count_in_redis_serve_together_and_workers_beside_anybody(
-    alone: Settings, shared: Settings
-) -> None:
+async def test_redis_counting_servers_serve_together_and_workers_beside_any(alone: Settings, shared: Settings) -> None:
     async with (
         registered(shared, counts=True, works=False),
         registered(shared, counts=True, works=True),
@@ -41,7 +39,7 @@ async def test_those_that_count_in_redis_serve_together_and_workers_beside_anybo
         ("shared", "alone", "has no CAMBIST_REDIS_URL"),
     ],
 )
-async def test_one_that_counts_for_itself_suffers_no_other(
+async def test_server_that_counts_for_itself_allows_no_other(
     first: str, second: str, words: str, alone: Settings, shared: Settings
 ) -> None:
     settings = {"alone": alone, "shared": shared}

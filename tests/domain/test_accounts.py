@@ -215,19 +215,19 @@ def test_all_faults_are_told_at_once() -> None:
         (("refund_overdraft_usdt",), Usdt(0)),
     ],
 )
-def test_what_a_new_account_has(names: tuple[str, ...], value: object) -> None:
+def test_new_account_has_the_documented_defaults(names: tuple[str, ...], value: object) -> None:
     """docs/cli.md "A new account"."""
     assert [getattr(Settings(), name) for name in names] == [value] * len(names)
 
 
-def test_every_field_of_the_settings_can_be_set_and_nothing_else_but_the_secret() -> None:
+def test_settable_names_are_the_fields_of_settings_and_the_secret() -> None:
     """Merchants could not set a setting that is in the record but not in the table."""
     assert set(ACCOUNT_SETTINGS) == {*Settings.__struct_fields__, "webhook_secret"}, (
         "a field of Settings (domain/accounts/accounts.py) and its row in domain/account_settings.py"
     )
 
 
-def test_of_the_secret_only_whether_it_is_set_is_shown() -> None:
+def test_secret_is_shown_only_as_set_or_not() -> None:
     shown = shown_settings(_account(webhook_secret=b"sealed", settings=Settings(amount_rub_max=Rub(5000))))
     assert shown["webhook_secret_set"] is True
     assert shown["amount_rub_max"] == "50.00"

@@ -60,22 +60,22 @@ class TestNews:
         assert told((), looked(CALM, URGENT)) == (["urgent", "calm"], [], False)
         assert told(known(CALM, URGENT), looked(CALM, URGENT)) is None
 
-    def test_what_is_over_is_told_once_it_has_been_gone_for_two_minutes(self) -> None:
+    def test_problem_gone_for_two_minutes_is_reported_as_over(self) -> None:
         assert told(known(CALM), looked()) is None, "it is gone since now"
         assert told(known(CALM, gone=119 * MINUTE / 60), looked()) is None
         assert told(known(CALM, gone=2 * MINUTE), looked()) == ([], ["calm"], False)
 
-    def test_what_comes_back_before_that_is_the_same_trouble(self) -> None:
+    def test_problem_back_before_that_is_the_same_problem(self) -> None:
         [back] = as_it_stands(known(CALM, gone=MINUTE), looked(CALM), NOW)
         assert back.gone_since is None
 
-    def test_what_becomes_urgent_is_told_again(self) -> None:
+    def test_problem_that_becomes_urgent_is_reported_again(self) -> None:
         worse = problem("calm", urgent=True)
         assert told(known(CALM), looked(worse), last=MINUTE) == (["calm"], [], False)
         assert told(known(worse), looked(CALM)) is None, "what is less urgent is no news"
 
     @pytest.mark.parametrize("last", [timedelta(0), 14 * MINUTE])
-    def test_what_can_wait_is_gathered(self, last: timedelta) -> None:
+    def test_problems_that_can_wait_are_gathered(self, last: timedelta) -> None:
         assert told((), looked(CALM), last=last) is None
         assert told(known(CALM, gone=2 * MINUTE), looked(), last=last) is None
         assert told((), looked(CALM, URGENT), last=last) == (["urgent", "calm"], [], False), "and goes along"
@@ -94,10 +94,10 @@ class TestNews:
         assert told(known(CALM, gone=60 * MINUTE), looked(), is_quiet=True) is None
         assert told((), looked(CALM, URGENT), is_quiet=True) == (["urgent", "calm"], [], False)
 
-    def test_the_end_of_what_was_urgent_is_told_in_quiet_hours_and_wakes_nobody(self) -> None:
+    def test_end_of_an_urgent_problem_is_reported_silently_in_quiet_hours(self) -> None:
         assert told(known(URGENT, gone=2 * MINUTE), looked(), is_quiet=True) == ([], ["urgent"], True)
 
-    def test_what_cannot_be_looked_at_is_not_over(self) -> None:
+    def test_problem_of_an_unreadable_source_is_not_over(self) -> None:
         [kept] = as_it_stands(known(CALM), looked(blind=("payouts",)), NOW)
         assert kept.gone_since is None
         [other] = as_it_stands(known(problem("x", source="ledger")), looked(blind=("payouts",)), NOW)
@@ -111,7 +111,7 @@ class TestNews:
         assert told(known(*many[:MOST_KNOWN]), looked(*many)) is None
         assert told(known(*many[: MOST_KNOWN + 2]), looked(*many)) is None, "an earlier version knew more"
 
-    def test_what_becomes_urgent_has_its_place_already(self) -> None:
+    def test_known_problem_that_becomes_urgent_keeps_its_place(self) -> None:
         full = [problem(f"t{number}") for number in range(MOST_KNOWN)]
         worse = problem("t7", urgent=True)
         assert told(known(*full), looked(*full[:7], worse, *full[8:])) == (["t7"], [], False)

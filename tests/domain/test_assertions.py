@@ -177,7 +177,7 @@ GOES = replaced(WAITS, status=R.PROCESSING)
         (written(change(PAID, refund_taken=Rub(40_00)), gone(GOES)), None),
     ],
 )
-def test_what_refunds_take_is_what_payments_lose(given: Written, rule: str | None) -> None:
+def test_refunds_take_exactly_what_payments_lose(given: Written, rule: str | None) -> None:
     assert broken(given) == rule
 
 

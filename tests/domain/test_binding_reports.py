@@ -120,7 +120,7 @@ PAID = {"status": P.PAID, "transfer_id": "t1", "paid_at": NOW}
         ({"status": P.FAILED}, {"status": S.ACTIVE}, M.ACTIVE, MONEY, None, ["after_failed"]),
     ],
 )
-def test_what_follows_for_the_payment(
+def test_report_moves_the_payment(
     of_payment: dict[str, Any],
     of_subscription: dict[str, Any],
     standing: MandateStanding,
@@ -171,7 +171,7 @@ NEWER = Binding(operation="sub_1:2", requested_at=NOW, payment_id="pay_2", bank=
         ({"status": S.CANCELLED}, {"status": P.CANCELLED}, {"standing": M.ENDED}, S.CANCELLED, False),
     ],
 )
-def test_what_follows_for_the_subscription(
+def test_report_moves_the_subscription(
     of_subscription: dict[str, Any],
     of_payment: dict[str, Any],
     report: dict[str, Any],
@@ -188,7 +188,7 @@ def test_what_follows_for_the_subscription(
     assert follow_binding(after, paid, said, MANDATE if given else None, None, NOW).status is status
 
 
-def test_what_was_confirmed_and_lost_since_moves_twice() -> None:
+def test_mandate_confirmed_and_lost_since_moves_twice() -> None:
     paid, said = payment(**PAID), BindingReport(standing=M.LOST)
     first = follow_binding(subscription(), paid, said, MANDATE, paid, NOW)
     second = follow_binding(first, paid, said, MANDATE, None, NOW)
@@ -212,7 +212,7 @@ def test_overdue_is_a_flag() -> None:
     assert (after.status, after.past_due) == (S.ACTIVE, True)
 
 
-def test_what_is_symbolic_brings_nothing() -> None:
+def test_symbolic_payment_brings_no_money() -> None:
     assert symbolically_paid(payment(**SYMBOLIC)).actual_amount == Rub(0)
 
 
@@ -240,7 +240,9 @@ def test_nothing_is_bound_before_the_mandate_is_known() -> None:
 
 
 @table(("standing", "revoked"), [(M.ACTIVE, True), (M.LOST, False), (M.ENDED, False)])
-def test_of_what_is_over_a_mandate_that_stands_is_kept_to_be_revoked(standing: MandateStanding, revoked: bool) -> None:
+def test_standing_mandate_of_an_ended_subscription_is_kept_for_revocation(
+    standing: MandateStanding, revoked: bool
+) -> None:
     before = subscription(status=S.CANCELLED)
     after = follow_binding(before, payment(**PAID), BindingReport(standing=standing), MANDATE, None, NOW)
     assert (after.revoke_pending, after.mandate_reference) == (revoked, "b:1" if revoked else None)

@@ -65,7 +65,7 @@ COUNTING = [
 
 
 @table(("status", "answer", "counts"), COUNTING)
-def test_what_counts_against_a_receiver(status: int | None, answer: str, counts: bool) -> None:
+def test_failures_count_against_a_receiver(status: int | None, answer: str, counts: bool) -> None:
     """No answer, 3xx, 408, 429 and 5xx count; other 4xx do not (docs/webhooks.md "When you do not answer")."""
     assert counts_against(outcome(status, answer)) is counts
 
@@ -160,7 +160,7 @@ BACKOFFS_END = [
 
 
 @table(("answers", "event_type", "taken_at", "opens", "status", "pause"), BACKOFFS_END)
-def test_what_the_end_of_one_events_fast_backoff_does(
+def test_end_of_a_money_events_fast_backoff_opens_the_breaker(
     answers: list[int | None],
     event_type: str | None,
     taken_at: float | None,
@@ -184,7 +184,7 @@ def test_a_breaker_does_not_open_before_the_tenth_attempt_of_one_event() -> None
         assert breaker.is_open is (number == 10)
 
 
-def test_a_backoff_that_ends_while_it_is_open_waits_with_it_and_does_not_lengthen_its_pause() -> None:
+def test_backoff_that_ends_while_open_does_not_lengthen_the_pause() -> None:
     breaker = failing(10)
     at = NOON + 10 * SECOND
     delivery = msgspec.structs.replace(fresh(), attempts=9, first_attempt_at=NOON)
@@ -193,7 +193,7 @@ def test_a_backoff_that_ends_while_it_is_open_waits_with_it_and_does_not_lengthe
     assert (waiting.status, waiting.due) == (DeliveryStatus.PENDING, at + SECOND)
 
 
-def test_a_backoff_that_ended_at_the_address_of_before_begins_anew_at_the_present_one() -> None:
+def test_backoff_that_ended_at_the_former_address_restarts_at_the_new_one() -> None:
     breaker = closed(failing(3), by_hand_at=NOON)
     delivery = msgspec.structs.replace(fresh(), attempts=9, first_attempt_at=NOON - 500 * SECOND)
     breaker, waiting = after_delivery(breaker, delivery, outcome(None, "timeout", at=NOON - SECOND, took=10))
@@ -201,7 +201,7 @@ def test_a_backoff_that_ended_at_the_address_of_before_begins_anew_at_the_presen
     assert (waiting.status, waiting.due) == (DeliveryStatus.PENDING, NOON + 10 * SECOND)
 
 
-def test_what_waited_and_fails_again_when_it_is_back_waits_again() -> None:
+def test_event_that_fails_again_after_a_recovery_waits_again() -> None:
     """A receiver that comes back for a moment only loses nothing."""
     breaker, delivery = alone(503)
     at: datetime = NOON
@@ -217,7 +217,7 @@ def test_what_waited_and_fails_again_when_it_is_back_waits_again() -> None:
     assert (breaker.is_open, delivery.status) == (False, DeliveryStatus.DELIVERED)
 
 
-def test_an_event_that_its_receiver_alone_does_not_take_walks_the_slow_backoff_and_stops_nobody() -> None:
+def test_event_that_alone_fails_takes_the_slow_backoff_and_stops_no_other() -> None:
     breaker, delivery = alone(500, taken_at=300)
     moments = []
     while delivery.status is DeliveryStatus.PENDING:
@@ -246,7 +246,7 @@ def test_a_pause_begins_when_the_probe_ended() -> None:
     assert breaker.next_probe_at == NOON + 30 * SECOND + 10 * SECOND + 60 * SECOND
 
 
-def test_a_successful_probe_closes_it_and_the_next_opening_starts_from_30_seconds() -> None:
+def test_successful_probe_closes_it_and_resets_the_pause_to_30_seconds() -> None:
     breaker = failing(10)
     for _ in range(3):
         breaker = after_outcome(breaker, "evt_0", outcome(500, probe=True))
@@ -255,12 +255,12 @@ def test_a_successful_probe_closes_it_and_the_next_opening_starts_from_30_second
     assert failing(10, breaker=breaker).next_probe_at == NOON + 30 * SECOND
 
 
-def test_a_probe_that_is_refused_with_4xx_closes_it_because_somebody_answers() -> None:
+def test_probe_answered_with_4xx_closes_it() -> None:
     """One bad event must not keep all others waiting."""
     assert not after_outcome(failing(10), "evt_0", outcome(400, probe=True)).is_open
 
 
-def test_letters_that_were_under_way_when_it_opened_do_not_lengthen_its_pause_and_a_good_one_closes_it() -> None:
+def test_breaker_pause_ignores_webhooks_already_in_flight() -> None:
     breaker = failing(10)
     late = after_outcome(breaker, "evt_5", outcome(500, at=NOON + 5 * SECOND))
     assert (late.next_probe_at, late.probes) == (breaker.next_probe_at, 0)
@@ -307,9 +307,7 @@ class TestRoom:
         assert room(failing(50, 1), 8) == 1
 
     @given(st.integers(1, 20), st.integers(1, 12))
-    def test_a_dead_receiver_gets_exactly_ten_letters_however_many_go_side_by_side(
-        self, most: int, events: int
-    ) -> None:
+    def test_dead_receiver_gets_exactly_ten_webhooks_however_many_in_parallel(self, most: int, events: int) -> None:
         breaker, sent, under_way = new_breaker("acc_1", Mode.LIVE), 0, 0
         while not breaker.is_open and sent < 100:
             while under_way < room(breaker, most):

@@ -150,7 +150,7 @@ class TestWindow:
             (attempts(used=4), SECOND.opens_at, (SECOND.ref, 0, None, True, None, None)),
         ],
     )
-    def test_what_is_shown(self, known: Attempts | None, now: datetime, shown: tuple[Any, ...]) -> None:
+    def test_charge_window_is_shown(self, known: Attempts | None, now: datetime, shown: tuple[Any, ...]) -> None:
         window = charge_window(terms(), state(known), now)
         period = SECOND if window.period_ref == SECOND.ref else FIRST
         assert (window.opens_at, window.closes_at, window.attempts_max) == (period.opens_at, period.closes_at, 4)

@@ -61,7 +61,7 @@ class TestCharges:
             (False, True, "pay_2", "pay_2"),
         ],
     )
-    def test_what_is_news_of_a_success_moves_the_anchor(self, paid: bool, pending: bool, known: str, last: str) -> None:
+    def test_new_success_moves_the_anchor(self, paid: bool, pending: bool, known: str, last: str) -> None:
         before = subscription(attempts=attempts(paid=paid, pending=pending, payment_id=known))
         after = charge_moves.charge_succeeded(before, "pay_1", FIRST.ref, at=IN_FIRST, now=NOW)
         assert after.attempts is not None
@@ -73,7 +73,7 @@ class TestCharges:
         paid = charge_moves.charge_succeeded(start(subscription()), "pay_1", FIRST.ref, at=at, now=IN_FIRST)
         assert paid.anchor == FIRST.opens_at
 
-    def test_who_pays_late_is_counted_from_then(self) -> None:
+    def test_late_payment_restarts_the_period_from_its_time(self) -> None:
         late = SECOND.opens_at + DAY
         paid = charge_moves.charge_succeeded(start(subscription()), "pay_1", FIRST.ref, at=late, now=late)
         assert paid.current_period_start == moscow(2026, 4, 1)
@@ -86,7 +86,7 @@ class TestCharges:
         assert (paid.current_period_start, paid.current_period_end) == (known.period.opens_at, known.period.closes_at)
         assert paid.anchor == known.period.closes_at - timedelta(microseconds=1)
 
-    def test_late_news_of_an_earlier_attempt_close_the_period_under_a_pending_one(self) -> None:
+    def test_late_success_of_an_earlier_attempt_closes_the_period(self) -> None:
         failed = charge_moves.charge_failed(start(subscription()), "pay_1", IN_FIRST)
         both = charge_moves.charge_succeeded(start(failed, 2, "pay_2"), "pay_1", FIRST.ref, at=IN_FIRST, now=IN_FIRST)
         assert both.attempts is not None

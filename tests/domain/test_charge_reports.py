@@ -86,7 +86,7 @@ STEPS: list[tuple[S, dict[str, Any], timedelta, Step]] = [
 
 
 @table(("status", "more", "after", "step"), STEPS)
-def test_what_is_done_about_a_charge_that_its_bank_never_saw(
+def test_charge_that_its_bank_never_saw_is_sent_again_or_abandoned(
     status: S, more: dict[str, Any], after: timedelta, step: Step
 ) -> None:
     """Sent while the payer agrees and somebody expects it; given up only once no request can be under way."""
@@ -95,5 +95,5 @@ def test_what_is_done_about_a_charge_that_its_bank_never_saw(
 
 
 @table("status", P)
-def test_what_holds_its_period(status: PaymentStatus) -> None:
+def test_only_an_open_charge_holds_its_period(status: PaymentStatus) -> None:
     assert has_no_outcome(charge(status)) is (status in (P.PENDING, P.PROCESSING))

@@ -112,7 +112,7 @@ class TestRules:
         assert [row.rule for row in ROWS] == [rule.name for rule in CHARGE_RULES]
 
     @table("row", ROWS, ids=lambda row: row.rule)
-    def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
+    def test_charge_that_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         assert answer(case()) is None
         assert answer(row.spoil(case())) == row.answer
 
@@ -120,7 +120,7 @@ class TestRules:
         assert answer(with_subscription(case(), cap_amount=Rub(100_00), cap_window=Rub(100_00))) is None
 
     @table(("first", "second"), PAIRS, ids=lambda row: row.rule)
-    def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
+    def test_charge_that_breaks_two_rules_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(case()))) == first.answer
 
     @table("text", ["", "1e3", "-", "1.001", "١", " 5"])
@@ -153,7 +153,7 @@ class TestRules:
         ("rule", "next_allowed_at"),
         [("window is open", "2026-02-28T00:00:00.000+03:00"), ("budget is left", "2026-03-31T00:00:00.000+03:00")],
     )
-    def test_who_comes_too_early_is_told_when_in_moscow_time(self, rule: str, next_allowed_at: str) -> None:
+    def test_early_charge_is_refused_with_the_next_time_in_moscow_time(self, rule: str, next_allowed_at: str) -> None:
         row = next(row for row in ROWS if row.rule == rule)
         with pytest.raises(Refusal) as refused:
             judge_charge(row.spoil(case()))
@@ -205,7 +205,7 @@ class TestBody:
         assert read == ChargeOrder(amount_rub="5")
 
     @table("body", ["{}", '{"amount_rub":5}', '{"amount_rub":null}', "[]"])
-    def test_what_is_no_order(self, body: str) -> None:
+    def test_malformed_order_is_refused(self, body: str) -> None:
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=ChargeOrder)
 

@@ -98,7 +98,9 @@ def theirs(standing: Standing = N, subject: Subject = PAYMENT, **fields: Any) ->
         (ours(F, is_compared=False), theirs(N), ()),
     ],
 )
-def test_what_is_a_difference(mine: Counted | None, other: Booked | None, expected: tuple[Difference, ...]) -> None:
+def test_differences_between_our_operation_and_an_entry(
+    mine: Counted | None, other: Booked | None, expected: tuple[Difference, ...]
+) -> None:
     assert differences(mine, other) == expected
 
 
@@ -165,7 +167,7 @@ def test_a_day_has_margins_on_both_sides(began: datetime, moment: datetime | Non
     assert swept([ours(began=began)], booked)[0] == expected
 
 
-def test_what_took_long_may_be_booked_until_we_heard_of_its_end() -> None:
+def test_long_operation_may_be_booked_until_we_learnt_of_its_end() -> None:
     late = NOON + timedelta(days=1)
     mine = ours(began=NOON, ended=late)
     assert swept([mine], [theirs(moment=late - timedelta(minutes=1))])[:2] == (set(), set())
@@ -185,7 +187,7 @@ def test_a_second_entry_of_an_operation_is_not_the_first() -> None:
     assert sweep.is_second("pay_1", "b-2")
 
 
-def test_an_entry_of_another_reference_does_not_take_the_place_of_the_right_one() -> None:
+def test_entry_with_another_reference_does_not_replace_the_right_one() -> None:
     sweep = Sweep(BEGIN, END)
     sweep.hold([ours(reference="b-1")])
     assert sweep.match(theirs(id="b-2", reference="b-2")) is None
@@ -193,7 +195,7 @@ def test_an_entry_of_another_reference_does_not_take_the_place_of_the_right_one(
     assert sweep.lacking(None) == []
 
 
-def test_what_the_bank_has_by_another_name_is_not_missed() -> None:
+def test_operation_known_to_the_bank_by_another_name_is_not_missing() -> None:
     sweep = Sweep(BEGIN, END)
     sweep.hold([ours()])
     assert sweep.match(theirs(operation="an earlier name")) is None
@@ -201,7 +203,7 @@ def test_what_the_bank_has_by_another_name_is_not_missed() -> None:
     assert sweep.lacking(None) == []
 
 
-def test_what_was_looked_up_before_it_was_held_is_not_missed() -> None:
+def test_operation_looked_up_before_it_was_held_is_not_missing() -> None:
     sweep = Sweep(BEGIN, END)
     sweep.found("pay_1", "b-1")
     sweep.hold([ours()])
@@ -210,7 +212,7 @@ def test_what_was_looked_up_before_it_was_held_is_not_missed() -> None:
 
 
 @table("seed", range(20))
-def test_whatever_the_lists_are_the_same_is_found_as_by_sets(seed: int) -> None:
+def test_sweep_finds_the_same_differences_as_sets(seed: int) -> None:
     """Lists with omissions, inventions and clocks that differ; held are never more than those of a stretch and two
     margins."""
     random = Random(seed)
@@ -259,7 +261,7 @@ LONG = ours(operation="long", began=NOON - timedelta(hours=2), ended=END)
         ([], END + timedelta(hours=2), END, False),
     ],
 )
-def test_what_is_still_to_be_found_is_not_judged_and_a_comparison_that_is_stopped_goes_on_there(
+def test_unfound_operation_is_not_judged_and_marks_the_point_to_resume(
     counted: list[Counted], listed_until: datetime, until: datetime, waits: bool
 ) -> None:
     sweep = Sweep(BEGIN, END)
@@ -269,7 +271,7 @@ def test_what_is_still_to_be_found_is_not_judged_and_a_comparison_that_is_stoppe
     assert sweep.waits() is waits
 
 
-def test_an_operation_is_lacking_once_the_list_was_read_half_an_hour_further() -> None:
+def test_operation_is_lacking_once_the_list_was_read_half_an_hour_past_it() -> None:
     sweep = Sweep(BEGIN, END)
     sweep.hold([ours()])
     assert sweep.lacking(NOON + HALF_AN_HOUR - timedelta(microseconds=1)) == []

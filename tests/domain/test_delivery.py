@@ -100,9 +100,7 @@ def test_the_slow_backoff_is_that_of_decisions_7() -> None:
 
 @table("status", [500, 302, None, 408 - 100])
 @table("event_type", [each for each in EventType if not is_money(each)])
-def test_an_event_that_is_not_about_money_gets_ten_attempts_at_their_times_and_fails(
-    status: int | None, event_type: EventType
-) -> None:
+def test_event_not_about_money_gets_ten_attempts_and_fails(status: int | None, event_type: EventType) -> None:
     delivery, moments = walked(fresh(event_type=event_type), status)
     assert (delivery.status, delivery.attempts, delivery.due) == (DeliveryStatus.FAILED, 10, None)
     assert tuple(later - earlier for earlier, later in pairwise(moments)) == FAST_BACKOFF
@@ -115,7 +113,7 @@ def test_a_pause_begins_when_the_attempt_ended() -> None:
 
 
 @table("status", [400, 401, 404, 408, 410, 422, 429, 499, 302, 500, 503, None])
-def test_a_money_event_that_its_receiver_alone_does_not_take_goes_on_at_1_5_17_and_41_hours_after_the_first_attempt(
+def test_money_event_that_alone_fails_is_retried_at_1_5_17_and_41_hours(
     status: int | None,
 ) -> None:
     """See docs/webhooks.md "When you do not answer". Where nobody is answered well it waits with the breaker:
@@ -144,7 +142,7 @@ def test_the_slow_backoff_is_walked_to_its_end_whatever_is_answered(answers: lis
     assert walked(fresh(), *answers)[0].attempts == 14
 
 
-def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_backoff() -> None:
+def test_returning_receiver_gets_waiting_events_on_a_whole_backoff() -> None:
     """The event waits with the breaker (docs/webhooks.md "When you do not answer"): the receiver was given up, not the
     event."""
     end = NOON + HOUR
@@ -156,7 +154,7 @@ def test_a_receiver_that_was_away_gets_what_waited_for_it_on_a_whole_backoff() -
     assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_BACKOFF]
 
 
-def test_what_a_breaker_held_up_past_a_slow_moment_leaves_that_one_out() -> None:
+def test_event_held_up_past_a_slow_attempt_skips_that_attempt() -> None:
     delivery = walked_to(10, 400)
     assert delivery.due == NOON + HOUR
     late = tried(delivery, 400, at=NOON + 6 * HOUR)
@@ -199,7 +197,7 @@ def test_the_last_attempt_may_still_deliver() -> None:
     assert tried(walked_to(13, 400), 200, at=NOON + 41 * HOUR).status is DeliveryStatus.DELIVERED
 
 
-def test_what_was_delivered_stays_delivered_when_a_slower_worker_fails() -> None:
+def test_delivered_event_stays_delivered_when_a_slower_worker_fails() -> None:
     """Two workers may send one event (a lease ended). "Any 2xx closes the delivery", whichever worker received it."""
     delivered = tried(fresh(), 200)
     after = tried(delivered, 500, at=NOON + timedelta(seconds=5))
@@ -257,7 +255,7 @@ class TestResend:
     """A resend begins a new backoff; the numbers of attempts go on."""
 
     @table("ended", [fresh(), walked_to(10, 500), walked_to(14, 400), tried(fresh(), 200)])
-    def test_whatever_became_of_it_it_is_due_at_once_with_a_whole_backoff(self, ended: Delivery) -> None:
+    def test_resent_event_is_due_at_once_with_a_whole_backoff(self, ended: Delivery) -> None:
         again = sent_anew(ended, receives=True, now=NOON + 100 * HOUR)
         assert (again.status, again.due, again.attempts) == (DeliveryStatus.PENDING, AT_ONCE, ended.attempts)
         assert again.delivered_at == ended.delivered_at
@@ -294,7 +292,7 @@ class TestAge:
         assert (failed.status, failed.due) == (DeliveryStatus.FAILED, None)
         assert not is_too_old(sent_anew(failed, receives=True, now=NOON + timedelta(days=8)), NOON + timedelta(days=9))
 
-    def test_what_was_held_has_seven_days_from_its_release(self) -> None:
+    def test_held_event_has_seven_days_from_its_release(self) -> None:
         """Once both are set they are sent, however long that took (docs/webhooks.md "Webhooks")."""
         held = sent_anew(fresh(), receives=False, now=NOON)
         assert not is_too_old(held, NOON + timedelta(days=300))

@@ -43,7 +43,7 @@ def take(queue: DueQueue, stored: Sequence[Delivery]) -> ReadDue:
     return page
 
 
-def test_a_long_row_of_what_is_due_at_once_is_read_on_from_where_a_page_ended() -> None:
+def test_many_deliveries_due_at_once_are_read_page_after_page() -> None:
     queue, stored = DueQueue(), [pending(number) for number in range(2 * BATCH + 1)]
     assert [take(queue, stored) for _ in range(3)] == [
         ReadDue(BATCH, None),
@@ -57,14 +57,14 @@ def test_a_long_row_of_what_is_due_at_once_is_read_on_from_where_a_page_ended() 
 
 
 @table("at_once", [0, BATCH - 1])
-def test_what_is_in_hand_hides_nothing_that_is_due_by_a_timer_behind_it(at_once: int) -> None:
+def test_deliveries_in_hand_hide_no_later_timer(at_once: int) -> None:
     queue, stored = DueQueue(), [(pending if number < at_once else later)(number) for number in range(BATCH + 1)]
     assert [take(queue, stored) for _ in range(2)] == [ReadDue(BATCH, None), ReadDue(2 * BATCH, None)]
     assert [each.delivery for each in queue.ready] == stored
     assert queue.complete
 
 
-def test_what_is_forgotten_is_found_again_and_the_chosen_one_is_not() -> None:
+def test_dropped_deliveries_are_read_again_but_not_the_chosen_one() -> None:
     queue, stored = DueQueue(), [pending(number) for number in range(BATCH + 1)]
     take(queue, stored)
     queue.keep_only(queue.ready[1])
@@ -73,7 +73,7 @@ def test_what_is_forgotten_is_found_again_and_the_chosen_one_is_not() -> None:
     assert [each.delivery.id for each in queue.ready] == ["00001", "00000", *(each.id for each in stored[2:])]
 
 
-def test_what_is_committed_and_due_again_is_taken_again() -> None:
+def test_committed_delivery_that_is_due_again_is_taken_again() -> None:
     queue, stored = DueQueue(), [pending(0), pending(1)]
     take(queue, stored)
     queue.committed([stored[0]])
@@ -83,7 +83,7 @@ def test_what_is_committed_and_due_again_is_taken_again() -> None:
 
 
 @table("seed", range(10))
-def test_whatever_comes_due_and_is_answered_meanwhile_each_is_taken_once_and_none_is_left(seed: int) -> None:
+def test_every_due_delivery_is_taken_exactly_once(seed: int) -> None:
     chance = random.Random(seed)
     numbers = iter(range(100_000))
     queue, stored, taken = DueQueue(), list[Delivery](), list[str]()

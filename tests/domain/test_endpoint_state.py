@@ -217,7 +217,7 @@ def test_a_race_is_a_row(row: Row) -> None:
     assert is_idle(endpoint.limiter) or not endpoint.over, "a run that is over holds nothing"
 
 
-def test_results_are_committed_by_many_and_pages_read_as_the_queue_runs_low() -> None:
+def test_results_are_committed_in_batches_and_pages_read_when_low() -> None:
     endpoint = PlayedEndpoint()
     endpoint.add(*(f"{number:03}" for number in range(300)))
     play(endpoint, "serve")
@@ -234,7 +234,7 @@ def test_results_are_committed_by_many_and_pages_read_as_the_queue_runs_low() ->
     assert {each.status for each in endpoint.deliveries.values()} == {DeliveryStatus.DELIVERED}
 
 
-def test_whoever_serves_is_woken_when_there_are_results_enough_and_when_the_queue_runs_low() -> None:
+def test_server_is_woken_by_enough_results_and_by_a_low_queue() -> None:
     endpoint = PlayedEndpoint()
     endpoint.add(*(f"{number:03}" for number in range(BATCH + 1)))
     play(endpoint, "serve")
@@ -325,7 +325,7 @@ class TestBreaker:
         assert (endpoint.state.breaker.failures, endpoint.state.room) == (0, 8)
 
     @pytest.mark.parametrize("failures", [0, FROM_EVENTS])
-    def test_what_comes_while_others_are_committed_counts_once(self, failures: int) -> None:
+    def test_result_that_arrives_during_a_commit_counts_once(self, failures: int) -> None:
         """Whether or not what was committed made a breaker: deliveries that are too old make none."""
         endpoint = PlayedEndpoint()
         play(endpoint, "due a b / serve")
@@ -393,9 +393,7 @@ class TestFairness:
     """Order of service when many endpoints share the permits (docs/decisions.md "Slow receivers")."""
 
     @pytest.mark.parametrize(("proven", "places"), [(False, 40), (True, 128)], ids=["new", "proven"])
-    def test_an_endpoint_with_a_clean_record_keeps_its_places_when_99_of_100_hang(
-        self, proven: bool, places: int
-    ) -> None:
+    def test_clean_endpoint_keeps_its_permits_when_99_of_100_hang(self, proven: bool, places: int) -> None:
         """If the hanging endpoints never answered well, a few permits are enough; otherwise it takes as many permits as
         webhooks that begin to hang at one moment."""
         time = Time()
@@ -462,7 +460,7 @@ class TestFairness:
         assert endpoint.breaker is not None
         assert not endpoint.breaker.is_open
 
-    def test_who_may_begin_no_more_gives_its_turn_to_the_next(self) -> None:
+    def test_stopped_endpoint_gives_its_turn_to_the_next(self) -> None:
         """The endpoint was stopped while it waited, and has answers under way."""
         time = Time()
         limiter = SendLimiter(2, 8, 40, time.monotonic)
@@ -475,7 +473,7 @@ class TestFairness:
         assert second.stirred
         assert play(second, "serve")[0] == "send x"
 
-    def test_who_has_its_share_waits_for_no_more(self) -> None:
+    def test_endpoint_with_its_share_waits_for_no_more_permits(self) -> None:
         """Where others have a quarter of all it is one, also for a receiver that had asked for more."""
         time = Time()
         limiter = SendLimiter(5, 8, 40, time.monotonic)
@@ -492,7 +490,7 @@ class TestFairness:
             play(first, f"serve / answer {name} 200")
             assert play(each, "serve")[0] == "send x"
 
-    def test_a_run_that_breaks_off_gives_back_what_it_had_and_waits_for_nothing(self) -> None:
+    def test_aborted_run_returns_its_permits_and_waits_for_nothing(self) -> None:
         """Between two steps, also between a permit and its first webhook."""
         time = Time()
         limiter = SendLimiter(1, 8, 40, time.monotonic)
@@ -507,7 +505,7 @@ class TestFairness:
         assert not waits.stirred
         assert is_idle(limiter)
 
-    def test_a_slow_endpoint_that_may_not_wait_comes_back_later_and_reads_nothing(
+    def test_slow_endpoint_that_may_not_wait_is_rescheduled_without_reading(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(limiter_rules, "MOST_WAIT", 1)

@@ -87,7 +87,7 @@ def test_an_account_has_at_most_five_in_a_mode_its_own_among_them(
 @table(
     ("there", "gone", "left"), [(2, "we_0", ("we_1",)), (2, "we_9", ("we_0", "we_1")), (1, "we_0", ()), (0, "x", ())]
 )
-def test_one_that_goes_leaves_the_others(there: int, gone: str, left: tuple[str, ...]) -> None:
+def test_removed_endpoint_leaves_the_others(there: int, gone: str, left: tuple[str, ...]) -> None:
     found = without_endpoint(knowing(there), gone).endpoints
     assert tuple(each.id for each in found or ()) == left
     assert found != ()
@@ -103,7 +103,7 @@ def test_a_description_has_at_most_256_characters_and_an_empty_one_is_none(descr
         assert read_order(patch, Mode.TEST) == {"description": kept}
 
 
-def test_a_delivery_is_for_the_accounts_own_endpoint_or_for_the_further_one_that_it_names() -> None:
+def test_delivery_is_for_the_accounts_endpoint_or_the_one_it_names() -> None:
     about = {
         "account_id": "acc_1",
         "mode": Mode.LIVE,

@@ -140,7 +140,7 @@ class TestEntries:
         entries = money_received(it, came, NOW), money_suspended(it, 500, NOW), money_returned(it, held, NOW)
         assert is_balanced(*entries) == Counter()
 
-    def test_what_the_network_cannot_move_of_a_return_is_rounded_away(self) -> None:
+    def test_untransferable_part_of_a_return_is_rounded_away(self) -> None:
         it = exchange()
         (late,) = judge_deposits(it, [incoming(1_00000050, at=END)], END).transfers
         back = money_returned(it, with_return(late, NOW, address=WALLET, sender="one"), NOW)

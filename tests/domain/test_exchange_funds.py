@@ -173,7 +173,7 @@ CASES: list[tuple[str, Exchange, Sequence[Incoming], datetime, Any]] = [
 
 class TestDeposits:
     @table(("name", "it", "seen", "now", "wanted"), CASES, ids=[row[0] for row in CASES])
-    def test_what_follows(
+    def test_deposits_decide_the_move_and_the_entries(
         self, name: str, it: Exchange, seen: Sequence[Incoming], now: datetime, wanted: tuple[Any, ...]
     ) -> None:
         """Transfers add up; more than asked, and USDT after `expired`, are suspense (docs/exchanges.md "Rules")."""
@@ -181,7 +181,7 @@ class TestDeposits:
         moved = led(EXCHANGE_MOVES[it.direction], it.status, decision.trigger)
         assert (moved, parts(decision), decision.received, decision.released) == wanted, name
 
-    def test_what_is_booked_is_not_counted_again(self) -> None:
+    def test_booked_transfer_is_not_counted_again(self) -> None:
         booked = [transfer_id(ID, "a:0")]
         decision = judge_deposits(PARTIAL, [incoming(HALF, "a:0"), incoming(HALF, "a:1")], LATER, booked)
         assert [each.id for each in decision.transfers] == [transfer_id(ID, "a:1")]
@@ -213,7 +213,7 @@ class TestDeposits:
         ),
         st.randoms(),
     )
-    def test_in_whatever_order_and_however_often_it_is_told_nothing_is_lost_or_counted_twice(
+    def test_reports_in_any_order_lose_nothing_and_count_nothing_twice(
         self, told: list[tuple[str, int, int, bool]], chance: Any
     ) -> None:
         """A transfer is known by its transaction and its place in it. A look every minute at what the chain shows then,

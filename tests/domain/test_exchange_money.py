@@ -115,7 +115,7 @@ class TestQuotes:
         return None
 
     @given(usdt_amounts)
-    def test_what_a_client_can_send_covers_the_amount(self, amount: Usdt) -> None:
+    def test_depositable_amount_covers_the_amount(self, amount: Usdt) -> None:
         asked = depositable(amount)
         assert asked.units % 100 == 0
         assert 0 <= (asked - amount).units < 100
@@ -148,7 +148,7 @@ class TestShares:
         assert split.merchant >= Usdt(0)
 
     @given(usdt_amounts, bases, markups, st.data())
-    def test_of_a_payout_that_broke_off_the_client_gets_the_rest_back(
+    def test_client_gets_the_rest_of_a_broken_off_payout_back(
         self, amount: Usdt, base: str, markup: str, data: st.DataObject
     ) -> None:
         it = sold(amount, base, markup)

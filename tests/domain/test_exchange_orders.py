@@ -88,12 +88,12 @@ class TestOrder:
             assert all(one.step <= other.step for one, other in pairwise(rules))
 
     @table("row", ROWS, ids=lambda row: row.rule)
-    def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
+    def test_exchange_that_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         assert answer(case()) is None
         assert answer(row.spoil(case())) == row.answer
 
     @table(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
-    def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
+    def test_exchange_that_breaks_two_rules_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(case()))) == first.answer
 
     def test_a_step_looks_at_its_own_rules_only(self) -> None:
@@ -195,7 +195,7 @@ class TestOrder:
             '{"amount_usdt":"1","client_phone":"+79990000001","client_bank_id":"bank1","amount_rub":"5"}',
         ],
     )
-    def test_what_is_no_order(self, body: str) -> None:
+    def test_malformed_order_is_refused(self, body: str) -> None:
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=ExchangeOrder)
 

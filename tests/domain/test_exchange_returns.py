@@ -104,7 +104,7 @@ def test_a_return_moves_so_and_in_no_other_way(move: tuple[ReturnStatus, ReturnS
         "given up",
     ],
 )
-def test_what_can_be_sent_back_now(transfer: ExchangeTransfer, expected: int) -> None:
+def test_returnable_amount_of_a_transfer(transfer: ExchangeTransfer, expected: int) -> None:
     assert returnable(transfer) == expected
     if not expected:
         with pytest.raises(ValueError, match="can be sent back"):
@@ -123,7 +123,7 @@ def test_every_attempt_is_another_operation_and_names_its_transfer() -> None:
 
 
 @table("operation", ["", "#1", ID, f"{ID}:a", f"{ID}:a#", f"{ID}:a#x", f"{ID}:a\0#1", "pay_1#1"])
-def test_what_is_no_return_of_ours(operation: str) -> None:
+def test_foreign_operation_is_no_return(operation: str) -> None:
     assert returned_transfer(operation) is None
 
 
@@ -211,7 +211,7 @@ def test_rub_that_the_payers_bank_takes_back(
 
 
 @pytest.mark.parametrize("status", [S.AWAITING_RUB, S.USDT_SENDING])
-def test_what_is_taken_back_while_nothing_is_held_or_usdt_go_changes_nothing(status: S) -> None:
+def test_payment_taken_back_while_nothing_is_held_changes_nothing(status: S) -> None:
     came = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
     assert judge_taken_back(rub_exchange(status), [gone("a:0")], came) is None
 
@@ -219,7 +219,7 @@ def test_what_is_taken_back_while_nothing_is_held_or_usdt_go_changes_nothing(sta
 @table("resolved", [False, True])
 @table(("counted", "suspended"), [(ASKED, 0), (ASKED - 100, 100), (0, ASKED)])
 @table("status", [S.COMPLETED, S.EXPIRED, S.FAILED, S.CANCELLED])
-def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
+def test_payment_taken_back_at_the_end_is_lost_except_what_still_waits(
     status: S, counted: int, suspended: int, resolved: bool
 ) -> None:
     [came] = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
@@ -245,7 +245,7 @@ def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
 
 
 @table(("status", "is_lost"), [(status, status not in (R.PLANNED, R.SENDING)) for status in R])
-def test_what_is_being_sent_back_ends_before_it_is_lost(status: ReturnStatus, is_lost: bool) -> None:
+def test_running_return_ends_before_its_money_is_lost(status: ReturnStatus, is_lost: bool) -> None:
     [came] = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
     came = msgspec.structs.replace(came, counted=0, suspended=ASKED, sent_back=standing(status).sent_back)
     assert (judge_taken_back(rub_exchange(S.FAILED), [gone("a:0")], [came]) is not None) is is_lost

@@ -122,7 +122,7 @@ class TestStates:
             (rub_exchange(S.FAILED), "0.00000000"),
         ],
     )
-    def test_what_was_received_shows_at_the_end(self, it: Exchange, shown: str | None) -> None:
+    def test_received_amount_is_shown_at_the_end(self, it: Exchange, shown: str | None) -> None:
         """`amount_usdt_received` is null until a final status (docs/exchanges.md "How it ends")."""
         received = shown_received(it)
         assert shown == (None if received is None else str(received))

@@ -50,7 +50,7 @@ def test_counts_of_a_minute_only_rise_and_old_minutes_are_forgotten() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 50), st.integers(0, 50)), max_size=40))
-def test_what_is_remembered_is_bounded_and_in_order(counts: list[tuple[int, int, int]]) -> None:
+def test_remembered_counts_are_bounded_and_in_order(counts: list[tuple[int, int, int]]) -> None:
     seen: Seen = ()
     for number, calls, errors in sorted(counts):
         seen = with_counts(seen, number, calls=calls, errors=errors)

@@ -23,7 +23,7 @@ BEFORE = NOW - timedelta(hours=1)
         (S.OPERATIONAL, R.OPERATOR, True, False),
     ],
 )
-def test_only_an_operator_takes_payments_off_a_gateway_and_is_not_overruled(
+def test_only_an_operator_disables_a_gateway_and_is_not_overruled(
     status: GatewayStatus, reason: GatewayReason | None, takes: bool, by_hand: bool
 ) -> None:
     assert Gateway(id="bank", status=status, reason=reason).takes_payments is takes

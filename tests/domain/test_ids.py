@@ -24,7 +24,7 @@ def test_other_causes_give_another_id(one: list[str], other: list[str]) -> None:
     assert len(tails) == 2, "what is of another kind shares no UUID"
 
 
-def test_what_belongs_to_something_earlier_comes_before_all_that_is_made_from_now_on() -> None:
+def test_derived_id_sorts_before_every_id_made_later() -> None:
     """Otherwise a caller that lists everything newer than an id would see the derived one as new for ever."""
     early, late = "sub_019b76da-a800-7c21-a29f-6fbed82c07cd", "pay_019b76da-a801-7000-8000-000000000000"
     made = {ids.derived_after(ids.PAYMENT, early, bytes([number] * 32)) for number in range(256)}

@@ -61,7 +61,7 @@ def test_a_copy_is_told_from_what_it_was_made_of(
         (row(held_since=NOW - HOUR, as_of=NOW), None, NOW - HOUR, NOW),
     ],
 )
-def test_one_that_is_held_stays_so_as_of_the_older_moment(
+def test_quarantined_copy_stays_so_as_of_the_older_moment(
     before: Installation, as_of: datetime | None, since: datetime, older: datetime | None
 ) -> None:
     after = held(before, Because.COPIED, NOW, as_of)
@@ -69,7 +69,7 @@ def test_one_that_is_held_stays_so_as_of_the_older_moment(
     assert after.told == TOLD[Because.COPIED]
 
 
-def test_one_that_is_let_go_is_as_it_was_and_a_newer_mark_changes_no_hold() -> None:
+def test_released_copy_is_as_before_and_a_new_fingerprint_releases_none() -> None:
     free = let_go(held(row(), Because.OLDER, NOW, NOW))
     assert free == msgspec.structs.replace(row(), lacks_since=NOW)
     assert (free.is_held, free.told) == (False, "it is not held")

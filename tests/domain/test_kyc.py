@@ -112,7 +112,7 @@ steps = st.lists(st.one_of(st.sampled_from(FINDABLE), st.sampled_from(["register
 
 
 @given(steps, st.sampled_from([None, *DocumentState]))
-def test_whatever_happens_a_client_makes_sense(taken: list[Any], passport: DocumentState | None) -> None:
+def test_client_stays_consistent_after_any_steps(taken: list[Any], passport: DocumentState | None) -> None:
     """A date exactly while verified; events rise; a decision to verify stands; the operation id never comes again."""
     present, operations = client(), set()
     for step in taken:
@@ -194,7 +194,7 @@ def test_a_refusal_is_known_until_the_next_decision(
     assert found(client(kyc=before, was_refused=refused), finding(status), LATER).was_refused is after
 
 
-def test_who_was_verified_and_is_refused_is_blocked_once() -> None:
+def test_verified_client_that_is_refused_is_blocked_once() -> None:
     verified = found(client(kyc=_S.PROCESSING), finding(_S.VERIFIED, level=1, passport=DocumentState.PASSED), NOW)
     refusal = finding(_S.FAILED, level=1, passport=DocumentState.FAILED)
     blocked = found(verified, refusal, LATER)
@@ -262,7 +262,7 @@ def test_the_form_may_move_to_another_address() -> None:
     assert found(start, finding(_S.REQUIRED, form_url="https://a"), LATER) == start
 
 
-def test_without_a_number_of_the_verifier_the_client_s_id_is_the_account_number() -> None:
+def test_account_number_is_the_clients_id_if_the_verifier_gives_none() -> None:
     start = client(kyc=_S.PROCESSING)
     assert found(start, finding(_S.VERIFIED), LATER).account_number == start.id
     assert found(start, finding(_S.VERIFIED, account_number="7"), LATER).account_number == "7"

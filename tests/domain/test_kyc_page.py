@@ -218,7 +218,7 @@ def test_a_shop_s_address_is_read_as_people_type_it(typed: str, origin: str | No
 
 
 @given(st.text(max_size=60))
-def test_what_is_read_of_any_text_is_a_phone_or_none(text: str) -> None:
+def test_any_text_reads_as_a_phone_or_none(text: str) -> None:
     phone = typed_phone(text)
     assert phone is None or (
         len(phone) == 12 and phone.startswith("+7") and phone[1:].isascii() and phone[1:].isdigit()

@@ -90,7 +90,7 @@ def test_an_entry_that_moves_no_balance_has_no_place_among_movements(
         ({BalanceType.BANK: 0, BalanceType.PENDING: 0}, "nothing is posted"),
     ],
 )
-def test_what_does_not_sum_to_zero_per_currency_is_no_entry(postings: dict[BalanceType, int], fault: str) -> None:
+def test_entry_must_sum_to_zero_per_currency(postings: dict[BalanceType, int], fault: str) -> None:
     with pytest.raises(Unbalanced, match=fault):
         entry(postings)
     assert (

@@ -51,7 +51,7 @@ def many(count: int, host: str | None = None) -> list[Receiver]:
     [(Trust.SLOW, 8), (Trust.NEW, 16), (Trust.PROVEN, 20)],
     ids=["slow", "new", "proven"],
 )
-def test_of_twenty_permits_each_kind_of_receiver_takes_its_part(trust: Trust, permits: int) -> None:
+def test_each_kind_of_receiver_takes_its_part_of_twenty_permits(trust: Trust, permits: int) -> None:
     hall = Hall(20)
     assert sum(hall.take(each, trust) for each in many(30)) == permits
 
@@ -69,7 +69,7 @@ def test_slow_and_new_receivers_together_leave_a_fifth_to_proven_ones(
     assert sum(hall.take(each, Trust.PROVEN) for each in many(30)) == 4
 
 
-def test_where_others_have_a_quarter_of_the_permits_a_receiver_has_one() -> None:
+def test_receiver_gets_one_permit_if_others_hold_a_quarter() -> None:
     hall = Hall(40)
     first, second = many(2)
     for _ in range(8):
@@ -93,7 +93,7 @@ def test_a_slow_receivers_share_goes_by_what_other_slow_ones_have() -> None:
     assert hall.limiter.share("r3:443", Trust.SLOW, 0) == 1
 
 
-def test_turns_come_in_the_order_in_which_they_were_asked_for_whoever_may_take_them() -> None:
+def test_turns_come_in_the_order_of_the_requests() -> None:
     hall = Hall(5)  # two for slow ones
     holder, slow, proven, other = many(4)
     for _ in range(5):
@@ -107,7 +107,7 @@ def test_turns_come_in_the_order_in_which_they_were_asked_for_whoever_may_take_t
         assert hall.take(each, trust)
 
 
-def test_slow_ones_that_wait_do_not_stand_before_those_that_may_take_a_place() -> None:
+def test_waiting_slow_receivers_do_not_block_eligible_ones() -> None:
     hall = Hall(5)
     slow, proven = many(4), many(9)[4:]
     assert [hall.take(each, Trust.SLOW) for each in slow] == [True, True, False, False]
@@ -132,7 +132,7 @@ def test_a_turn_that_is_declined_is_the_next_ones() -> None:
     assert not hall.take(first, Trust.PROVEN)
 
 
-def test_a_letter_that_is_late_makes_its_receiver_slow_while_it_is_still_under_way() -> None:
+def test_late_webhook_makes_its_receiver_slow_while_in_flight() -> None:
     hall = Hall(20)
     hanging = many(20)
     assert all(hall.take(each, Trust.PROVEN) for each in hanging)
@@ -154,7 +154,7 @@ def test_a_letter_that_is_late_makes_its_receiver_slow_while_it_is_still_under_w
     assert other.told == 1
 
 
-def test_who_answers_in_time_again_is_slow_no_more() -> None:
+def test_receiver_that_answers_in_time_again_is_no_longer_slow() -> None:
     hall = Hall(20)
     [receiver] = many(1)
     hall.take(receiver, Trust.PROVEN)
@@ -167,7 +167,7 @@ def test_who_answers_in_time_again_is_slow_no_more() -> None:
     assert not hall.limiter.is_slow(receiver.name)
 
 
-def test_a_place_is_kept_from_letter_to_letter_while_nobody_waits_who_could_have_it() -> None:
+def test_permit_is_kept_between_webhooks_while_no_eligible_receiver_waits() -> None:
     hall = Hall(5)
     proven, *others = many(6)
     hall.take(proven, Trust.PROVEN)
@@ -193,7 +193,7 @@ def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
     assert hall.limiter.is_slow(receiver.name)
 
 
-def test_a_receiver_that_hangs_is_noticed_behind_one_that_goes_on_answering() -> None:
+def test_hanging_receiver_is_noticed_behind_one_that_keeps_answering() -> None:
     hall = Hall(5)
     answers, hangs = many(2)
     for each in (answers, hangs):
@@ -205,7 +205,7 @@ def test_a_receiver_that_hangs_is_noticed_behind_one_that_goes_on_answering() ->
     assert (hall.limiter.is_slow(answers.name), hall.limiter.is_slow(hangs.name)) == (False, True)
 
 
-def test_a_place_is_kept_where_those_who_wait_could_not_have_it_were_it_given_back() -> None:
+def test_permit_is_kept_if_no_waiting_receiver_could_use_it() -> None:
     """One new receiver beside four that hang: without its place they would still have all that is not for proven
     ones."""
     hall = Hall(5)
@@ -221,7 +221,7 @@ def test_a_place_is_kept_where_those_who_wait_could_not_have_it_were_it_given_ba
     assert not hall.limiter.goes_on(new.permits[0])
 
 
-def test_no_host_is_sent_more_letters_than_its_bound_however_many_merchants_name_it() -> None:
+def test_host_never_gets_more_webhooks_than_its_bound() -> None:
     hall = Hall(1000, per_host=64)
     theirs = many(500, host=HOST)
     for each in theirs:
@@ -241,7 +241,7 @@ def test_on_a_shared_host_ten_that_hang_leave_permits_for_the_eleventh() -> None
     assert hall.take(Receiver("eleventh"), Trust.NEW)
 
 
-def test_who_waits_for_a_place_in_all_keeps_its_place_at_the_host_and_gives_it_back_when_it_declines() -> None:
+def test_waiting_receiver_keeps_its_host_place_until_it_declines() -> None:
     hall = Hall(1, per_host=1)
     elsewhere, first, second = Receiver("e", "b.example:443"), Receiver("1"), Receiver("2")
     assert hall.take(elsewhere, Trust.PROVEN)
@@ -256,7 +256,7 @@ def test_who_waits_for_a_place_in_all_keeps_its_place_at_the_host_and_gives_it_b
     assert elsewhere.host not in hall.limiter._hosts, "nothing is kept of a host that nobody sends to"
 
 
-def test_who_turns_out_slow_while_it_waits_waits_among_the_slow_ones() -> None:
+def test_receiver_found_slow_while_it_waits_joins_the_slow_ones() -> None:
     hall = Hall(5)
     slow, [waits] = many(3), many(4)[3:]
     holder = Receiver("holder")
@@ -282,7 +282,7 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
     assert [hall.limiter.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
 
 
-def test_of_slow_receivers_those_are_forgotten_that_were_slow_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longest_unseen_slow_receivers_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "_REMEMBERED", 3)
     hall = Hall(100)
     first, second, third, fourth = receivers = many(4)
@@ -304,7 +304,7 @@ def test_of_slow_receivers_those_are_forgotten_that_were_slow_the_longest_ago(mo
         pytest.param(1, 1000, Trust.PROVEN, [None] * 3, id="proven ones wait for a place in all, however many"),
     ],
 )
-def test_who_finds_no_room_to_wait_comes_back_when_a_permit_is_free(
+def test_receiver_without_room_to_wait_is_rescheduled_to_a_free_permit(
     total: int, per_host: int, trust: Trust, away: list[float | None]
 ) -> None:
     hall = Hall(total, per_host=per_host)
@@ -319,7 +319,7 @@ def test_who_finds_no_room_to_wait_comes_back_when_a_permit_is_free(
         assert [hall.limiter.sent_off(each) for each in waiting[:3]] == away
 
 
-def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_permits_get_free(
+def test_receivers_beyond_the_queue_return_as_fast_as_permits_get_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rules, "MOST_WAIT", 3)
@@ -338,7 +338,7 @@ def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_permits_get_fr
 
 
 @table("seed", range(20))
-def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_forgotten(seed: int) -> None:
+def test_bounds_hold_in_any_order_and_every_waiting_receiver_is_served(seed: int) -> None:
     """Take, return, delay and decline permits in any order. The bounds always hold, every receiver that still waits is
     notified, and after the last permit is returned the limiter remembers slow receivers only."""
     chance = random.Random(seed)

@@ -26,7 +26,7 @@ NASTY = (
 
 @table("text", NASTY, ids=ascii)
 @table("parse", [Rub.parse, Usdt.parse], ids=["Rub", "Usdt"])
-def test_what_is_not_a_plain_decimal_is_refused(parse: Callable[[str], Any], text: str) -> None:
+def test_amount_that_is_no_plain_decimal_is_refused(parse: Callable[[str], Any], text: str) -> None:
     """ASCII digits only, up to 10, then up to 2 (8) decimals; no exponent, plus, space or newline
     (docs/concepts.md "Amounts and times")."""
     with pytest.raises(ValueError, match="decimal string"):
@@ -34,7 +34,7 @@ def test_what_is_not_a_plain_decimal_is_refused(parse: Callable[[str], Any], tex
 
 
 @table("text", ["12345678901", "-12345678901", "99999999999.99", "00000000001", "9" * 5000])
-def test_one_that_is_too_long_is_told_the_largest(text: str) -> None:
+def test_error_for_a_too_long_amount_names_the_largest(text: str) -> None:
     """docs/concepts.md "Amounts and times"."""
     with pytest.raises(ValueError, match=r"10 digits before the point: the largest is 9999999999\.99\Z"):
         Rub.parse(text)
@@ -42,7 +42,7 @@ def test_one_that_is_too_long_is_told_the_largest(text: str) -> None:
         Usdt.parse(text)
 
 
-def test_one_that_is_no_number_is_told_no_largest() -> None:
+def test_error_for_a_malformed_amount_names_no_largest() -> None:
     for text in ("1e3", "1234567890a", "12345678901.00 ", "1.234"):
         with pytest.raises(ValueError, match=r"up to 2 decimals\Z"):
             Rub.parse(text)
@@ -82,7 +82,7 @@ def test_a_plain_decimal_is_read_to_the_kopeck(text: str, kopecks: int) -> None:
 
 
 @table("units", [1, 99, 100])
-def test_what_is_below_zero_is_printed_so(units: int) -> None:
+def test_negative_amount_is_printed_exactly(units: int) -> None:
     """Amounts below zero print exactly, to the smallest part."""
     assert str(Rub(-units)) == f"-{Rub(units)}"
     assert str(Usdt(-units)) == f"-{Usdt(units)}"

@@ -73,7 +73,7 @@ def test_each_movement_has_the_balance_and_the_counts_after_it() -> None:
     assert [sort_of(each) for each in listed(*ENTRIES)] == ["rp4", "sp5", "hw3", "ow2"]
 
 
-def test_what_moves_no_balance_is_no_movement() -> None:
+def test_entry_that_moves_no_balance_is_no_movement() -> None:
     assert movement_of(entry(K.REVIEW, PAYMENT, review=5, bank=-5), None) is None
     with pytest.raises(ValueError, match="moves no balance"):
         movement_of(entry(K.REVIEW, PAYMENT, pending=5, bank=-5), None)
@@ -133,7 +133,7 @@ def test_a_range_of_numbers_is_a_range_of_ids() -> None:
     assert movement_ids("acc_1", Mode.LIVE) == movement_ids("acc_1", Mode.LIVE, 1)
 
 
-def test_the_entries_of_an_object_are_one_of_each_kind_but_two_reservations() -> None:
+def test_object_has_one_entry_of_each_kind_but_two_reservations() -> None:
     assert entry_ids(PAYOUT) == [
         f"payout_reserved:{PAYOUT}:1",
         f"payout_reserved:{PAYOUT}:2",

@@ -25,7 +25,7 @@ def test_a_notification_is_posted_to_two_parts_below_its_path(method: str, path:
     assert is_notification(method, path) is expected
 
 
-def test_the_former_secret_counts_for_a_day_after_a_rotation_and_the_one_before_it_no_more() -> None:
+def test_former_secret_counts_for_a_day_after_a_rotation_older_ones_not() -> None:
     address = NotificationAddress(id="bank", secret=b"first", created_at=NOW)
     assert address.former_at(NOW) is None
     second = rotated(address, b"second", NOW)

@@ -123,7 +123,7 @@ def test_a_check_leads_back_to_its_client(uuid: str, number: int) -> None:
 
 
 @table(("prefix", "which"), [("long_", "1"), ("rem_", "1234567890"), ("rem_", ""), ("rem_", "A"), ("rem_", "a-b")])
-def test_what_would_be_longer_is_not_made(prefix: str, which: str) -> None:
+def test_operation_id_over_the_length_limit_is_not_made(prefix: str, which: str) -> None:
     with pytest.raises(ValueError, match="operation id"):
         ids.operation(prefix, "pay_0198c3f2-7d1a-7e4b-9f60-000000000001", which)
 

@@ -95,7 +95,7 @@ def refusal(given: Case) -> tuple[int, str] | None:
         replace(asked(description="x", payer=PAYER), terminal=terminal(required_fields=("description", "payer"))),
     ],
 )
-def test_what_is_within_every_bound_is_taken(given: Case) -> None:
+def test_order_within_every_bound_is_accepted(given: Case) -> None:
     assert refusal(given) is None
 
 
@@ -208,7 +208,7 @@ def test_each_rule_answers_as_documented(broken: Broken) -> None:
 
 
 @table(("first", "second"), list(combinations(BROKEN, 2)))
-def test_of_two_broken_rules_the_first_answers(first: Broken, second: Broken) -> None:
+def test_order_that_breaks_two_rules_is_refused_by_the_first(first: Broken, second: Broken) -> None:
     both = first.spoil(second.spoil(GOOD))
     if all(_breaks(each, both) for each in (first, second)):
         assert refusal(both) == first.answer

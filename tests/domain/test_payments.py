@@ -36,9 +36,7 @@ LATER = NOW + timedelta(minutes=5)
     ("asked", "own", "minutes"),
     [(None, True, 15), (None, False, 15), (40, True, 40), (40, False, 15), (1, True, 1)],
 )
-def test_a_payment_waits_15_minutes_where_nothing_else_is_asked_or_possible(
-    asked: int | None, own: bool, minutes: int
-) -> None:
+def test_payment_lives_15_minutes_by_default(asked: int | None, own: bool, minutes: int) -> None:
     assert lifetime(asked, own=own) == timedelta(minutes=minutes)
 
 
@@ -73,7 +71,7 @@ class TestShown:
 
 class TestOutcomes:
     @table(("opening", "reference", "status"), list(product(Opening, [None, "ref"], S)))
-    def test_an_outcome_is_unknown_while_the_payment_may_go_on_and_the_bank_named_nothing(
+    def test_outcome_is_unknown_while_open_and_without_a_bank_reference(
         self, opening: Opening, reference: str | None, status: PaymentStatus
     ) -> None:
         expected = opening is Opening.UNKNOWN and reference is None and status in (S.PENDING, S.EXPIRED)

@@ -159,7 +159,7 @@ TEST: dict[str, Any] = {"mode": Mode.TEST}
         (exchange_kit.client(), exchange_kit.client(), None, {}),
     ],
 )
-def test_what_an_action_decides_is_read_off_what_it_writes(
+def test_decisions_of_an_action_are_derived_from_its_writes(
     before: Any, after: Any, guarded: str | None, shown: Shown
 ) -> None:
     made = decisions(before, after)
@@ -186,11 +186,11 @@ def test_what_an_action_decides_is_read_off_what_it_writes(
         exchange_kit.client(),
     ],
 )
-def test_of_what_can_be_no_decision_nothing_is_read(after: Any) -> None:
+def test_record_that_can_be_no_decision_is_not_read(after: Any) -> None:
     assert not may_decide(after)
 
 
-def test_what_was_refunded_before_counts_and_what_came_to_nothing_does_not() -> None:
+def test_earlier_refunds_count_unless_they_ended_without_money() -> None:
     def other(number: int, status: RefundStatus, **more: Any) -> Refund:
         return applied(amount=Rub(10_00), id=f"ref_{number}", status=status, **{"approved_at": NOW, **more})
 
@@ -229,7 +229,7 @@ def test_an_action_waits_for_the_days_of_the_setting() -> None:
     assert (is_waiting(action, end), status_at(action, end)) == (False, ActionStatus.EXPIRED)
 
 
-def test_one_that_was_decided_waits_no_more_and_leaves_its_place() -> None:
+def test_decided_action_no_longer_waits_and_frees_its_slot() -> None:
     over = decided(waiting(), ActionStatus.REJECTED, "ivan", NOW)
     assert (over.status, over.decided_by, over.decided_at, over.slot) == ("rejected", "ivan", NOW, None)
     assert not is_waiting(over, NOW)
@@ -255,5 +255,5 @@ ASKED, PAID_OUT = Line("amount asked", "1", "2"), Line("came", "3", "4")
         ((ASKED, PAID_OUT, Line("status", "a", "b")), "more would be decided than was shown"),
     ],
 )
-def test_who_confirms_reads_what_moved(present: tuple[Line, ...], said: str) -> None:
+def test_confirming_operator_reads_what_moved(present: tuple[Line, ...], said: str) -> None:
     assert moved((ASKED, PAID_OUT), present) == said

@@ -45,7 +45,7 @@ def test_late_money_is_looked_for_ever_more_seldom(age: float, pause: float) -> 
     assert late_poll_pause(timedelta(seconds=age)).total_seconds() == pytest.approx(pause)
 
 
-def test_an_unpaid_payment_of_fifteen_minutes_costs_some_sixty_looks_and_twenty_late_ones() -> None:
+def test_unpaid_payment_of_fifteen_minutes_costs_67_polls_and_22_late_ones() -> None:
     ages = [timedelta(0)]
     while ages[-1] < timedelta(minutes=15):
         ages.append(ages[-1] + poll_pause(ages[-1]))
@@ -87,7 +87,7 @@ def test_the_first_of_them_comes_back_at_the_start_of_the_next_slot(number: int,
 
 
 @given(st.integers(1, 5000), st.integers(1, 3000))
-def test_those_that_are_too_many_come_back_spread_as_they_may_be_asked(polls: int, too_many: int) -> None:
+def test_polls_over_the_limit_are_spread_over_later_slots(polls: int, too_many: int) -> None:
     slot = slot_at(NOW, polls)
     turns = [slot.turn_after(slot.common + number) for number in range(1, too_many + 1)]
     assert min(turns) >= slot.begin + timedelta(seconds=slot.seconds)

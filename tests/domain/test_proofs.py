@@ -170,7 +170,7 @@ class TestRepeats:
             (RejectionReason.INVALID, False),
         ],
     )
-    def test_rejected_the_same_hash_starts_anew_where_a_second_look_may_end_otherwise(
+    def test_rejected_hash_restarts_if_a_second_check_may_end_differently(
         self, reason: RejectionReason, starts_anew: bool
     ) -> None:
         assert changes_nothing(proof(S.REJECTED, reason=reason), WISH, NOW) is not starts_anew
@@ -212,7 +212,7 @@ class TestAmounts:
         assert not waits_for_settlement(after.proof, payment())
         assert not waits_for_settlement(proof(before), unsettled)
 
-    def test_refunded_before_the_settlement_it_stays_in_review_and_nobody_looks_again(self) -> None:
+    def test_proof_of_a_refunded_payment_stays_in_review_without_polls(self) -> None:
         after = after_poll(proof(), FITS, payment(PaymentStatus.REFUNDED), NOW)
         assert (after.proof.status, after.again_at) == (S.IN_REVIEW, None)
 
@@ -292,7 +292,7 @@ class TestOrders:
         assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
 
     @table("tx_hash", ["", "  ", "x" * 201, "a b", "a\nb", "a\tb", "хэш", "a\x7f", "a\u200b", "İ"])
-    def test_what_can_be_no_hash_is_a_validation_error(self, tx_hash: str) -> None:
+    def test_impossible_hash_is_a_validation_error(self, tx_hash: str) -> None:
         with pytest.raises(Refusal) as refused:
             check_order(ProofOrder(network="TRC20", tx_hash=tx_hash))
         assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
@@ -355,7 +355,7 @@ class TestReminders:
 
     @table("status", ProofStatus)
     @table("paid", PaymentStatus)
-    def test_a_proof_is_missing_while_none_was_submitted_or_the_last_is_rejected(
+    def test_proof_is_missing_until_one_is_submitted_and_not_rejected(
         self, status: ProofStatus, paid: PaymentStatus
     ) -> None:
         is_payable = paid in (PaymentStatus.PAID, PaymentStatus.SETTLED)

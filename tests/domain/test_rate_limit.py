@@ -133,7 +133,7 @@ class TestPaths:
             ("/x/api/v1/payments", None),
         ],
     )
-    def test_what_lies_under_the_prefix(self, path: str, relative: str | None) -> None:
+    def test_api_path_is_the_part_under_the_prefix(self, path: str, relative: str | None) -> None:
         assert api_path(path) == relative
 
 
@@ -215,7 +215,7 @@ class TestNoSpellingEscapes:
     @example("/api/v1/payments/")
     @example("/api/v1/%70ayments")
     @example("//api/v1/subscriptions/x/charges//")
-    async def test_what_the_router_takes_for_a_money_endpoint_is_counted_as_one(self, spelling: str) -> None:
+    async def test_path_routed_to_a_money_endpoint_is_counted_as_one(self, spelling: str) -> None:
         """One spelling for each path (docs/limits.md "Requests"). The server decodes percents once; the router sees
         that path, or our normalised one."""
         path = unquote(spelling)
@@ -269,13 +269,11 @@ class TestGauges:
         [("k" * 64, True), ("k" * 65, False), ("é", False)],
         ids=ascii,
     )
-    def test_a_key_that_is_longer_than_64_characters_or_not_ascii_is_counted_by_its_digest(
-        self, key: str, is_its_text: bool
-    ) -> None:
+    def test_long_or_non_ascii_key_is_counted_by_its_digest(self, key: str, is_its_text: bool) -> None:
         """Names stay small, and different keys different counters (docs/decisions.md "Requests")."""
         assert (limits(GENERAL, IP, key, pair)[1][0] == f"general:key:{key}") is is_its_text
 
-    def test_nobody_can_name_a_key_after_the_digest_of_another(self) -> None:
+    def test_key_equal_to_the_digest_of_another_has_its_own_counter(self) -> None:
         long = "k" * 65
         digest = limits(GENERAL, IP, long, pair)[1][0].removeprefix("general:key:")
         assert limits(GENERAL, IP, digest, pair)[1] != limits(GENERAL, IP, long, pair)[1]
@@ -371,7 +369,7 @@ class TestWithAMeter:
         assert await self.ask(counters, MONEY, IP, KEY) is None, "buckets share no counter"
         assert await self.ask(counters, GENERAL, IP, KEY, NOW + WINDOW) is None
 
-    async def test_the_301st_general_request_of_an_address_is_stopped_before_the_key_is_counted(self) -> None:
+    async def test_request_over_the_address_limit_is_not_counted_for_the_key(self) -> None:
         counters = MemoryCounters()
         for number in range(300):
             assert await self.ask(counters, GENERAL, IP, f"svc_test_{number}") is None
@@ -467,7 +465,7 @@ class TestClientAddress:
         assert not is_trusted(peer, ())
 
     @given(st.text(st.sampled_from("0123456789abcdef.:,[]% \x00я"), max_size=100), st.ip_addresses())
-    def test_what_a_client_writes_never_changes_its_counter(self, written: str, client: object) -> None:
+    def test_header_written_by_a_client_never_changes_its_counter(self, written: str, client: object) -> None:
         """Left of the hop that our proxy wrote, a client may write what it likes."""
         if any(client in network for network in PROXIES):
             return

@@ -155,7 +155,7 @@ ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candida
 
 
 @table("name", ROWS)
-def test_what_is_believed(name: str) -> None:
+def test_quotes_are_believed_or_become_candidates(name: str) -> None:
     before, heard, more, expected, candidate = ROWS[name]
     assert judge(before, heard, NOW, more=more) == Judgement(quote=expected, candidate=candidate)
 
@@ -209,7 +209,7 @@ def test_merchant_rate_is_exact_to_28_digits(market: Decimal, markup: Decimal) -
     ("market", "markup"),
     [("0", "0"), ("-1", "0"), ("NaN", "0"), ("Infinity", "0"), ("1", "1"), ("1", "-0.1"), ("1", "NaN"), ("1", "x")],
 )
-def test_what_is_no_rate_or_no_markup_is_refused(market: str, markup: str) -> None:
+def test_invalid_rate_or_markup_is_refused(market: str, markup: str) -> None:
     with pytest.raises(ValueError, match="markup"):
         merchant_rate(Decimal(market), markup)
 

@@ -49,7 +49,7 @@ ROW = Reconciliation(
         (msgspec.structs.replace(ROW, status=ReconciliationStatus.DIFFERENT, finished_at=END), False),
     ],
 )
-def test_one_that_was_left_goes_on_and_one_that_ended_begins_anew(before: Reconciliation, goes_on: bool) -> None:
+def test_interrupted_comparison_resumes_and_an_ended_one_restarts(before: Reconciliation, goes_on: bool) -> None:
     row = started(before, "bank", date(2026, 11, 22), "", END)
     assert row.status is ReconciliationStatus.RUNNING
     assert row.finished_at is None
@@ -64,7 +64,7 @@ def test_the_first_of_a_day_begins_at_its_midnight_in_moscow() -> None:
 
 
 @table(("found", "status"), [(0, "agreed"), (1, "different")])
-def test_one_that_is_over_has_judged_the_whole_day(found: int, status: str) -> None:
+def test_ended_comparison_has_judged_the_whole_day(found: int, status: str) -> None:
     row = compared(ROW, found, END + timedelta(hours=2))
     assert (row.status, row.found, row.judged_until) == (status, found, END)
 
@@ -80,20 +80,20 @@ def test_a_difference_has_one_row_however_often_it_is_found() -> None:
     assert found_again(first, again) == msgspec.structs.replace(again, found_at=END)
 
 
-def test_what_an_operator_settled_stays_so_until_it_is_another() -> None:
+def test_settled_difference_stays_settled_until_it_changes() -> None:
     settled = msgspec.structs.replace(found(kopecks=1), closed_at=END, settled=True)
     assert found_again(settled, found(kopecks=1)).closed_at == END
     other = found_again(settled, found(kopecks=2))
     assert (other.closed_at, other.settled) == (None, False)
 
 
-def test_what_was_gone_and_is_found_again_is_open_anew() -> None:
+def test_closed_difference_found_again_is_open_again() -> None:
     gone = msgspec.structs.replace(found(kopecks=1), closed_at=END)
     later = msgspec.structs.replace(found(kopecks=1), found_at=END + timedelta(days=1))
     assert (found_again(gone, later).closed_at, found_again(gone, later).found_at) == (None, later.found_at)
 
 
-def test_what_the_bank_has_alone_is_named_by_its_id() -> None:
+def test_entry_that_only_the_bank_has_is_named_by_its_id() -> None:
     alone = discrepancy(ROW, D.EXTRA, None, theirs(id="b-9", operation=None), END)
     assert alone.id == difference_id(ROW, D.EXTRA, PAYMENT, "b-9")
     assert discrepancy(ROW, D.EXTRA, ours(), theirs(id="b-9"), END).id == alone.id
@@ -114,7 +114,7 @@ def test_a_day_is_read_as_it_is_written(day: date) -> None:
         " 2026-11-22",
     ],
 )
-def test_what_is_no_day_is_refused(text: str) -> None:
+def test_invalid_day_is_refused(text: str) -> None:
     with pytest.raises(Refusal) as refusal:
         read_day(text)
     assert refusal.value.code == "VALIDATION_ERROR"
@@ -127,6 +127,6 @@ def test_a_day_can_be_compared_an_hour_after_its_end() -> None:
     assert last_comparable(comparable_from(day) - timedelta(microseconds=1)) == date(2026, 11, 21)
 
 
-def test_so_many_differences_of_a_kind_are_written_down_as_operators_are_told() -> None:
+def test_limit_of_stored_differences_is_the_documented_one() -> None:
     """docs/reconciliation.md "Kinds of differences"."""
     assert MOST == 1000

@@ -66,13 +66,13 @@ class TestRules:
         assert [row.rule for row in ROWS] == [rule.name for rule in RULES]
 
     @table("row", ROWS, ids=lambda row: row.rule)
-    def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
+    def test_refund_that_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         good = case("100.00")
         assert refusal(good) is None
         assert refusal(row.spoil(good)) == row.answer
 
     @table(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
-    def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
+    def test_refund_that_breaks_two_rules_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert refusal(first.spoil(second.spoil(case("100.00")))) == first.answer
 
     @table(
@@ -85,7 +85,7 @@ class TestRules:
             {"amount_rub": "100"},
         ],
     )
-    def test_what_is_allowed(self, fields: dict[str, Any]) -> None:
+    def test_order_within_the_rules_is_accepted(self, fields: dict[str, Any]) -> None:
         assert refusal(with_order(case("100.00"), **fields)) is None
 
     @table(
@@ -98,7 +98,9 @@ class TestRules:
             ({"amount_rub": "-5.00"}, (400, "INVALID_AMOUNT"), None),
         ],
     )
-    def test_what_is_not(self, fields: dict[str, Any], answer: tuple[int, str], path: str | None) -> None:
+    def test_order_against_the_rules_is_refused(
+        self, fields: dict[str, Any], answer: tuple[int, str], path: str | None
+    ) -> None:
         with pytest.raises(Refusal) as refused:
             judge_refund(with_order(case("100.00"), **fields))
         assert (refused.value.status, refused.value.code) == answer
@@ -154,7 +156,7 @@ class TestRules:
         assert refusal(case(None, part, terminal=BOUND)) == PARTIAL
 
     @table("status", S)
-    def test_who_takes_from_the_remainder(self, status: RefundStatus) -> None:
+    def test_open_and_completed_refunds_reduce_the_remainder(self, status: RefundStatus) -> None:
         """The remainder is what was paid less pending, processing and completed (docs/refunds.md "Rules")."""
         counted = status in (S.PENDING, S.PROCESSING, S.COMPLETED)
         before = [refund(status, Rub(60_00))]

@@ -64,7 +64,7 @@ class TestMoves:
         assert {s for s in S if holds_money(refund(s))} == {S.PROCESSING, S.COMPLETED}
 
     @table(("status", "reason"), list(product(S, [None, *PendingReason])))
-    def test_only_one_that_the_money_did_not_cover_waits_for_it_and_is_given_up(
+    def test_only_an_uncovered_refund_waits_for_money_and_is_abandoned(
         self, status: RefundStatus, reason: PendingReason | None
     ) -> None:
         """14 days after its approval (docs/refunds.md "The money")."""
@@ -98,7 +98,7 @@ class TestBody:
             '{"payment_id":"p","shop_id":"s"}',
         ],
     )
-    def test_what_is_no_order(self, body: str) -> None:
+    def test_malformed_order_is_refused(self, body: str) -> None:
         with pytest.raises(msgspec.ValidationError):
             self.read(body)
 
@@ -134,9 +134,7 @@ class TestSums:
             max_size=40,
         )
     )
-    def test_whatever_is_accepted_and_however_it_ends_no_more_than_what_came_goes_back(
-        self, actions: list[Any]
-    ) -> None:
+    def test_refunds_never_exceed_the_paid_amount(self, actions: list[Any]) -> None:
         """Any orders (an amount, or None for all that is left) among any allowed moves of those accepted."""
         refunds: list[Refund] = []
         for action in actions:

@@ -74,7 +74,7 @@ def test_money_moves_a_payment_or_goes_to_suspense(
 
 
 @table("status", [S.PAID, S.SETTLED, S.REFUNDED, S.AMOUNT_MISMATCH, S.FAILED])
-def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(status: PaymentStatus) -> None:
+def test_second_transfer_is_suspense_and_a_repeated_first_changes_nothing(status: PaymentStatus) -> None:
     report = Report(status=S.PAID, arrivals=(money(), money(transfer="t2", after=timedelta(minutes=2))))
     decision = decide(payment(status, transfer_id="t1"), report, START + timedelta(minutes=3))
     assert decision.trigger is None
@@ -82,7 +82,7 @@ def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(s
 
 
 @table("status", [S.PAID, S.SETTLED, S.CANCELLED])
-def test_once_an_operator_said_how_much_came_the_transfer_of_that_is_no_second_one(status: PaymentStatus) -> None:
+def test_transfer_of_the_amount_an_operator_named_is_no_second_one(status: PaymentStatus) -> None:
     """If two transfers have the amount that the operator named, the earlier one counts. A transfer of another amount
     does not."""
     told = msgspec.structs.replace(payment(status), actual_amount=Rub(90_00))
@@ -97,13 +97,13 @@ def test_once_an_operator_said_how_much_came_the_transfer_of_that_is_no_second_o
         ]
 
 
-def test_what_is_under_review_takes_the_transfer_that_its_bank_names_late() -> None:
+def test_payment_under_review_takes_the_transfer_its_bank_names_late() -> None:
     told = msgspec.structs.replace(payment(S.AMOUNT_MISMATCH), actual_amount=Rub(90_00))
     decision = decide(told, Report(status=S.PAID, arrivals=(money(),)), START + timedelta(minutes=4))
     assert decision == Decision(arrival=money())
 
 
-def test_of_two_transfers_at_once_the_earlier_pays_and_the_other_is_suspense() -> None:
+def test_earlier_of_two_transfers_pays_and_the_other_is_suspense() -> None:
     late, early = money(transfer="a", after=timedelta(minutes=2)), money(transfer="b")
     decision = decide(payment(S.PENDING), Report(status=S.PAID, arrivals=(late, early)), START + timedelta(minutes=3))
     assert (decision.trigger, decision.arrival) == (T.PAID, early)
@@ -218,7 +218,7 @@ def test_staying_is_no_move() -> None:
     minutes=st.integers(0, 600),
     known=st.sampled_from([None, "t0", "t1"]),
 )
-def test_whatever_is_reported_the_move_is_in_the_table_and_no_money_is_lost(
+def test_any_report_makes_a_listed_move_and_loses_no_money(
     before: PaymentStatus, reported: PaymentStatus, arrivals: list[Arrival], minutes: int, known: str | None
 ) -> None:
     stored = payment(before, transfer_id=known)

@@ -47,9 +47,7 @@ def test_a_clock_is_moved_forward_by_a_year_at_most(wish: ClockWish, target: dat
         (at(datetime(2100, 1, 1, 0, 0, 1, tzinfo=UTC)), datetime(2099, 12, 31, tzinfo=UTC), "to"),
     ],
 )
-def test_what_leads_nowhere_is_refused_by_the_name_of_its_field(
-    wish: ClockWish, now: datetime, field: str | None
-) -> None:
+def test_impossible_target_is_refused_naming_its_field(wish: ClockWish, now: datetime, field: str | None) -> None:
     with pytest.raises(Refusal) as refusal:
         target_of(wish, now)
     assert (refusal.value.code, refusal.value.status) == ("VALIDATION_ERROR", 400)

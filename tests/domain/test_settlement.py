@@ -47,7 +47,7 @@ def moment(text: str) -> datetime:
         ("2026-01-01T05:00:00", "2025-12-31T09:00:00", "2025-12-31", "2026-01-01T09:00:00"),
     ],
 )
-def test_it_runs_at_nine_utc_and_takes_what_was_paid_before_midnight_of_its_day(
+def test_settlement_runs_at_nine_utc_for_payments_before_midnight(
     now: str, run: str, cutoff: str, following: str
 ) -> None:
     assert last_run(moment(now)) == moment(run)
@@ -82,9 +82,7 @@ def test_every_part_is_rounded_down_and_the_dust_is_one_unit_at_most(amount: Rub
 
 
 @given(amounts, rates, markups)
-def test_a_refund_after_settlement_takes_the_market_value_so_that_the_fee_stays(
-    amount: Rub, rate: str, markup: str
-) -> None:
+def test_refund_after_settlement_takes_the_market_value_fee_included(amount: Rub, rate: str, markup: str) -> None:
     """A refund takes the amount that the service gave for the RUB, fee included (docs/refunds.md "The money")."""
     worth = terms_of(rate, markup).worth(amount)
     assert at_market(amount, rate) == worth.market
@@ -168,7 +166,7 @@ def test_a_line_of_a_refund_names_it(kind: ItemKind, refund_id: str | None) -> N
     assert line.refund_id == refund_id
 
 
-def test_what_was_settled_begins_at_nothing() -> None:
+def test_new_batch_and_statement_begin_at_zero() -> None:
     batch = _batch("live:2026-11-21", None)
     statement = Settlement(
         id="set_1",

@@ -74,7 +74,7 @@ def test_the_prekeyed_hash_is_hmac_sha256_as_rfc_4231_has_it(key: bytes, data: b
     assert signing._Key(key).sign(data[:5], data[5:]).hexdigest() == expected
 
 
-def test_the_signature_is_over_timestamp_dot_raw_body_keyed_with_the_secrets_text() -> None:
+def test_signature_covers_timestamp_dot_body_keyed_with_the_secrets_text() -> None:
     """The value was computed with `openssl dgst -sha256 -hmac`."""
     signature = Signer("merchant-secret").signature(1760000000, b'{"event":"payment.status_changed"}')
     assert signature == "sha256=233435d9a30cb0832428f446aa85ca74856b71606b2850102d1ec97f4477fa60"
@@ -140,7 +140,7 @@ def test_the_standardwebhooks_library_verifies_ours_with_standard_secret(secret:
 
 
 @pytest.mark.parametrize("secret", [HEX, STANDARD, "c2VjcmV0", "c2VjcmV0cw", "c2VjcmV0czE", "c2VjcmV0czEyMw"])
-def test_the_standardwebhooks_library_verifies_ours_with_a_base64_secret_as_it_is(secret: str, fresh: int) -> None:
+def test_standardwebhooks_library_verifies_ours_with_a_base64_secret(secret: str, fresh: int) -> None:
     assert accepts(secret, sent(secret, timestamp=fresh))
 
 
@@ -157,7 +157,7 @@ def test_the_standardwebhooks_library_refuses_another_body_or_id(fresh: int) -> 
         Webhook(HEX).verify(BODY + b" ", given, json_parse=False)
 
 
-def test_standard_secret_is_the_secret_where_it_has_that_form_and_else_whsec_of_its_utf8() -> None:
+def test_standard_secret_is_the_secret_itself_or_whsec_of_its_utf8() -> None:
     assert standard_secret(STANDARD) == STANDARD
     for secret in (TEXT, "whsec_abcd!", "whsec_"):
         assert standard_secret(secret) == "whsec_" + base64.b64encode(secret.encode()).decode()
@@ -184,7 +184,7 @@ def test_an_attempt_carries_all_headers_of_spec_and_decisions_7() -> None:
     }
 
 
-def test_during_a_rotation_the_old_secret_signs_the_specs_header_and_both_the_standard_one(fresh: int) -> None:
+def test_rotation_signs_our_header_with_the_old_secret_and_theirs_by_both(fresh: int) -> None:
     """For 24 hours `X-Webhook-Signature` uses the old secret, and `webhook-signature` carries both
     (docs/webhooks.md "Changing the secret")."""
     given = sent("new secret", previous="old secret", timestamp=fresh)
@@ -206,7 +206,7 @@ def test_headers_are_plain_ascii_without_line_breaks_whatever_the_secret(secret:
 
 
 @pytest.mark.parametrize("secret", [HEX, TEXT, STANDARD])
-def test_a_genuine_request_verifies_and_gives_the_id_for_telling_duplicates(secret: str) -> None:
+def test_genuine_request_verifies_and_returns_the_event_id(secret: str) -> None:
     assert verify_signature(sent(secret), BODY, [secret], NOW) == EVENT_ID
 
 
@@ -215,13 +215,13 @@ def test_header_names_may_come_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("secrets", [("new", "old"), ("old", "new"), ("old",)])
-def test_a_request_of_the_rotation_verifies_with_both_secrets_in_any_order_or_still_the_old(
+def test_request_of_a_rotation_verifies_with_the_old_or_both_secrets(
     secrets: tuple[str, ...],
 ) -> None:
     assert verify_signature(sent("new", previous="old"), BODY, secrets, NOW) == EVENT_ID
 
 
-def test_after_the_rotation_a_receiver_that_still_knows_both_secrets_verifies() -> None:
+def test_receiver_with_both_secrets_verifies_after_the_rotation() -> None:
     assert verify_signature(sent("new"), BODY, ["old", "new"], NOW) == EVENT_ID
 
 
@@ -281,7 +281,7 @@ def test_a_timestamp_that_is_no_plain_number_is_malformed(odd: str) -> None:
 @example("X-Webhook-Timestamp", "١٧٦٠٠٠٠٠٠٠")
 @example("X-Webhook-Signature", "\udcff")
 @example("webhook-signature", "v1,")
-def test_odd_header_values_are_refused_with_a_reason_and_never_break_the_receiver(name: str, odd: object) -> None:
+def test_odd_header_values_are_refused_with_a_reason(name: str, odd: object) -> None:
     """`hmac.compare_digest` raises TypeError for text outside ASCII; a forged header must not make a 500 of it."""
     given: dict[str, object] = {**sent(), name: odd}
     with pytest.raises(NotVerified) as caught:
@@ -297,7 +297,7 @@ def test_a_refusal_shows_neither_secret_nor_signature() -> None:
     assert Signer(HEX).signature(NOW, BODY) not in str(caught.value)
 
 
-def test_the_file_needs_the_standard_library_only_so_that_merchants_can_copy_it() -> None:
+def test_signing_module_needs_only_the_standard_library() -> None:
     tree = ast.parse(Path(signing.__file__).read_text(encoding="utf-8"))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     froms = {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

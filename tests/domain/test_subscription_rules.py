@@ -95,12 +95,12 @@ class TestOrder:
         assert [row.rule for row in ROWS] == [rule.name for rule in RULES]
 
     @table("row", ROWS, ids=lambda row: row.rule)
-    def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
+    def test_order_that_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         assert answer(GOOD) is None
         assert answer(row.spoil(GOOD)) == row.answer
 
     @table(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
-    def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
+    def test_order_that_breaks_two_rules_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(GOOD))) == first.answer
 
     @table(
@@ -143,7 +143,7 @@ class TestOrder:
             {"amount_rub": "0.01"},
         ],
     )
-    def test_what_is_allowed(self, fields: dict[str, Any]) -> None:
+    def test_order_within_the_rules_is_accepted(self, fields: dict[str, Any]) -> None:
         """Up to 10 digits; the least amount of one-off payments does not hold here."""
         assert answer(order_case(**fields)) is None
 
@@ -176,7 +176,7 @@ class TestOrder:
             '{"amount_rub":"1","interval":"day","description":"t","cap_window_rub":"1"}',
         ],
     )
-    def test_what_is_no_order(self, body: str) -> None:
+    def test_malformed_order_is_refused(self, body: str) -> None:
         """Unknown keys, caps included, are refused (docs/subscriptions.md "Making one")."""
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=SubscriptionOrder)
@@ -238,7 +238,7 @@ class TestPatch:
         assert [row[0] for row in PATCH_ROWS] == [rule.name for rule in PATCH_RULES]
 
     @table("first", range(len(PATCH_ROWS)))
-    def test_who_breaks_a_rule_and_all_after_it_is_refused_by_it(self, first: int) -> None:
+    def test_patch_is_refused_by_the_first_rule_that_it_breaks(self, first: int) -> None:
         """The fields that break a rule are those of its row and of the rows after it; the earlier win."""
         wish: dict[str, Any] = {}
         present = msgspec.structs.replace(PRESENT, cap_window=None)
@@ -280,7 +280,9 @@ class TestPatch:
             ({"cap_window_rub": ""}, INVALID),
         ],
     )
-    def test_what_results(self, patch: dict[str, Any], wanted: tuple[int, str] | Prices) -> None:
+    def test_patch_is_judged_by_the_resulting_prices(
+        self, patch: dict[str, Any], wanted: tuple[int, str] | Prices
+    ) -> None:
         """A patch needs at least one of three fields (docs/subscriptions.md "Changing and ending"); null removes the
         window cap; the rules compare the resulting prices."""
         assert patch_answer(patched(patch)) == wanted
@@ -309,7 +311,7 @@ class TestPatch:
         assert patch_answer(case) == (AMOUNT if possible else (409, "INVALID_STATE"))
 
     @table("body", ['{"interval":"day"}', '{"external_id":"e"}', '{"amount_rub":5}', "[]"])
-    def test_what_is_no_patch(self, body: str) -> None:
+    def test_malformed_patch_is_refused(self, body: str) -> None:
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=SubscriptionPatch)
 

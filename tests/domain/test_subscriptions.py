@@ -102,7 +102,7 @@ class TestHappenings:
         ids=["bound", "lost", "restored", "consent ended", "closed", "binding timed out", "pause timed out"],
     )
     @table("status", S)
-    def test_what_a_bank_or_the_time_does_to_a_status(
+    def test_bank_and_time_move_a_status_once(
         self, change: Change, moves: dict[SubscriptionStatus, SubscriptionStatus], status: SubscriptionStatus
     ) -> None:
         """A move sends one event. Without a move the status stays and no event is sent."""
@@ -193,7 +193,7 @@ class TestHappenings:
             (S.CANCELLED, {}, False),
         ],
     )
-    def test_a_payer_may_bind_for_the_first_time_and_by_a_binding_since_the_loss(
+    def test_payer_may_bind_first_and_again_by_a_binding_since_the_loss(
         self, status: SubscriptionStatus, more: dict[str, Any], awaits: bool
     ) -> None:
         assert awaits_binding(subscription(status, **more)) is awaits
@@ -303,7 +303,7 @@ class TestBinding:
         done = subscription_moves.revoked(late, NOW)
         assert bind(done) == done
 
-    def test_the_payers_last_word_counts_when_the_old_mandate_came_back_meanwhile(self) -> None:
+    def test_new_mandate_wins_if_the_old_one_came_back_meanwhile(self) -> None:
         active = bind(subscription(past_due=True), charge=None)
         assert (active.mandate_reference, active.past_due, active.sequence) == ("binding-2", False, 1)
 
@@ -312,6 +312,6 @@ class TestBinding:
     ("phone", "mask"),
     [("+70000001234", "***1234"), ("8 (000) 000-12-34", "***1234"), ("12345", "***2345"), ("1234", "***"), ("", "***")],
 )
-def test_of_a_phone_only_the_end_is_kept(phone: str, mask: str) -> None:
+def test_only_the_last_digits_of_a_phone_are_kept(phone: str, mask: str) -> None:
     """Kept masked: `***` and the last 4 digits (docs/subscriptions.md "Making one")."""
     assert masked_phone(phone) == mask

@@ -94,7 +94,7 @@ def test_ranges_of_ids_hold_the_tallies_of_their_days_and_no_others() -> None:
     assert not first <= made[days[0]][1].id.replace("test", "live") < last
 
 
-def test_the_sums_of_a_day_are_spread_over_four_rows_and_each_payment_has_one_of_them() -> None:
+def test_sums_of_a_day_are_spread_over_four_rows() -> None:
     paid = [msgspec.structs.replace(payment(PaymentStatus.PAID), id=f"pay_{number}") for number in range(64)]
     for ids in (
         {tallies_of(each, 1)[0].id for each in paid},
@@ -112,7 +112,7 @@ def test_turnover_is_by_the_day_of_the_money_and_by_what_came() -> None:
 
 
 @pytest.mark.parametrize("missing", ["paid_at", "actual_amount"])
-def test_what_no_money_came_for_is_no_turnover(missing: str) -> None:
+def test_unpaid_payment_is_no_turnover(missing: str) -> None:
     with pytest.raises(ValueError, match="not paid"):
         turnover_of(msgspec.structs.replace(payment(PaymentStatus.PAID), **{missing: None}), 1)
 

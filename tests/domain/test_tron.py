@@ -82,7 +82,7 @@ def test_no_text_is_too_odd_to_be_asked_about(text: str) -> None:
     ],
     ids=ascii,
 )
-def test_what_is_no_address(text: str) -> None:
+def test_malformed_address_is_refused(text: str) -> None:
     """Cut, padded, in another case or form, of another chain (a Bitcoin address of 34 letters), a Cyrillic letter."""
     assert not is_tron_address(text)
 

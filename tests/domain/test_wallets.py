@@ -38,7 +38,7 @@ def test_the_examples_of_eip_55(address: str) -> None:
         "",
     ],
 )
-def test_what_is_no_address_with_its_checksum(wrong: str) -> None:
+def test_address_with_a_wrong_checksum_is_refused(wrong: str) -> None:
     assert not is_evm_address(wrong)
 
 

@@ -102,7 +102,9 @@ class TestWay:
         assert way(row.before, row.trigger) == (row.trigger,)
 
     @table("row", WITHDRAWAL_MOVES.rows)
-    def test_who_stands_there_needs_no_step(self, row: Move[WithdrawalStatus, WithdrawalTrigger]) -> None:
+    def test_withdrawal_already_in_the_target_state_needs_no_step(
+        self, row: Move[WithdrawalStatus, WithdrawalTrigger]
+    ) -> None:
         """An answer that comes twice moves nothing."""
         assert way(row.after, row.trigger) == ()
 
@@ -126,7 +128,7 @@ class TestWay:
 
 
 class TestSigned:
-    def test_what_must_be_stored_before_the_broadcast_is_there(self) -> None:
+    def test_signed_withdrawal_holds_all_that_the_broadcast_needs(self) -> None:
         """Signed, tx hash stored before broadcast."""
         after = signed(withdrawal(), HASH, b"signed", UNTIL)
         assert (after.tx_hash, after.blob, after.signed_until) == (HASH, b"signed", UNTIL)
@@ -188,7 +190,7 @@ class TestPayable:
             ("-0.00000001", "0.00000000"),
         ],
     )
-    def test_what_tron_cannot_move_stays_available(self, available: str, amount: str) -> None:
+    def test_part_that_tron_cannot_move_stays_available(self, available: str, amount: str) -> None:
         """USDT has 6 decimals there, a balance 8; a debt pays nothing out."""
         assert payable(Usdt.parse(available), 100) == Usdt.parse(amount)
 
