@@ -192,6 +192,7 @@ class TestReading:
             "operator_key": f"hunter2:{KEY}",
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
             "telegram_token": "123456:AAhunter2hunter2hunter2",
+            "notifications_telegram_token": "654321:AAhunter2hunter2hunter2",
             "tron_api": "https://hunter2@node.example",
             **{f"{network}_key": KEY for network in ("tron", "evm", "bsc")},
         }
