@@ -1,5 +1,5 @@
 """HTTP to a provider. Each bounded exchange ends in an answer, or in a fault that says whether the request may have
-been sent (docs/adapters.md "A bank: three ends").
+been sent (docs/adapters.md "A bank: three outcomes").
 
 The adapter interprets the answer's status and error codes; this module knows no provider.
 """

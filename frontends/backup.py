@@ -83,7 +83,7 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
         head = None
         if is_postgres(settings):
             copy = draft / DUMP
-            # Read the head before the dump: entries sealed meanwhile may be missing in the dump.
+            # Read the head before the dump: entries chained meanwhile may be missing in the dump.
             head = await _head_of(settings)
             await dump_postgres(settings, copy, progress)
         else:

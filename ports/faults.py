@@ -1,7 +1,7 @@
 """Faults of the ports, in the few classes by which the core decides.
 
 An operation at a provider has three outcomes: done, certainly refused, unknown. The faults keep them apart, because
-only a refused one may be tried again elsewhere (ARCHITECTURE.md "Three ends").
+only a refused one may be tried again elsewhere (ARCHITECTURE.md "Three outcomes").
 """
 
 

@@ -30,6 +30,6 @@ class Messenger(Protocol):
         ...
 
     async def received(self) -> Sequence[ChatText]:
-        """Return the texts of private chats since the last call. Those of the last call are then forgotten at the
-        service. Raises: Unavailable; NotConfigured."""
+        """Return the texts of private chats since the last call. The service then drops the texts of the previous call.
+        Raises: Unavailable; NotConfigured."""
         ...

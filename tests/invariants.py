@@ -164,7 +164,7 @@ def _check_statements(records: Records) -> None:
 
 
 def _check_unknown_outcomes(records: Records) -> None:
-    """There is a row for each payment of unknown outcome, and for no other (ARCHITECTURE.md "Three ends")."""
+    """There is a row for each payment of unknown outcome, and for no other (ARCHITECTURE.md "Three outcomes")."""
     unknown = [unknown_outcome(payment) for payment in records[Payment] if is_outcome_unknown(payment)]
     assert sorted(records[UnknownOutcome], key=_id) == sorted(unknown, key=_id)
 

@@ -188,7 +188,7 @@ async def _send_in_time(ports: Ports, step: SetBack, kind: type[Delivery], ids: 
             if due > now:
                 endpoint = EndpointKey.to(delivery)
                 first[endpoint] = min(due, first.get(endpoint, due))
-    # A timer that ran by the old clock is gone, although its deliveries are not due yet.
+    # The timer that ran by the old clock is gone, although its deliveries are not due yet.
     for endpoint, due in first.items():
         with ports.clock.entered(await find_test_clock(unit, endpoint.account_id, endpoint.mode)):
             await set_timer(ports, unit, endpoint, due)

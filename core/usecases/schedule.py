@@ -19,7 +19,7 @@ ASK_AGAIN = (
     timedelta(hours=1),
     timedelta(hours=6),
 )
-"""Backoff schedule for polling a provider about an unknown outcome (ARCHITECTURE.md "Three ends")."""
+"""Backoff schedule for polling a provider about an unknown outcome (ARCHITECTURE.md "Three outcomes")."""
 
 _SHORTEST = timedelta(seconds=1)
 

@@ -248,7 +248,7 @@ class WriteRules:
 
 
 class CancelRules:
-    """A call that takes too long is cancelled, wherever it stands (docs/adapters.md "A bank: three ends")."""
+    """A call that takes too long is cancelled, wherever it stands (docs/adapters.md "A bank: three outcomes")."""
 
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_call_that_was_cancelled_is_done_once(self, work: Work, done: bool) -> None:

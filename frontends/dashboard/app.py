@@ -1,4 +1,4 @@
-"""Routes of the dashboard: one row a page. A route without a row cannot exist, and a row says which right it needs."""
+"""Routes of the dashboard, one row per page. Every route has a row, and the row names the right that it needs."""
 
 import logging
 import re
@@ -61,13 +61,13 @@ ROWS: tuple[Row, ...] = (
 
 _READING = ("GET", "HEAD")
 _LIVE = frozenset(("home", "payments", "refunds", "subscriptions", "exchanges", "balance", "payouts", "exports"))
-"""Sections whose pages say that there is something new."""
+"""Sections whose pages offer to reload when something changed."""
 _READABLE = {row.path: row for row in ROWS if row.method == "GET"}
 _CORRECTABLE = (400, 401, 409, 422)
 """Statuses of forms that the person can correct and send again."""
 _PARAMETER = re.compile(r"\{(\w+):str\}")
 _KEPT = ("next", "token")
-"""Fields of a form that its page has in its address."""
+"""Fields of a form that are part of its page's address."""
 
 
 def dashboard(
@@ -188,14 +188,14 @@ class _Pages:
         return made if isinstance(made, Response) else await self._page(ask, made)
 
     def _to_sign_in(self, ask: Ask, row: Row) -> Response[Any]:
-        """Lead to the sign-in; a page that was asked for comes after it."""
+        """Redirect to the sign-in, which leads back to the requested page."""
         if row.method == "POST":
             return see_other(ask, "/login")
         address = self._address_of(ask)
         return see_other(ask, "/login", next=address if address != "/home" else None)
 
     def _address_of(self, ask: Ask) -> str:
-        """Return path and query of the page, without the notification of what was done before."""
+        """Return path and query of the page, without the message about the previous action."""
         query = {name: value for name, value in ask.page_query.items() if name not in ("done", "lang")}
         return f"{ask.page_path.removeprefix(self.site.root)}{'?' + urlencode(query) if query else ''}"
 
@@ -223,7 +223,7 @@ class _Pages:
         return response
 
     async def _filled_in(self, ask: Ask, row: Row, told: str, status: int) -> Page | None:
-        """Return the page of a refused form, with the fault and what the person typed. None: the form has no page of
+        """Return the page of a refused form, with the error and what the person typed. None: the form has no page of
         its own, or its page cannot be shown now."""
         source = _READABLE.get(row.retry) if row.method == "POST" else None
         person = ask.signed_in
@@ -244,7 +244,7 @@ class _Pages:
         return msgspec.structs.replace(page, blocks=[Note(told, "bad"), *blocks], status=status)
 
     async def _bare(self, ask: Ask, page: Page) -> Response[str]:
-        """Draw a page without reading anything."""
+        """Render a page without reading from the storage."""
         return html(ask, self._draw(ask, page, (), None), page.status)
 
     async def _page(self, ask: Ask, page: Page) -> Response[str]:
@@ -292,7 +292,7 @@ class _Pages:
         return ask.to("/stream") if person.caller.shops is None else ""
 
     def failed(self, request: Asked, error: Exception) -> Response[str]:
-        """Answer a request that reached no page: an unknown address or method, or a fault before the page."""
+        """Answer a request that no page handles: an unknown address or method, or a fault before the page."""
         ask = Ask(self.site, request, None, {})
         if isinstance(error, NotFoundException | MethodNotAllowedException):
             link = Link(ask.t("to_home"), ask.to("/home"))
@@ -304,7 +304,7 @@ class _Pages:
         return html(ask, self._draw(ask, page, (), None), page.status)
 
     def busy(self, request: Asked, wait: int) -> Response[str]:
-        """Answer a request over the limit of its address."""
+        """Answer a request from an address that exceeded its rate limit."""
         ask = Ask(self.site, request, None, {})
         page = Page(ask.t("error.429"), [Note(ask.t("error.503.text"), "warn")], status=429)
         response = html(ask, self._draw(ask, page, (), None), 429)

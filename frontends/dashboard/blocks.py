@@ -10,17 +10,17 @@ from ...core.domain.money import Rub, Usdt
 
 
 class Link(msgspec.Struct, frozen=True):
-    """Text that leads to another page."""
+    """Link to another page."""
 
     text: str
     href: str
     current: bool = False
-    """Whether it is the page that is shown."""
+    """Whether it leads to the page being shown."""
     kind: str = "link"
 
 
 class Badge(msgspec.Struct, frozen=True):
-    """A state: `tone` is good, bad, warn, or plain."""
+    """Status label. `tone` is good, bad, warn, or plain."""
 
     text: str
     tone: str = "plain"
@@ -28,7 +28,7 @@ class Badge(msgspec.Struct, frozen=True):
 
 
 class Money(msgspec.Struct, frozen=True):
-    """An amount, already written for people."""
+    """Amount, formatted for people."""
 
     text: str
     plain: str
@@ -36,7 +36,7 @@ class Money(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A moment: text in the account's zone, and the exact one."""
+    """Moment: text in the account's zone, and the exact value."""
 
     text: str
     iso: str
@@ -44,7 +44,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Code(msgspec.Struct, frozen=True):
-    """An id, an address or a body that people copy."""
+    """Id, address or body to be copied."""
 
     text: str
     kind: str = "code"
@@ -112,13 +112,13 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     inputmode: str = ""
     maxlength: int = 0
     is_wide: bool = False
-    """Whether it has a line of its own where other fields stand side by side."""
+    """Whether the field has its own line in a form whose fields stand side by side."""
     is_folded: bool = False
     """Whether boxes to check are shown only when a person opens them."""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """A form. `method` get: a filter, whose state is in the address."""
+    """A form. With `method` get it is a filter, whose values are in the address."""
 
     action: str
     fields: Sequence[Field]
@@ -127,24 +127,24 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     intro: str | None = None
     method: str = "post"
     tone: str = "plain"
-    """`danger` for what cannot be undone."""
+    """`danger` for actions that cannot be undone."""
     is_row: bool = False
     """Whether the fields stand side by side."""
     passkey: str = ""
     """`create` or `get`: the browser's answer to `options` goes into the field `reply`; hidden without script."""
     options: str = ""
     label: str = ""
-    """Full name of the button for people who hear it, where `submit` alone would be ambiguous."""
+    """Full name of the button for screen readers, where `submit` alone would be ambiguous."""
     kind: str = "form"
 
     @property
     def is_button(self) -> bool:
-        """Whether people see only its button."""
+        """Whether the form consists of its button only."""
         return not (self.title or self.intro) and all(each.type == "hidden" for each in self.fields)
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A sentence that stands out: `tone` is good, bad, warn or plain."""
+    """Highlighted sentence. `tone` is good, bad, warn or plain."""
 
     text: str
     tone: str = "plain"
@@ -191,7 +191,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Actions(msgspec.Struct, frozen=True):
-    """Links to the next steps. `label`: what they have in common, for a group that people choose from."""
+    """Links to the next steps. `label`: the title of a group of alternatives."""
 
     links: Sequence[Link]
     label: str = ""
@@ -199,7 +199,7 @@ class Actions(msgspec.Struct, frozen=True):
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """An SVG drawing made by us, such as a QR code."""
+    """SVG drawing that the service generated, such as a QR code."""
 
     svg: str
     label: str
@@ -216,7 +216,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """What happened, oldest first."""
+    """Steps, oldest first."""
 
     title: str
     steps: Sequence[Step]
@@ -224,7 +224,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """A note of a person. `removal`: the form by which the reader may delete it."""
+    """Note of a person. `removal`: the form that deletes it, if the reader may do so."""
 
     at: Moment | None
     author: str
@@ -249,7 +249,7 @@ def is_form(block: Block, action: str) -> TypeGuard[Form]:
 
 
 def filled_in(form: Form, given: Mapping[str, Sequence[str]]) -> Form:
-    """Return a form with the values that a person gave. Secrets are typed again, and hidden fields stay as they are."""
+    """Return a form filled with the submitted values. Secrets must be typed again, and hidden fields do not change."""
     fields = []
     for field in form.fields:
         values = given.get(field.name, ())
@@ -262,12 +262,12 @@ def filled_in(form: Form, given: Mapping[str, Sequence[str]]) -> Form:
 
 
 def rub(amount: Rub | None, language: str) -> Money | None:
-    """Return roubles as people of this language write them."""
+    """Return roubles in the number format of this language."""
     return None if amount is None else Money(f"{grouped(str(amount), language)}\u202f₽", str(amount))
 
 
 def usdt(amount: Usdt | None, language: str) -> Money | None:
-    """Return USDT as people of this language write them, cut to two decimals; `plain` has all of them."""
+    """Return USDT in the number format of this language, cut to two decimals; `plain` has all of them."""
     if amount is None:
         return None
     whole, _, decimals = str(amount).partition(".")
@@ -276,7 +276,7 @@ def usdt(amount: Usdt | None, language: str) -> Money | None:
 
 
 def grouped(text: str, language: str) -> str:
-    """Return a decimal number with its thousands apart: `1 234,50` in Russian, `1,234.50` in English."""
+    """Return a decimal number with grouped thousands: `1 234,50` in Russian, `1,234.50` in English."""
     sign = "\u2212" if text.startswith("-") else ""
     whole, point, decimals = text.lstrip("-").partition(".")
     separator, comma = ("\u202f", ",") if language == "ru" else (",", ".")

@@ -11,11 +11,11 @@ from litestar.datastructures import Cookie
 
 SESSION = b"__Host-cambist"
 PRE_SESSION = b"__Host-cambist-pre"
-"""A browser that is about to sign in; never becomes a session."""
+"""Cookie of a browser before the sign-in. It never becomes a session."""
 HALF = b"__Host-cambist-half"
-"""A person whose password was right, before the code."""
+"""Cookie between the two steps of a sign-in: the password was right, the code is still missing."""
 DEVICE = b"__Host-cambist-dev"
-"""A browser in which somebody signed in."""
+"""Cookie that marks a browser in which somebody signed in before."""
 
 _LONGEST = 512
 
@@ -30,16 +30,16 @@ def read_cookie(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
                 if equals and label == name:
                     found.append(text)
                 elif label.lower().endswith(name.lower()):
-                    return ""  # a look-alike: somebody plays with our names
+                    return ""  # A look-alike of the name: another host tries to set our cookie.
     value = found[0] if len(found) == 1 else b""
     return value.decode("ascii") if value.isascii() and len(value) <= _LONGEST else ""
 
 
 def set_cookie(name: bytes, value: str, *, seconds: int | None = None) -> Cookie:
-    """Return a cookie of ours: for the browser's session, or for some seconds."""
+    """Return a Set-Cookie value of ours. Without `seconds` it lasts until the browser closes."""
     return Cookie(key=name.decode(), value=value, path="/", secure=True, httponly=True, samesite="lax", max_age=seconds)
 
 
 def clear_cookie(name: bytes) -> Cookie:
-    """Return the cookie that removes another."""
+    """Return the Set-Cookie value that deletes a cookie."""
     return set_cookie(name, "", seconds=0)

@@ -1,4 +1,4 @@
-"""Parts that list pages share: the place in the list, the pager, counts, shops, and filters by date."""
+"""Parts that list pages share: cursor, pager, counts, and filters by shop and date."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,13 +38,13 @@ _LAST_DAY = date.max - timedelta(days=1)
 
 
 def number_of(ask: Ask) -> int:
-    """Return the number of the wanted page of a list; the first for anything else than a number."""
+    """Return the requested page number of a list; 1 if it is not a number."""
     text = ask.query.get("page", "1")
     return min(int(text), LAST) if text.isascii() and text.isdigit() and len(text) < 8 and int(text) else 1
 
 
 def pager(ask: Ask, found: Found[object]) -> Sequence[Link]:
-    """Return the links to the pages beside this one."""
+    """Return the links to the previous and the next page."""
     links = []
     if found.number > 1:
         links.append(Link(ask.t("newer"), ask.here(page=str(found.number - 1))))
@@ -54,13 +54,13 @@ def pager(ask: Ask, found: Found[object]) -> Sequence[Link]:
 
 
 def cursor_of(ask: Ask) -> Cursor | None:
-    """Return where the wanted page of a list begins; None at its top. Raises: Refusal CURSOR_INVALID."""
+    """Return where the requested page of a list begins; None at its top. Raises: Refusal CURSOR_INVALID."""
     text = ask.query.get("cursor")
     return None if text is None else read_cursor(text)
 
 
 def cursor_pager(ask: Ask, page: KeysetPage[Any], **more: str | None) -> Sequence[Link]:
-    """Return the links to the pages beside this one. `more`: query values that they add."""
+    """Return the links to the previous and the next page. `more`: query values to add to them."""
     links = []
     if page.newer is not None:
         newer = write_cursor(Cursor(page.newer, newer=True))
@@ -75,7 +75,7 @@ def cursor_pager(ask: Ask, page: KeysetPage[Any], **more: str | None) -> Sequenc
 
 
 def cut_note(ask: Ask, page: KeysetPage[Any]) -> list[Block]:
-    """Return the sentence that a search ended at its bound, if it did."""
+    """Return the note that a search stopped at its limit, if it did."""
     at = ask.at(page.searched_to)
     return [] if at is None else [Note(ask.t("search.cut", count=ask.number(SCANNED), when=at.text), "warn")]
 
@@ -104,7 +104,7 @@ def shop_filter(ask: Ask, names: Mapping[str, str]) -> tuple[str | None, list[Fi
 
 
 def date_fields(ask: Ask) -> list[Field]:
-    """Return the fields of a filter by Moscow days."""
+    """Return the date fields of a filter, in Moscow days."""
     return [
         Field(name="from", label=ask.t("from"), type="date", value=ask.query.get("from", "")),
         Field(name="to", label=ask.t("to"), type="date", value=ask.query.get("to", "")),
@@ -112,26 +112,26 @@ def date_fields(ask: Ask) -> list[Field]:
 
 
 def period_field(ask: Ask) -> Field:
-    """Return the field of a period that moves with the days, such as the last seven."""
+    """Return the field for a relative period, such as the last seven days."""
     options = [("", ask.t("all")), *((each.value, ask.t.of("period", each)) for each in Period)]
     return Field(name="period", label=ask.t("period"), type="select", value=_period(ask) or "", options=options)
 
 
 def _period(ask: Ask) -> Period | None:
-    """Return the period of the filter. Days that are named win over it."""
+    """Return the period of the filter. Explicit dates take precedence over it."""
     given = ask.query.get("period", "")
     return Period(given) if given in [*Period] and dates(ask) == (None, None) else None
 
 
 def dates(ask: Ask) -> tuple[str | None, str | None]:
-    """Return the bounds of the filter: the first moment of a Moscow day, and the first moment after another. A text
-    that is no day counts as absent."""
+    """Return the bounds of the filter: the first moment of a Moscow day, and the first moment after another. An invalid
+    date counts as absent."""
     first, last = _day(ask.query.get("from", "")), _day(ask.query.get("to", ""))
     return _start(first), _end(last)
 
 
 def period_dates(ask: Ask) -> tuple[str | None, str | None]:
-    """Return the bounds of the filter as `dates` does, also by its period."""
+    """Return the bounds of the filter by its dates or its period."""
     period = _period(ask)
     if period is None:
         return dates(ask)
@@ -147,7 +147,8 @@ def _day(text: str) -> date | None:
 
 
 def _start(day: date | None) -> str | None:
-    # Some hours of the first and the last possible day lie outside of the years that storages accept.
+    # Within some hours of the first and the last possible day, the moment in UTC lies outside the years that storages
+    # accept.
     return None if day is None or not date.min < day < date.max else f"{day.isoformat()}T00:00:00+03:00"
 
 

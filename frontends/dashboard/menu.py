@@ -91,7 +91,8 @@ add(
 
 
 def menu_of(ask: Ask, accounts: int) -> Sequence[MenuGroup]:
-    """Return the menu of the signed-in person; empty for nobody. `accounts`: the number of the person's accounts."""
+    """Return the menu of the signed-in person; empty before the sign-in. `accounts`: the number of the person's
+    accounts."""
     if ask.signed_in is None:
         return ()
     present = ask.page_path.removeprefix(ask.site.root)

@@ -12,7 +12,7 @@ from .web import Ask
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page: title and parts."""
+    """A page: title and blocks."""
 
     title: str
     blocks: Sequence[Block]
@@ -23,7 +23,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """The page to which a form leads."""
+    """Redirect to a page after a form."""
 
     path: str
     query: Mapping[str, str | None] = {}
@@ -41,12 +41,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     right: PersonRight | None = None
     is_public: bool = False
     retry: str = ""
-    """Page to which a refused form leads back."""
+    """Page to return to when the form is refused."""
     is_by_link: bool = False
     """Whether the secret in the address alone is the permission: mail programs send such forms, too, without cookies
     and hidden fields. Their fields are not read."""
     is_stream: bool = False
-    """Whether the answer stays open, for the page's script."""
+    """Whether the response stays open, for the page's script."""
 
 
 def get(path: str, handler: Handler, right: PersonRight | None = None, *, is_public: bool = False) -> Row:

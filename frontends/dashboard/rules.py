@@ -1,5 +1,5 @@
-"""Russian texts of refused values: the field, and the rule that its value breaks. The rules themselves speak English,
-because programs read them in the API."""
+"""Russian texts of validation errors: the field, and the rule that its value breaks. The rules themselves are in
+English, because programs read them in the API."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -91,7 +91,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"at most (\d+) days at once", "не больше {0} дней за раз"),
     (r"at most up to (\S+)", "не позже {0}"),
 )
-"""What may be wrong with a field, in English, and in Russian. Each pattern fits the whole text."""
+"""Validation messages in English, as patterns that match the whole message, and their Russian texts."""
 
 _SENTENCES: tuple[tuple[str, str], ...] = (
     (
@@ -150,7 +150,7 @@ _SENTENCES: tuple[tuple[str, str], ...] = (
         "В форме есть знаки, которых не принимает ни одно поле: наберите текст заново.",
     ),
 )
-"""The same for messages that name no field by itself."""
+"""The same for messages that do not begin with a field's name."""
 
 
 def in_russian(refusal: Refusal) -> str | None:

@@ -1,4 +1,4 @@
-"""Common parts of the pages: the signed-in person, language, forms and their locks, answers."""
+"""Common parts of the pages: the signed-in person, language, forms and their protection, answers."""
 
 import hmac
 import logging
@@ -39,10 +39,10 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
 MOSCOW = timezone(timedelta(hours=3), "MSK")
-"""The zone in which pages show moments."""
+"""Time zone of the moments on pages."""
 
 _FORM = 65_536
-"""Bytes of a form that are read."""
+"""Largest size of a submitted form, in bytes."""
 _FIELDS = 200
 _CSRF = "dashboard.csrf"
 _DEVICE_SECONDS = 365 * 24 * 3600
@@ -54,7 +54,7 @@ Form = Mapping[str, Sequence[str]]
 
 
 class Site:
-    """The dashboard as a whole: where it is, and what its pages need."""
+    """Configuration of the dashboard: its address, and what its pages need."""
 
     def __init__(self, ports: Ports, trusted_proxies: Sequence[Network], streams: WindowStreams) -> None:
         self.ports = ports
@@ -84,12 +84,12 @@ class Ask:
         self.t = Texts(self.language)
         self.cookies: list[Cookie] = []
         self.page_path: str = request.scope["path"]
-        """Path at which a browser can open this page: for a form, that of the page which has it."""
+        """Path at which a browser can open this page. For a submitted form it is the page that contains the form."""
         self.page_query: Mapping[str, str] = self.query
 
     @property
     def actor(self) -> Actor:
-        """The signed-in person. Pages that need one are reached by nobody else."""
+        """The signed-in person. Pages that use it are served to signed-in people only."""
         if self.signed_in is None:
             raise Refusal("Unauthorized", "Sign in first")
         return self.signed_in
@@ -124,13 +124,13 @@ class Ask:
         return [value for each, value in given if each == name]
 
     def path(self, name: str) -> str:
-        """Return a parameter of the address. A form at an address without it carries it as a field: a refund names its
+        """Return a parameter of the path. A form whose path lacks it sends it as a field: a refund names its
         payment."""
         given = self.request.path_params.get(name)
         return self.secret(name) if given is None else str(given)
 
     def to(self, path: str, /, **query: str | None) -> str:
-        """Return the address of a page, in the present language if it was wished for."""
+        """Return the address of a page, with the language if this request chose one."""
         given: dict[str, str] = {name: value for name, value in query.items() if value}
         if self.has_wish:
             given["lang"] = self.language
@@ -144,7 +144,7 @@ class Ask:
         return f"{self.page_path}{'?' + urlencode(given) if given else ''}"
 
     def acting(self, name: str, object_id: str | None = None) -> Ports:
-        """Return the ports by which the person does something."""
+        """Return the ports for a change by this person."""
         return by_person(self.ports, self.actor, name, object_id, self.value("reason")[:255])
 
     def has(self, right: PersonRight) -> bool:
@@ -176,7 +176,7 @@ class Ask:
 
     @property
     def device(self) -> Device:
-        """The browser, as its person will recognise it."""
+        """The browser, as its owner recognises it."""
         return Device(name=_browser(self.request.headers.get("user-agent", "")), network=self.address)
 
     @property
@@ -200,13 +200,14 @@ class Ask:
 
     @property
     def csrf(self) -> str:
-        """The value of the hidden field that every form carries: bound to the session, or to the browser before it."""
+        """Value of the hidden field that every form carries. It is bound to the session, or to the browser before the
+        sign-in."""
         bound = self.signed_in.session.id if self.signed_in is not None else self._pre_session()
         return _csrf_of(self.ports, bound)
 
     @property
     def browser(self) -> str:
-        """The browser before the sign-in, to which a passkey's challenge is bound."""
+        """Id of the browser before the sign-in; a passkey's challenge is bound to it."""
         return self._pre_session()
 
     def _pre_session(self) -> str:
@@ -222,11 +223,8 @@ class Ask:
         return token
 
     def check_form(self) -> None:
-        """Refuse a form that another site sent. Raises: Refusal FORM_REFUSED.
-
-        Two locks: the browser's own report must not name another site, and the hidden field must belong to this session
-        or browser.
-        """
+        """Refuse a form that another site sent. Raises: Refusal FORM_REFUSED. Two checks: the browser must not report
+        another site as the origin, and the hidden field must belong to this session or browser."""
         headers = self.request.headers
         site, sender = headers.get("sec-fetch-site"), headers.get("origin")
         foreign = site not in (None, "same-origin") or (
@@ -247,7 +245,7 @@ def _accepted(request: Asked) -> str:
 
 
 def _browser(agent: str) -> str:
-    """Return browser and system of a User-Agent, in the words of people."""
+    """Return browser and system of a User-Agent, as people name them."""
     names = ("Edg/", "OPR/", "YaBrowser/", "Firefox/", "Chrome/", "Safari/")
     shown = {"Edg/": "Edge", "OPR/": "Opera", "YaBrowser/": "Yandex Browser"}
     found = next((name for name in names if name in agent), "")
@@ -288,12 +286,12 @@ def html(ask: Ask, body: str, status: int = 200) -> Response[str]:
 
 
 def see_other(ask: Ask, path: str, /, **query: str | None) -> Response[str]:
-    """Lead the browser to a page after a form."""
+    """Redirect to a page after a form."""
     headers = {**HEADERS, "Location": ask.to(path, **query)}
     return Response("", status_code=303, media_type=HTML, headers=headers, cookies=ask.cookies)
 
 
 async def audited(ask: Ask, name: str, object_id: str | None = None) -> None:
-    """Write the audit row of something that changes nothing, such as reading a payer's data."""
+    """Write an audit row for a read, such as of a payer's data."""
     action = OperatorAction(operator=ask.actor.user.id, name=name, object_id=object_id)
     await note(ask.ports, action, account_id=ask.actor.account.id)

@@ -146,7 +146,7 @@ class Service:
         """Poll an operation at its provider now, because a notification said that it changed.
 
         A notification is only a hint: forged, repeated, early and unknown ones change nothing (docs/adapters.md "A
-        bank: three ends"). Raises: Fault, if the provider does not answer; let it send the notification again.
+        bank: three outcomes"). Raises: Fault, if the provider does not answer; let it send the notification again.
         """
         await hear_now(self.ports, operation)
 

@@ -1,5 +1,5 @@
-"""Guards every call to a provider: it ends in time, with one of three outcomes (ARCHITECTURE.md "Three ends"), and uses
-permits of its own provider only.
+"""Guards every call to a provider: it ends in time, with one of three outcomes (ARCHITECTURE.md "Three outcomes"), and
+uses permits of its own provider only.
 
 An adapter that hangs, swallows its cancellation, or raises something other than a fault affects only its own operation:
 the caller sees the fault of a silent provider (`OutcomeUnknown` for a write, `Unavailable` or `NoAnswer` for a read).

@@ -1,6 +1,6 @@
 """Cleans texts in a provider's answer that are only displayed: a payer's name, a bank's name, a reason.
 
-No decision depends on them, so an odd text must not invalidate the answer (docs/adapters.md "A bank: three ends").
+No decision depends on them, so an odd text must not invalidate the answer (docs/adapters.md "A bank: three outcomes").
 Unprintable characters are removed, long texts are cut, and a value of another type becomes null if the field allows
 null.
 """

@@ -175,7 +175,7 @@ def test_what_leads_nowhere_is_told(line: str) -> None:
     "line",
     [
         "(docs/refunds.md)",
-        '(docs/refunds.md "Rules", "How it ends"; ARCHITECTURE.md "Three ends")',
+        '(docs/refunds.md "Rules", "How it ends"; ARCHITECTURE.md "Three outcomes")',
         'the rules (docs/refunds.md "How it\n    ends").',
         '# the rules (docs/refunds.md "How it\n# ends").',
         'PAGES = ["docs/refunds.md", "Rules and more"]',

@@ -332,7 +332,7 @@ class TestScript:
     async def test_every_end_of_a_read(
         self, world: World, bank: SimulatedBank, verb: str, ending: Ending, fault: type[Fault]
     ) -> None:
-        """A failed read is Unavailable, never an unknown outcome (ARCHITECTURE.md "Three ends")."""
+        """A failed read is Unavailable, never an unknown outcome (ARCHITECTURE.md "Three outcomes")."""
         await bank.create_invoice(world.request())
         getattr(world.script, verb).append(Twist(ending=ending))
         call = {"find": _find, "state": _state}[verb]

@@ -106,7 +106,7 @@ class TestTime:
 
 
 class TestEnds:
-    """Three ends: done, refused for certain, unknown."""
+    """Three outcomes: done, refused for certain, unknown."""
 
     @pytest.mark.parametrize(
         ("ending", "fault", "was_done"),

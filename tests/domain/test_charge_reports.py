@@ -1,5 +1,5 @@
 """Effects of a bank's report on a charge, and the steps allowed for a charge without a known outcome
-(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three outcomes")."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every call to a provider ends in time, and in one of the three ends, whatever its adapter does."""
+"""Every call to a provider ends in time, and in one of the three outcomes, whatever its adapter does."""
 
 import asyncio
 import logging

@@ -1,5 +1,5 @@
 """HTTP to providers: the outcome of an exchange, and the secrets that never show (docs/adapters.md "A bank: three
-ends")."""
+outcomes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,5 +1,5 @@
 """Charges of which nobody knows: found out about under the same operation id, never debited twice
-(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three outcomes")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,5 +1,5 @@
 """Progress of an exchange: deposits, the end of its time, and the payout in its three outcomes (docs/exchanges.md "How
-it ends", "Rules"; ARCHITECTURE.md "Three ends")."""
+it ends", "Rules"; ARCHITECTURE.md "Three outcomes")."""
 
 from collections.abc import AsyncIterator
 

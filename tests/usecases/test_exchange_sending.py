@@ -1,4 +1,4 @@
-"""RUB to USDT: an operator's exchange, its invoice, the hold, and the transfer in its three ends
+"""RUB to USDT: an operator's exchange, its invoice, the hold, and the transfer in its three outcomes
 (docs/exchanges.md "RUB to USDT")."""
 
 import asyncio

@@ -1,5 +1,5 @@
 """KYC beyond one request: races, crashes, answers that are lost, late, doubled or out of order, and the stored data of
-a client (docs/kyc.md "In live mode"; ARCHITECTURE.md "Three ends")."""
+a client (docs/kyc.md "In live mode"; ARCHITECTURE.md "Three outcomes")."""
 
 import asyncio
 import logging

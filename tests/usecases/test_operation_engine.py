@@ -1,5 +1,5 @@
 """The engine that follows operations at providers, tested with a made-up subject: its rules hold for every subject
-(ARCHITECTURE.md "Three ends"; docs/contributing/operation.md)."""
+(ARCHITECTURE.md "Three outcomes"; docs/contributing/operation.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator

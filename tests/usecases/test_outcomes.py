@@ -1,4 +1,4 @@
-"""Operations of unknown outcome (ARCHITECTURE.md "Three ends"): a row each, from the unit in which nobody knows any
+"""Operations of unknown outcome (ARCHITECTURE.md "Three outcomes"): a row each, from the unit in which nobody knows any
 more to the one in which somebody does. That rows and payments agree is held at the end of every app
 (tests/invariants.py)."""
 

@@ -1,6 +1,6 @@
 """The machine fails after a creation was answered. At a polled bank only the first unit of a payment is on disk by then
 (ports/storage.py: Unit.commit). The payment returns with the link that the merchant has, and never with a second
-invoice (ARCHITECTURE.md "Three ends")."""
+invoice (ARCHITECTURE.md "Three outcomes")."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,5 +1,5 @@
 """Progress of a refund at the bank: its outcomes, money and events (docs/refunds.md "How it ends"; ARCHITECTURE.md
-"Three ends")."""
+"Three outcomes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,5 +1,5 @@
 """A database that was restored from a backup has forgotten what was sent since; the bank and the wallet have not.
-Nothing is paid twice (ARCHITECTURE.md "Three ends")."""
+Nothing is paid twice (ARCHITECTURE.md "Three outcomes")."""
 
 import asyncio
 from datetime import datetime

@@ -1,5 +1,5 @@
 """A backup of any moment is safe: each story runs to its end, the database is restored to the state after one of its
-commits, and the story runs again. Every payment out happened once (ARCHITECTURE.md "Three ends")."""
+commits, and the story runs again. Every payment out happened once (ARCHITECTURE.md "Three outcomes")."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -1,5 +1,5 @@
 """Routes of a payment: a refused one falls to the next, an unknown outcome never does (docs/errors.md "All codes",
-PAYMENT_ROUTE_UNAVAILABLE; ARCHITECTURE "Three ends")."""
+PAYMENT_ROUTE_UNAVAILABLE; ARCHITECTURE "Three outcomes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

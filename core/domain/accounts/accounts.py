@@ -263,7 +263,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def terms(self) -> KeyTerms:
-        """Permissions of its holder."""
+        """Permissions of the key."""
         if self.rights is None and self.addresses is None:
             return _ALL
         return KeyTerms(rights=self.rights, addresses=self.addresses)

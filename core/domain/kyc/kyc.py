@@ -248,5 +248,5 @@ def found(client: Client, finding: Finding, now: datetime) -> Client:
 
 
 def is_announced(before: Client, after: Client) -> bool:
-    """Whether a move is told to the merchant: only decisions are (docs/payloads.md "KYC")."""
+    """Return whether a change is reported to the merchant: only decisions are (docs/payloads.md "KYC")."""
     return after.sequence > before.sequence

@@ -1,4 +1,4 @@
-"""Bank operations with an unknown outcome (ARCHITECTURE.md "Three ends").
+"""Bank operations with an unknown outcome (ARCHITECTURE.md "Three outcomes").
 
 The payment itself records the state. The extra row exists to list such payments: they are few, and an index over
 payments would make every creation slower.

@@ -1,4 +1,4 @@
-"""All money that came for a payment, and its state, as shown to the merchant (docs/payments.md "What came")."""
+"""Money received for a payment, and its state, as merchants see it (docs/payments.md "What came")."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -7,7 +7,7 @@ import msgspec
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Wrong attempts that are allowed within a time."""
+    """Number of wrong attempts allowed within a period."""
 
     most: int
     within: timedelta

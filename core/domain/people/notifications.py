@@ -85,7 +85,7 @@ class NotificationPreferences(msgspec.Struct, frozen=True, kw_only=True):
         return self.email_links if channel is Channel.EMAIL else self.telegram_links
 
     def without(self, channel: Channel) -> "NotificationPreferences":
-        """Return them without this channel, and with its links of before void."""
+        """Return the preferences without this channel. Its earlier unsubscribe links become void."""
         if channel is Channel.EMAIL:
             return msgspec.structs.replace(self, email=(), email_links=self.email_links + 1)
         return msgspec.structs.replace(self, telegram=(), telegram_links=self.telegram_links + 1)

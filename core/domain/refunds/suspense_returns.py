@@ -1,5 +1,5 @@
 """Attempts to send suspended money back. Each attempt is a separate operation at the bank, because a bank answers a
-known operation as before (docs/payments.md "Money that cannot count"; ARCHITECTURE.md "Three ends")."""
+known operation as before (docs/payments.md "Money that cannot count"; ARCHITECTURE.md "Three outcomes")."""
 
 from .. import ids
 from ..payments.suspense import SUSPENSE, Suspense

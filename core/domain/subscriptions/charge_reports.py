@@ -1,5 +1,5 @@
 """The effect of a bank's report about a charge, and the handling of charges without a known outcome: pure functions
-(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends")."""
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three outcomes")."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum

@@ -73,7 +73,7 @@ class Wait(Enum):
     SLOW = "slow"
     NEW = "new"
     HOST = "host"
-    """Waits for a permit of its host, and is not slow."""
+    """It waits for a permit of its host, and is not slow."""
     PROVEN = "proven"
     """A proven receiver that waits for a permit of the total. Only the number of jobs that a worker claims limits this
     group."""

@@ -1,5 +1,5 @@
 """Payout of an exchange's RUB to the client, part by part; each part is recorded before the bank is called
-(docs/exchanges.md "Rules"; ARCHITECTURE.md "Three ends").
+(docs/exchanges.md "Rules"; ARCHITECTURE.md "Three outcomes").
 
 From `rub_sending` on only the bank's answer moves the exchange. While the outcome is unknown, no money is returned to
 the merchant's stock, and only the same operation is repeated.

@@ -1,5 +1,5 @@
 """One part of an exchange's payout at its bank: recorded, sent, polled, finished (docs/exchanges.md "Rules";
-ARCHITECTURE.md "Three ends"). The order of the parts is in payout.py.
+ARCHITECTURE.md "Three outcomes"). The order of the parts is in payout.py.
 """
 
 from collections.abc import AsyncIterator
@@ -106,7 +106,7 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
 
     def refused(self, _subject: Remitting, fault: Refused | NotSupported, /) -> RemittanceState | None:
         if isinstance(fault, NotSupported):
-            # The payout must not go by another bank. It waits until this bank sends again.
+            # Another bank must not send this payout. It waits until this bank sends again.
             return None
         return RemittanceState(status=RemittanceStatus.FAILED, failure=fault.reason)
 

@@ -86,8 +86,7 @@ TEXTS = ("external_id", "payment_external_id", "shop_name", "reason")
 
 
 def guarded(text: str | None) -> str | None:
-    """Return a text of which no spreadsheet takes a part for a formula: with an apostrophe in front of what looks like
-    one."""
+    """Return a text that no spreadsheet reads as a formula: put an apostrophe before anything that looks like one."""
     return None if text is None else _FORMULA.sub("'", text)
 
 

@@ -208,8 +208,7 @@ async def look(ports: Ports, client: Client) -> Client:
 
 async def on_notification(ports: Ports, notification: CheckNotification) -> Client | None:
     """Handle a verifier's notification that a check changed. Return None if it concerns no client's current check.
-    Raises: as `look`.
-    """
+    Raises: faults of the verifier port."""
     return (await receive(CHECKS, ports, notification.operation)).subject
 
 

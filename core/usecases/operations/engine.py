@@ -1,4 +1,4 @@
-"""Follows an operation at a provider to its outcome (ARCHITECTURE.md "Three ends").
+"""Follows an operation at a provider to its outcome (ARCHITECTURE.md "Three outcomes").
 
 An operation is recorded before it is sent, and looked up by its id before it is sent again. An answer or a
 notification, even late, repeated or concurrent, takes effect in one unit, so concurrent runs and crashes are harmless.

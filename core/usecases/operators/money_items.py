@@ -20,7 +20,7 @@ from .action_item import MOST, ActionItem, first, item
 from .unanswered import find_unanswered
 
 UNKNOWN_FROM = timedelta(hours=6)
-"""Age from which the service no longer polls the bank (ARCHITECTURE.md "Three ends")."""
+"""Age from which the service no longer polls the bank (ARCHITECTURE.md "Three outcomes")."""
 REFUND_LATE = timedelta(days=1)
 NOT_TAGGED = "not signed: its wallet or amount is not what the vault tagged"
 NOT_FINAL = "is signed, and not final on chain yet"

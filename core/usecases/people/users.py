@@ -64,7 +64,7 @@ def new_user(ports: Ports, address: str, language: str) -> User:
 
 
 def secured(user: User, **changes: Any) -> User:
-    """Return the person with other means to sign in. All sessions and letters of before become void."""
+    """Return the person with changed means to sign in. All earlier sessions and e-mailed links become void."""
     return msgspec.structs.replace(user, security=user.security + 1, **changes)
 
 

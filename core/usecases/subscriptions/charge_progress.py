@@ -1,5 +1,5 @@
 """The life of a charge at the bank: send it, poll it, repeat it under one operation id until it has an outcome
-(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends").
+(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three outcomes").
 
 The payment is written before the bank is called, and its id is the operation id. A repeat by the merchant and a repeat
 by the watch, even at the same moment, therefore concern one debit.

@@ -78,7 +78,7 @@ async def clients(ask: Ask) -> Page:
     wish = ask.query.get("status", "").lower()
     status = wish if wish in [*ClientStatus] else None
     digits = ask.query.get("q", "").strip()
-    # A whole number would be left in the browser's history.
+    # A complete number must not stay in the browser's history, so only its last digits go into the address.
     is_searched = ask.has(PersonRight.KYC) and digits.isascii() and digits.isdigit() and 3 <= len(digits) <= 4
     wanted = ClientFilter(kyc_status=status, q=digits if is_searched else None, created_from=first, created_to=last)
     found = await list_clients(ask.ports, ask.caller, wanted, number_of(ask), SIZE)

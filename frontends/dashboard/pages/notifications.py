@@ -182,7 +182,7 @@ async def connect(ask: Ask) -> Page:
 
 
 async def connecting(_: Ask) -> Redirect:
-    """Lead back whoever loads the page of a code again: a code is shown once."""
+    """Redirect a reload of the code's page: a code is shown once."""
     return Redirect(_PAGE)
 
 
@@ -192,7 +192,7 @@ async def disconnect(ask: Ask) -> Redirect:
 
 
 async def leaving(ask: Ask) -> Page:
-    """Show what the link ends. Programs open links of mails, so nothing changes here."""
+    """Show what the link unsubscribes from. Mail scanners open links, so nothing changes here."""
     token = ask.query.get("token", "")
     found = await find_unsubscription(ask.ports, token)
     if found.is_done:

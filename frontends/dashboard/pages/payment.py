@@ -1,4 +1,5 @@
-"""One payment: what happened, its money, notes of people, and what may be done (docs/dashboard.md "Payments")."""
+"""Page of one payment: its history, its money, notes of people, and the possible actions (docs/dashboard.md
+"Payments")."""
 
 from typing import Any
 
@@ -173,7 +174,7 @@ async def payment(ask: Ask) -> Page:
 
 
 def _events_table(ask: Ask, records: Any) -> Table:
-    """Return events with their delivery, for the page of an object."""
+    """Return the table of an object's events and their deliveries."""
     return Table(
         title=ask.t("events"),
         caption=ask.t("events"),
@@ -326,7 +327,7 @@ def _actions(ask: Ask, found: Payment) -> list[Block]:
 
 
 async def reveal(ask: Ask) -> Page:
-    """Show the payer's data once; the look is in the audit log."""
+    """Show the payer's data once, and record this in the audit log."""
     found = await get_payment(ask.ports, ask.caller, ask.path("payment_id"))
     await audited(ask, "payment.reveal", found.id)
     contact = open_private_data(ask.ports.vault, found)

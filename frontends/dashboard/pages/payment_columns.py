@@ -74,20 +74,20 @@ COLUMNS: Mapping[str, PaymentColumn] = {
     "received": PaymentColumn("columns.received", _received, is_number=True),
     "credit": PaymentColumn("columns.credit", lambda ask, payment, _: ask.usdt(payment.amount_usdt), is_number=True),
 }
-"""All columns, in the order in which they stand."""
+"""All columns, in display order."""
 USUAL = ("created", "order", "status", "shop", "amount")
 _ALWAYS = "order"
-"""It leads to the payment."""
+"""The column that is always shown, because it links to the payment."""
 
 
 def written_columns(names: Sequence[str]) -> str | None:
-    """Return chosen columns as one query value; None for the usual ones."""
+    """Return the chosen columns as one query value; None for the default columns."""
     chosen = [name for name in COLUMNS if name in names or name == _ALWAYS]
     return None if not names or chosen == list(USUAL) else ".".join(chosen)
 
 
 def chosen_columns(ask: Ask) -> Sequence[str]:
-    """Return the columns of the present page."""
+    """Return the chosen columns of this request."""
     given = ask.query.get("cols", "").split(".")
     found = [name for name in COLUMNS if name in given]
     return [name for name in COLUMNS if name in found or name == _ALWAYS] if found else USUAL

@@ -48,7 +48,7 @@ _VALUE_LONGEST = 256
 
 
 def filter_of(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an address that filters the list."""
+    """Return the query values that filter the list."""
     return {name: query[name].strip()[:_VALUE_LONGEST] for name in _KEYS if query.get(name, "").strip()}
 
 
@@ -70,7 +70,7 @@ async def view_links(ask: Ask) -> list[Block]:
 
 
 async def save_form(ask: Ask) -> list[Block]:
-    """Return the form that saves the present filter; empty without a filter, or if it is a view already."""
+    """Return the form that saves the present filter. Empty without a filter, or if the filter is already saved."""
     present = _written(ask.query)
     views = await list_views(ask.ports, ask.actor, _PAGE)
     if not present or any(each.query == present for each in views):

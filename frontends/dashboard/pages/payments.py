@@ -128,14 +128,14 @@ def badge(ask: Ask, status: str, prefix: str = "status") -> Badge:
 
 async def payments(ask: Ask) -> Page | Redirect:
     if ask.request.method == "POST":
-        # A view that could not be saved: show its list again.
+        # The view could not be saved: show its list again.
         ask.query = ask.page_query = dict(parse_qsl(ask.value("query")))
     text = ask.query.get("q", "").strip()
     payment_id = payment_id_of(text)
     if payment_id is not None:
         return Redirect(f"/payments/{payment_id}")
     if ask.each("col"):
-        # The form sends each column by itself, and empty fields as well: the address gets short.
+        # The form sends each column as its own field, and empty fields as well. The redirect shortens the address.
         return Redirect("/payments", {**filter_of(ask.query), "cols": written_columns(ask.each("col"))})
     names = await shop_names(ask)
     shop, shop_fields = shop_filter(ask, names)
@@ -209,7 +209,7 @@ def _form(ask: Ask, text: str, shop_fields: Sequence[Field], columns: Sequence[s
 
 
 def _readings(ask: Ask, found: FoundPayments) -> Actions:
-    """Return the links by which a person says what the searched text is."""
+    """Return links that search for the same text as another kind of value."""
     possible = [each for each in Reading if each in found.others or each is found.reading]
     links = [
         Link(ask.t.of("reading", each), ask.here(by=each.value, cursor=None), current=each is found.reading)

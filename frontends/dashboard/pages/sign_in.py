@@ -131,17 +131,18 @@ add(
 
 
 _PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+\Z")
-"""Paths to which a sign-in may lead: ours need no other signs, and those have tricked browsers and programs."""
+"""Paths to which a sign-in may redirect. Ours need no other characters, and others have tricked browsers and
+programs."""
 _FIELDS_MOST = 50
 
 
 def _next(ask: Ask, given: str) -> Redirect:
-    """Lead to the page that was asked for, with its query: a page of ours, else the home page."""
+    """Redirect to the requested page with its query, or to the home page if it is not ours."""
     path, _, query = given.partition("?")
     if not _PATH.match(path) or not ask.is_page(path):
         return Redirect("/home")
     try:
-        # Written anew, so that nothing of it is taken over as it was given.
+        # Encode the query anew, so that no part of the caller's text is copied unchecked.
         return Redirect(path, dict(parse_qsl(query, max_num_fields=_FIELDS_MOST)))
     except ValueError:
         return Redirect(path)
@@ -213,7 +214,7 @@ async def log_in(ask: Ask) -> Page | Redirect:
 
 
 async def _enter(ask: Ask, user: User, following: str, method: str = "password") -> Redirect:
-    """Start the session. A new browser is reported to the person."""
+    """Start the session, and notify the person of a sign-in from a new browser."""
     new = await start_session(ask.ports, user.id, method=method, device=ask.device)
     if not is_known_device(ask.ports, user.id, ask.cookie(DEVICE)):
         await warn_of_sign_in(ask.ports, user, ask.device.name, ask.device.network)

@@ -1,5 +1,5 @@
-"""Live updates: the page's script learns that there is something new, and offers to load the page again
-(docs/dashboard.md "Live pages")."""
+"""Live updates: the page's script learns that something changed, and offers to reload the page (docs/dashboard.md "Live
+pages")."""
 
 import hashlib
 
@@ -17,7 +17,7 @@ from ..texts import add
 from ..web import HEADERS, Ask
 
 _PAUSE = 3.0
-"""Seconds between two reads: an open page is no payer who waits."""
+"""Seconds between two reads. An open page is less urgent than a waiting payer."""
 
 add(
     {
