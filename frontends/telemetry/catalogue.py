@@ -37,7 +37,7 @@ def _histogram(name: str, labels: str, meaning: str) -> Metric:
 
 
 _OWN = (
-    _gauge("build_info", "version python", "always 1; the labels say what runs"),
+    _gauge("build_info", "version python", "always 1; the labels name the versions"),
     _counter(
         "http_requests",
         "method route code",
@@ -49,7 +49,8 @@ _OWN = (
     _counter(
         "connections_refused",
         "bound",
-        "connections that were closed at once: `address`, as many were open from theirs; `process`, in all",
+        "connections that were closed at once: `address`, too many were open from one address; `process`, too many in "
+        "all",
     ),
     _counter(
         "limit_hits",
@@ -60,13 +61,13 @@ _OWN = (
     _counter(
         "requests_not_logged",
         "",
-        "requests that are missing in merchants' [logs of requests](concepts.md#your-requests): 10,000 waited to be "
-        "written already",
+        "requests that are missing in merchants' [logs of requests](concepts.md#your-requests), because 10,000 already "
+        "waited to be written",
     ),
     _counter(
         "jobs",
         "kind outcome",
-        "jobs done; `failed` ones come back after a pause, `overtaken` ones were another's already, "
+        "jobs run; `failed` ones are retried after a pause, `overtaken` ones belonged to another worker by then, "
         "`stopped` ones were cut off by the end of the process",
     ),
     _histogram("job_seconds", "kind", "time that a job took"),
@@ -84,14 +85,14 @@ _OWN = (
     _counter(
         "notifications",
         "adapter outcome",
-        "provider notifications: `heard`, `nothing` (about nothing of ours), `forged`, `failed` (the adapter or the "
-        "storage could not take it), `late` (not within 8 s), `too_large`, `wrong_network`, `wrong_secret`, `limited` "
-        "(too many from one address); adapter `none`: no adapter of that name receives notifications",
+        "provider notifications: `heard`, `nothing` (concerns no operation of ours), `forged`, `failed` (the adapter "
+        "or the storage raised an error), `late` (not within 8 s), `too_large`, `wrong_network`, `wrong_secret`, "
+        "`limited` (too many from one address); adapter `none`: no adapter of that name receives notifications",
     ),
     _counter(
         "notification_operations",
         "adapter outcome",
-        "operations that notifications named: `asked_about`, or `ignored` (can be none of ours, or were too many)",
+        "operations that notifications named: `asked_about`, or `ignored` (cannot be ours, or too many)",
     ),
     _counter(
         "deliveries",
@@ -105,7 +106,7 @@ _OWN = (
         "units of writes that were not committed, because they would have broken a rule of the books: `journal_entry`, "
         "`running_balance`, `payout`, `status`, `event_sequence`, `previous_status`, `refund`, `tally`, `statement`",
     ),
-    _gauge("event_loop_lag_seconds", "", "the most by which the event loop was late in the last interval"),
+    _gauge("event_loop_lag_seconds", "", "largest delay of the event loop in the last interval"),
     _gauge(
         "clock_offset_seconds", "", "how far the database's clock is ahead of this machine's; below zero: behind it"
     ),
@@ -113,38 +114,38 @@ _OWN = (
 
 _SHARED = (
     _gauge("up", "part", "whether `storage` reads and writes, `meter` and `queue` reach their server (1 or 0)"),
-    _gauge("signs_age_seconds", "", "how old the values below are; they are read every 15 s"),
-    _gauge("queue_age_seconds", "", "since when the oldest job is due that no worker has in hand"),
+    _gauge("signs_age_seconds", "", "age of the values below; they are read every 15 s"),
+    _gauge("queue_age_seconds", "", "for how long the oldest unclaimed job has been due"),
     _gauge("jobs_due", "", "jobs that are due or under way"),
     _gauge("jobs_waiting", "kind", "jobs that are due and wait for a worker, of the 1000 longest due"),
-    _gauge("jobs_waiting_seconds", "kind", "since when the oldest of them is due"),
-    _gauge("breakers_open", "", "receivers that are not sent to, because they do not answer well"),
+    _gauge("jobs_waiting_seconds", "kind", "for how long the oldest of them has been due"),
+    _gauge("breakers_open", "", "receivers that get no webhooks at present, because their answers failed"),
     _gauge("gateway_status", "gateway mode status", "1 for the status that the gateway has, 0 for the others"),
     _gauge("suspense_waiting", "", "sums of money that wait for an operator"),
     _gauge(
         "outcomes_unknown",
         "mode operation",
-        "operations at banks whose outcome nobody knows: asked about until it is known, or left to an operator; a "
+        "operations at banks with an unknown outcome: polled until it is known, or left to an operator; a "
         "payment or binding counts for 3 days, a charge until it is known",
     ),
-    _gauge("settlement_last_success_seconds", "mode", "Unix time when a settlement was last completed (of a week)"),
-    _gauge("settlement_late_seconds", "mode", "since when a settlement should have begun, or an open one goes on"),
+    _gauge("settlement_last_success_seconds", "mode", "Unix time of the last completed settlement (within a week)"),
+    _gauge("settlement_late_seconds", "mode", "for how long a settlement is overdue, or an open one has been running"),
     _gauge(
         "notification_last_seconds",
         "adapter",
-        "Unix time when a provider's notification was last heard, to within a minute",
+        "Unix time of the last notification of a provider, to within a minute",
     ),
-    _gauge("alarm_channel_failing_seconds", "channel", "since when an alarm channel does not work; 0: it does"),
+    _gauge("alarm_channel_failing_seconds", "channel", "for how long an alarm channel has been failing; 0: it works"),
     _gauge(
         "reconciliation_last_success_seconds",
         "bank",
-        "Unix time when a day was last compared with the bank's own list, to its end",
+        "Unix time of the last complete comparison of a day with the bank's list",
     ),
     _gauge("reconciliation_differences", "bank difference", "differences from the bank's lists that are open"),
     _gauge("reconciliation_failed", "", "days that could not be compared with a bank's list, and wait for it"),
     _gauge("held", "", "1 while the installation is held, so no live money is sent or settled: `cambist resume`"),
     _gauge("unreadable_rows", "", "rows that cannot be read: see `cambist unreadable list`"),
-    _gauge("ledger_faults", "", "faults that the check of the ledger found: above 0, run `cambist ledger verify`"),
+    _gauge("ledger_faults", "", "faults found by the check of the ledger: above 0, run `cambist ledger verify`"),
 )
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_OWN, *_SHARED)}
