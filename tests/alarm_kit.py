@@ -1,4 +1,4 @@
-"""Alarm channels for tests: they keep what they were told, and fail as told."""
+"""Alarm channels for tests: they record the messages they get, and fail on request."""
 
 from cambist.ports.alarms import Alarm
 

@@ -45,7 +45,7 @@ class Lent:
 
 
 class Face:
-    """An HTTP face, and all that it knows of the app it is lent to. Only what is no object is its own."""
+    """An HTTP face, and its state about the app it is lent to. It owns only values that are not objects of the app."""
 
     def __init__(self, urls: Urls, has_verifier: bool = True, absent: frozenset[str] = frozenset()) -> None:
         self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN and name not in absent}

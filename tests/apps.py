@@ -34,7 +34,7 @@ WEBHOOK_URL = "https://merchant.example/hooks"
 
 
 class Postman:
-    """A notifier that keeps every webhook and answers as told; 200 unless told otherwise."""
+    """A notifier that records every webhook and answers as scripted, by default with 200."""
 
     def __init__(self) -> None:
         self.webhooks: list[WebhookRequest] = []
@@ -128,7 +128,7 @@ class TestApp:
         return found
 
     async def told(self, payment: str | Payment, simulation: Simulation) -> None:
-        """The payment's simulated bank does so, and the service hears of it."""
+        """Simulate this at the payment's bank, and handle the notification."""
         record = payment if isinstance(payment, Payment) else await self.payment(payment)
         await simulate_payment(self.ports, record, simulation)
 

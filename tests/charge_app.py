@@ -185,7 +185,7 @@ class ChargeApp:
         await self.bank().simulate_next_charge(await self.binding(subscription_id), result or "paid", executed=executed)
 
     async def end(self, payment_id: str, status: ChargeStatus, failure: str | None = None, **more: Any) -> None:
-        """The bank ends a charge so, and says so."""
+        """Let the bank end a charge with this status, and handle its notification."""
         simulation = ChargeSimulation(status=status, failure=failure, **more)
         for notification in await self.bank().simulate_charge(payment_id, simulation):
             await on_notification(self.ports, notification)

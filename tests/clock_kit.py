@@ -1,4 +1,4 @@
-"""Calls of the test account's clock, and what tests of it look at."""
+"""Calls of the test account's clock, and helpers that read its results."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -49,7 +49,7 @@ async def second_merchant(app: TestApp) -> TestApp:
 
 
 async def record(app: TestApp) -> Account:
-    """The account as it is stored."""
+    """Return the stored account."""
     async with app.ports.storage.unit() as unit:
         found = await unit[Account].get(app.account.account_id)
     assert found is not None

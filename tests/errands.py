@@ -50,7 +50,7 @@ class Carrier:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.knows: dict[str, str] = {}
-        """How each operation stands here."""
+        """Status of each operation at the provider."""
         self.done: Counter[str] = Counter()
         """How often each errand was executed; a repeated request does not count."""
         self.sends: list[tuple[type[Fault], bool]] = []

@@ -56,7 +56,7 @@ async def carry(ports: Ports, transfer_id: str) -> None:
 
 
 async def conclude(ports: Ports, _transfer_id: str, operation: str, state: RefundState) -> None:
-    """The bank says so of RUB that are sent back."""
+    """Report this state of returned RUB, as the bank would."""
     await engine.conclude(RUB_RETURNS, ports, operation, state)
 
 
@@ -149,7 +149,7 @@ class ExchangeApp:
         return paying.exchange.status.value
 
     async def at_bank(self, operation: str, status: RemittanceStatus, failure: str | None = None) -> None:
-        """The bank does so with a payout, and says so."""
+        """Let the bank change the payout so, and handle its notification."""
         for notification in await self.bank().simulate_remittance(operation, status, failure):
             await on_notification(self.ports, notification)
 
@@ -165,7 +165,7 @@ class ExchangeApp:
         )
 
     async def pay(self, exchange_id: str, kopecks: int | None = None, **more: Any) -> None:
-        """The client pays the invoice, and the bank says so."""
+        """Let the client pay the invoice, and handle the bank's notification."""
         simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks, **more)
         for notification in await self.bank().simulate(invoice_operation(exchange_id), simulation):
             await on_notification(self.ports, notification)
@@ -204,7 +204,7 @@ class ExchangeApp:
         return [sum(found[owner, Mode.TEST, balance_type] for owner in owners) for balance_type in wanted]
 
     async def said(self, exchange_id: str) -> list[str]:
-        """The statuses that events told of, in order."""
+        """Return the statuses that events reported, in order."""
         return [event["status"] for event in await self.app.events(exchange_id)]
 
     async def block(self, client_id: str, *, blocked: bool = True) -> None:

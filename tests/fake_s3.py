@@ -1,8 +1,7 @@
-"""S3 as far as uploads need it, and as strict: it recomputes every signature by itself, and refuses what S3 refuses.
+"""S3 as far as uploads need it, and as strict: it recomputes every signature, and refuses what S3 refuses.
 
 The verifier shares no line with the adapter (adapters/files/sigv4.py), so that neither can be wrong for both; boto3's
-signer and AWS's published requests pass it (tests/providers/test_s3.py).
-"""
+signer and AWS's published requests pass it (tests/providers/test_s3.py)."""
 
 import hashlib
 import hmac

@@ -31,7 +31,7 @@ FORM = {"email": "client@example.com", "user_type": "individual"}
 
 
 async def apply(ports: Ports, client: Client, check: Check) -> Client:
-    """The verifier says so of this check of the client; the client as it then stands."""
+    """Apply this answer of the verifier to the client's check, and return the client."""
     await conclude(CHECKS, ports, operation_of(client), check)
     return await ports.storage.get(Client, client.id) or client
 
@@ -111,7 +111,7 @@ class KycApp:
             return await unit[Upload].get(key)
 
     async def decide(self, status: CheckStatus, phone: str = PHONE, *, told: bool = True, **more: Any) -> None:
-        """Let the verifier decide the client's present check, and hear its notifications when `told`."""
+        """Let the verifier decide the client's present check. Handle its notifications if `told`."""
         operation = operation_of(await self.client(phone))
         notifications = await self.verifier.simulate(operation, Verdict(status=status, **more))
         for notification in notifications if told else ():

@@ -51,7 +51,7 @@ async def main(endpoint: str) -> None:
 
 
 if __name__ == "__main__":
-    # By name: it is installed by the session alone, and type checkers look at this file everywhere.
+    # By name: only the nox session installs it, and type checkers read this file everywhere.
     server = import_module("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""A service whose bank hears its provider (examples/own_bank), with a hand on what the provider posts."""
+"""A service whose bank sends notifications (examples/own_bank); tests control them."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -115,7 +115,7 @@ async def recorded() -> bytes:
                 await part(tour)
             events = await _bodies(app)
             await _end(tour)
-            app.made_up = True  # the books are looked at by the tests of each part
+            app.made_up = True  # the tests of each subject check the books
     parts = {"operations": dict(sorted(tour.operations.items())), "webhooks": events}
     texts = [b'"%s": {\n%s\n}' % (name.encode(), _lines(part)) for name, part in parts.items()]
     return b"{\n" + b",\n".join(texts) + b"\n}\n"

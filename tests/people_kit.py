@@ -37,7 +37,7 @@ def with_mail(app: TestApp, *faults: Exception) -> Mailbox:
 
 
 class Bot:
-    """A Messenger that keeps what it sends, and answers with what a test lets people write."""
+    """A Messenger that records its messages, and returns the texts that a test sets."""
 
     def __init__(self, *faults: Exception) -> None:
         self.sent: list[tuple[str, str]] = []

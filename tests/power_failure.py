@@ -20,7 +20,7 @@ def commits_in(log: bytes) -> list[int]:
 
 
 class Image:
-    """A database as it lies on the disk at one moment, put back as often as asked for."""
+    """A copy of a database on disk at one moment, which can be restored any number of times."""
 
     def __init__(self, database: Path) -> None:
         self._database = database

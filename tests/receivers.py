@@ -1,4 +1,4 @@
-"""A merchant's webhook receiver for tests: a real one on a socket of its own, which can be as good or as bad as told.
+"""A merchant's webhook receiver for tests: a real one on a socket of its own, which answers as scripted.
 
 async with Receiver() as receiver:
     receiver.answer_with(500, silence(), 200)   # in turn; the last one stays

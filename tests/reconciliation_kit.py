@@ -61,7 +61,7 @@ class Day:
         self.day = self.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
 
     async def at(self, hours: float, day: int = 0) -> None:
-        """The clock says so many hours after the day's midnight in Moscow."""
+        """Set the clock to so many hours after the day's midnight in Moscow."""
         midnight = datetime.combine(self.day + timedelta(days=day), datetime.min.time(), MOSCOW)
         await self.clock.advance((midnight + timedelta(hours=hours) - self.clock.now()).total_seconds())
 

@@ -55,17 +55,17 @@ async def send(ports: Ports, refund_id: str) -> Refund | None:
 
 
 async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund | None:
-    """The bank says so."""
+    """Apply this answer of the bank to a refund."""
     return _refund((await engine.conclude(REFUNDS, ports, refund_id, state)).subject)
 
 
 async def receive(ports: Ports, refund_id: str) -> Refund | None:
-    """The bank is asked after a notification."""
+    """Poll the bank as after a notification."""
     return _refund((await engine.receive(REFUNDS, ports, refund_id)).subject)
 
 
 async def conclude_return(ports: Ports, operation: str, state: RefundState) -> None:
-    """The bank says so of money in suspense."""
+    """Apply this answer of the bank to a return of money in suspense."""
     await engine.conclude(SUSPENSE_RETURNS, ports, operation, state)
 
 
@@ -144,7 +144,7 @@ class RefundApp:
         return await self.action(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": outcome})
 
     async def tell(self, refund_id: str, status: RefundStatus, failure: str | None = None) -> None:
-        """The bank does so and says so."""
+        """Let the bank set this state, and handle its notification."""
         for notification in await self.bank().simulate_refund(refund_id, status, failure):
             await on_notification(self.ports, notification)
 
@@ -174,7 +174,7 @@ class RefundApp:
         return await read_balance(self.ports, await self.caller())
 
     async def said(self, object_id: str) -> list[str]:
-        """The statuses that events told of an object, in order."""
+        """Return the statuses of an object that events reported, in order."""
         return [event["status"] for event in await self.app.events(object_id)]
 
     async def left_at_bank(self, payment_id: str, mode: str = "test") -> int:

@@ -85,8 +85,8 @@ class World:
 
     @asynccontextmanager
     async def opened(self, copy: Copy | None = None, *, held: bool = False) -> AsyncIterator["App"]:
-        """A process over the database, which is put back to the copy before; over a new one at first. `held`: the copy
-        stays held, as it is for an operator."""
+        """Yield a process over the database, which is first restored to the copy; without one over a new database.
+        `held`: the copy stays held, as for an operator."""
         settings = Settings(database_url=self._url or f"sqlite:///{self._file}", data_dir=self._place)
         if self._kind != "memory":
             if isinstance(copy, Path):
@@ -116,7 +116,7 @@ class World:
         return self._memory
 
     def copy(self) -> Copy:
-        """The database as it is now."""
+        """Copy the present database."""
         if self._memory is not None:
             return {name: dict(table.rows) for name, table in self._memory._tables.items()}
         self._copies += 1
@@ -139,7 +139,7 @@ class World:
         self._file.write_bytes(copy.read_bytes())
 
     async def paid_out(self) -> list[tuple[str, str, int]]:
-        """Operation, address and units of every transfer that stands in a block."""
+        """Return operation, address and units of every transfer in a block."""
         moved = []
         async with self.books.unit() as unit:
             notes = {
@@ -199,7 +199,7 @@ class App:
         await simulate_client(self.ports, await self.caller(), wish)
 
     async def pay(self, payment: Payment, *, again: bool = False) -> None:
-        """The payer pays, and the bank tells."""
+        """Let the payer pay, and handle the bank's notification."""
         present = await self.ports.storage.get(Payment, payment.id)
         assert present is not None
         await simulate_payment(self.ports, present, Simulation(status=InvoiceStatus.PAID, again=again))

@@ -155,8 +155,8 @@ def _postgres_of(binaries: Path) -> "Iterator[PostgresServer]":
     rights = _unprivileged(folder)
     try:
         binaries = _readable(binaries, folder, rights)
-        # It syncs what it commits: `cambist doctor` looks no further where that is off. In memory (tests/conftest.py)
-        # it costs nothing.
+        # Its commits are synchronous: without that `cambist doctor` stops its check early. In memory
+        # (tests/conftest.py) it costs nothing.
         _call(
             [
                 *(binaries / "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust"),
@@ -242,13 +242,13 @@ class PostgresServer:
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on where it was."""
+        """Let it continue."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
         if self._process is None:
             return
-        # Itself first, so that it starts no more.
+        # The main process first, so that it starts no others.
         self._process.send_signal(number)
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text("ascii")
         for child in children.split():
@@ -330,7 +330,7 @@ def _free_port() -> int:
 
 
 def _is_ready(server: "subprocess.Popen[Any]", status: Path, deadline: float) -> bool:
-    """Whether it came up; it says so in its pid file, where an older process's word does not count."""
+    """Return whether the server is up. Its pid file says so, unless an older process wrote the line."""
     while True:
         words = status.read_text().split() if status.exists() else []
         if words and words[0] == str(server.pid) and words[-1] == "ready":

@@ -148,11 +148,11 @@ class Subject:
         raise AssertionError("it never ends")
 
     async def on_chain(self, state: TransferState) -> None:
-        """The network has what is on its way so."""
+        """Set the state of the pending transfer on the network."""
         await self.wallet.inner.simulate(await self.tx_hash() or "", state)
 
     async def moved(self) -> list[str]:
-        """The hash of every transfer that stands in a block."""
+        """Return the hash of every transfer in a block."""
         notes = [note for note in await noted(self.ports) if note.provider == self.wallet.name]
         there = (TransferState.IN_BLOCK, TransferState.FINAL)
         return [

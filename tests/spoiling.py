@@ -41,7 +41,7 @@ class Street:
         """Nothing is open."""
 
     def told(self, name: str) -> list[str]:
-        """The ids of the events that this merchant was told of, in their order."""
+        """Return the ids of the events that this merchant got, in order."""
         return [webhook.headers["X-Webhook-Id"] for webhook in self.webhooks if webhook.url == address(name)]
 
 

@@ -73,7 +73,7 @@ async def patch(app: TestApp, subscription_id: str, body: dict[str, Any]) -> htt
 
 
 async def record(app: TestApp, subscription_id: str) -> Subscription:
-    """The subscription as it is stored."""
+    """Return the stored subscription."""
     async with app.ports.storage.unit() as unit:
         found = await unit[Subscription].get(subscription_id)
     assert found is not None
@@ -140,7 +140,7 @@ async def choose_calendar(app: TestApp) -> None:
 
 
 def issue_links(app: TestApp, after: timedelta | None) -> None:
-    """From now on the bank of test mode issues links so long after they are asked for; None: when it is told."""
+    """From now on the bank of test mode issues links so long after their request; None: only on a simulated event."""
     storage = EncryptedNotes(app.ports.storage, app.ports.vault)
     bank = SimulatedBank("simulator-test", storage, app.clock, SystemIds(), links_after=after)
     app.ports.banks.banks["simulator-test"] = bank  # type: ignore[index]  # a dict of the test's own app

@@ -1,5 +1,5 @@
-"""The rooms of rows (core/usecases/operation_kinds.py) leave to the engine what it is for: a provider's faults, units
-and jobs (docs/contributing/operation.md)."""
+"""The rooms of rows (core/usecases/operation_kinds.py) leave a provider's faults, units and jobs to the engine
+(docs/contributing/operation.md)."""
 
 import ast
 import inspect

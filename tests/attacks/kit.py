@@ -1,5 +1,5 @@
-"""Somebody who may write the database, and has everything but the vault's keys: he reads rows, makes every link and sum
-anew, and writes them by plain SQL beside the open app."""
+"""An attacker who may write the database, but has no key of the vault. The attacker reads rows, recomputes every link
+and sum, and writes them by plain SQL beside the open app."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -66,8 +66,8 @@ class Attacker:
         return found
 
     async def forge(self, chain: Chain, rows: Sequence[Any], *, tags: AesVault | None = None) -> None:
-        """Let these rows be the chain, with every link and the head made anew. Tags are by his own keys, or none, as
-        in a chain of before there were tags."""
+        """Write these rows as the chain, with every link and the head recomputed. Tags are made by the attacker's keys
+        or missing, as in a chain from before the tags."""
         for row in await self.rows(chain):
             await self.delete(row)
         last = FIRST_LINK

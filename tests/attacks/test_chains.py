@@ -67,7 +67,7 @@ async def _less(attacker: Attacker) -> None:
 
 
 async def _cut_off(attacker: Attacker) -> None:
-    """The tags of rows are true; that of the last one left stands in for the head's."""
+    """The remaining rows have true tags; the last one's tag replaces the head's."""
     rows, head = await attacker.rows(LEDGER), await attacker.head(LEDGER)
     await attacker.delete(*rows[3:])
     link, tag = rows[2].seal[:32], rows[2].seal[32:]
@@ -107,7 +107,7 @@ async def test_a_ledger_made_anew_is_named(attacked: TestApp, attacker: Attacker
 
 @pytest.mark.parametrize("case", ["all of it unsealed", "an amount, as if of before there were tags"])
 async def test_no_job_seals_what_he_calls_old_or_new(attacked: TestApp, attacker: Attacker, case: str) -> None:
-    """Neither the hourly sealing nor the first account of what looks like an empty installation helps him."""
+    """Neither the hourly chaining nor the first account of a seemingly empty installation tags the forgery."""
     await LEDGERS[case][0](attacker)
     await paid(attacked)
     assert await extend_chain(attacked.ports, LEDGER) == 0
@@ -182,7 +182,7 @@ async def test_an_audit_log_made_anew_is_named(attacked: TestApp, attacker: Atta
 
 
 async def test_a_former_state_passes_but_for_a_head_that_was_told_since(attacked: TestApp, attacker: Attacker) -> None:
-    """Rows and heads as they once were bear true tags: only what was told elsewhere knows better."""
+    """Rows and heads of an earlier moment have true tags, so only a head recorded elsewhere exposes them."""
     former = [(chain, await attacker.rows(chain), await attacker.head(chain)) for chain in (LEDGER, AUDIT)]
     payments = {each.id for each in await everything(attacked.ports, Payment)}
     early = await present_head(attacked.ports)

@@ -179,7 +179,7 @@ async def test_scanner_that_opens_a_link_spends_nothing(app: TestApp) -> None:
 
 
 class Counting:
-    """A PasswordHasher that counts what it checks."""
+    """A PasswordHasher that counts its checks."""
 
     def __init__(self, inner: PasswordHasher) -> None:
         self.inner = inner
@@ -306,7 +306,7 @@ async def objects(app: TestApp) -> dict[str, str]:
 
 
 async def tried(app: TestApp, thief: Browser, objects: dict[str, str]) -> None:
-    """Check that each address with one of these ids answers as it does for an id of nothing."""
+    """Check that each address with one of these ids answers as for an unknown id."""
     for row in ROWS:
         found = re.findall(r"\{(\w+):str\}", row.path)
         if len(found) != 1 or found[0] not in objects:

@@ -65,7 +65,7 @@ FORMS = {
 
 
 async def attack(port: int, form: Callable[[], Iterator[bytes]], most: int) -> int:
-    """Send it, over again where the service closes, and throw away what is answered. How much was sent."""
+    """Send it repeatedly, also after the service closes, and discard the answers. Return the number of bytes sent."""
     sent = 0
     while sent < most:
         before = sent

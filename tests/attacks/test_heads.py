@@ -48,7 +48,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     real = httptools.HttpRequestParser
 
     class Parser:
-        """Notes what it is fed."""
+        """A parser that records its input."""
 
         def __init__(self, protocol: Any) -> None:
             self._parser = real(protocol)
@@ -78,7 +78,7 @@ async def test_a_head_that_does_not_end_is_refused_and_not_kept(fed: list[int], 
     async with a_service() as port:
         answered = await said(port, head)
     assert sum(fed) <= HEAD
-    if answered != b"closed":  # the kernel may drop the answer with what was not read
+    if answered != b"closed":  # the kernel may drop the answer together with unread bytes
         assert answered.startswith(b"HTTP/1.1 431 ")
 
 

@@ -71,7 +71,7 @@ async def test_it_is_the_default(receiver: Receiver) -> None:
 async def test_a_merchants_question_about_the_receiver_says_blocked(
     receiver: Receiver, tmp_path: Path, given: dict[str, Any], arrives: bool
 ) -> None:
-    """`POST /webhook-endpoint/test` tells status, time and cause: it would be a scanner of this machine."""
+    """`POST /webhook-endpoint/test` reports status, time and cause, so it could be used to scan this machine."""
     settings = Settings(database_url="memory://", data_dir=tmp_path, **given)
     async with open_app(settings) as opened:
         made = await create_account(opened.ports, "Merchant")

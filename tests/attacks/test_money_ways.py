@@ -80,7 +80,7 @@ async def test_an_exchange_that_was_altered_before_it_is_signed_is_not(
     await attacker.write(forged)
     await exchanges.app.work(3 * 3600)
     assert (await exchanges.exchange(made.id)).tx_hash is None
-    # Put right, it goes on.
+    # Once corrected, it continues.
     await attacker.write(msgspec.structs.replace(held, version=(await exchanges.exchange(made.id)).version))
     await exchanges.app.work(6 * 3600)
     assert await exchanges.status(made.id) == "completed"

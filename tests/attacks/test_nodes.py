@@ -84,7 +84,7 @@ async def liar_and(networks: ChainWorld, count: int) -> AsyncIterator[tuple[Chai
 
 
 def invent(world: ChainWorld, liar: Front, recipient: bytes) -> None:
-    """Let the liar tell of a final transfer of 1000 USDT that never was, in a block that is."""
+    """Let the lying node report a final transfer of 1000 USDT that never happened, in a block that exists."""
     block = world.nodes[TRON].ask("eth_getBlockByNumber", "finalized", False)
     topics = [TRANSFER, topic_of(bytes(20)), topic_of(recipient)]
     data = f"0x{CHAINS[TRON].amount(THOUSAND):064x}"
@@ -229,7 +229,7 @@ class TestPayouts:
             assert await harness.wallet.state(made) is TransferState.FINAL
 
     async def test_the_number_of_a_transaction_two_nodes_tell(self, networks: ChainWorld) -> None:
-        """One says that what has our number has another, so that nothing seems to have come of ours."""
+        """One node reports another number for our transaction, as if nothing had come of it."""
         async with self.harness(networks) as (harness, liar, _):
             made = await harness.wallet.sign("wd_1", harness.address, THOUSAND)
             await harness.wallet.broadcast(made)

@@ -40,7 +40,7 @@ class Gullible(Hearing):
 
 
 async def test_who_has_the_address_moves_no_money() -> None:
-    """Not even where the adapter believes him: the bank is asked, and says that nobody paid."""
+    """Even if the adapter believes it: the service polls the bank, which reports that nobody paid."""
     async with hearing() as world:
         world.bank.__class__ = Gullible
         payment = await world.merchant.create_payment("490.00")

@@ -22,7 +22,7 @@ CANARY = "forged\x1b[2J\nlevel=critical"
 
 
 def message(**other: Any) -> bytes:
-    """A message as Dramatiq writes it, with what is forged in it."""
+    """Return a message as Dramatiq writes it, with the forged fields."""
     plain = {
         "queue_name": "wake_ups",
         "actor_name": "look",
@@ -113,7 +113,7 @@ async def test_a_forged_message_ends_nothing_and_is_written_nowhere(
 async def test_keys_of_another_kind_cost_no_work_either(
     place: tuple[str, str], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Wake ups are lost; the wait ends by its own time, in which workers look by themselves."""
+    """Wake-ups are lost; the wait then ends by its own timeout, as workers poll the database anyway."""
     url, namespace = place
     with redis.Redis.from_url(url) as client:
         client.set(f"{namespace}:{name}", CANARY)

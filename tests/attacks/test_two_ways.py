@@ -153,7 +153,7 @@ TYPES = (
 
 
 class Way:
-    """One app, asked by one application."""
+    """One app and the application that serves it."""
 
     def __init__(self, app: TestApp, asgi: ASGIApp) -> None:
         self.app = app
@@ -260,7 +260,7 @@ class Made:
         return given
 
     def request(self, operation: Operation[Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """A request for this operation, or for what looks like it."""
+        """Return a request for this operation, or for a similar path."""
         method, path = self._path(operation)
         body = self._body(operation) if method != "GET" else b""
         cut = self._chance.randrange(len(body) + 1)
@@ -290,7 +290,7 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
         long = Way(long_app, framework_way(long_app.ports))
         for way in (short, long):
             await accounts.set_settings(way.app.ports, way.app.account.account_id, FEATURES)
-            way.app.made_up = True  # the books are looked at by the tests of each subject
+            way.app.made_up = True  # the tests of each subject check the books
         made, order = Made(seed, short_app), random.Random(seed)
         statuses: Counter[int] = Counter()
         well: set[str] = set()
@@ -307,7 +307,7 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
                 for way in (short, long):
                     await way.app.clock.advance(60)
     assert statuses.keys() >= {200, 201, 400, 401, 404, 405, 413, 429}
-    # Most operations did what they are for, once or more; the rest needs a state that chance seldom brings about.
+    # Most operations succeeded at least once; the others need a state that chance seldom creates.
     assert len(well) > len(OPERATIONS) * 0.6, sorted(each.id for each in OPERATIONS if each.id not in well)
 
 

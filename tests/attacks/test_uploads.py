@@ -27,7 +27,7 @@ URL = "https://pay.example"
 
 
 class Slow:
-    """A file that goes on when it is told."""
+    """A file that continues on request."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()

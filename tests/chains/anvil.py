@@ -88,7 +88,7 @@ def _fetch(program: Path) -> None:
 
 
 class Anvil:
-    """A node on a port of its own. It makes blocks when it is told to, and calls one final that has two upon it."""
+    """A node on a port of its own. It mines on request, and reports a block as final once it has two blocks on top."""
 
     def __init__(self, chain_id: int, folder: Path, start: int) -> None:
         """Prepare a node. `folder` keeps its state over a restart; `start` is the first block's time in seconds."""

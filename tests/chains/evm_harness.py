@@ -44,7 +44,7 @@ def is_broadcast(request: ProviderRequest) -> bool:
 
 
 class LivelyFront(Front):
-    """Its network takes what it is handed into a block at once."""
+    """A network that puts each transaction into a block at once."""
 
     world: ChainWorld | None = None
 

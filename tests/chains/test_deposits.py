@@ -80,7 +80,7 @@ class TestNames:
         await chain.close()
 
     async def test_in_another_block_it_is_the_same_deposit(self, harness: NodesDepositsHarness) -> None:
-        """A block is taken back and the transaction stands in the next one: at another moment, and not twice."""
+        """A block is replaced and the next one contains the transaction: at another time, but not twice."""
         address, world = await harness.watcher.address("exch_1"), harness.world
         tx_hash = await harness.send(address, 5_00, final=False)
         [before] = await harness.watcher.deposits(address)
@@ -104,7 +104,7 @@ class TestNames:
 
 class TestReading:
     async def test_many_addresses_are_one_question(self, harness: NodesDepositsHarness, front: Front) -> None:
-        """The same holds for addresses that are asked for one after the other."""
+        """The same holds for addresses that are queried one after the other."""
         addresses = await given(harness, 40)
         for address in addresses[:20]:
             await harness.watcher.deposits(address)
@@ -143,7 +143,7 @@ class TestReading:
         assert told(await patient) == [(5_00, True)]
 
     async def test_what_is_read_is_kept(self, harness: NodesDepositsHarness, front: Front) -> None:
-        """A deposit, and how far it was read: the next process goes on there."""
+        """A deposit and the reading position are stored, and the next process continues there."""
         address = await harness.watcher.address("exch_1")
         watcher = harness.restarted(span=10)
         await harness.send(address, 5_00)
@@ -167,7 +167,7 @@ class TestReading:
         assert all(last - first < 10 for first, last in spans(front))
 
     async def test_what_takes_long_goes_on_where_it_stopped(self, harness: NodesDepositsHarness, front: Front) -> None:
-        """Hours without a node: each look reads some, and nobody hears that nothing came until all is read."""
+        """After hours without a node each pass reads a part, and the answer is "unknown" until everything is read."""
         address = await harness.watcher.address("exch_1")
         await harness.send(address, 5_00)
         await harness.world.mine(60)
@@ -180,7 +180,7 @@ class TestReading:
         assert (polls > 1, told(found)) == (True, [(5_00, True)])
 
     async def test_dust_of_strangers_costs_no_calls(self, harness: NodesDepositsHarness, front: Front) -> None:
-        """Transfers of nothing are sent to addresses to be seen there."""
+        """Strangers send transfers of zero to addresses so that their own address is noticed."""
         address = await harness.watcher.address("exch_1")
         await harness.watcher.deposits(address)
         for _ in range(3):
@@ -369,7 +369,7 @@ class TestPages:
     async def test_a_page_that_somebody_wrote_makes_no_money(
         self, harness: NodesDepositsHarness, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Otherwise a writer to the database could have RUB paid for nothing."""
+        """Otherwise a writer to the database could obtain RUB without a deposit."""
         address = await harness.watcher.address("exch_1")
         other = await harness.watcher.address("exch_2")
         elsewhere = await harness.send(other, 9_00)

@@ -42,7 +42,8 @@ def made_world(one_for_all: ChainWorld) -> ChainWorld:
 async def run_with_crash(
     world: ChainWorld, commit: int, *, after: bool, faults: Sequence[ProviderFault] = ()
 ) -> tuple[int, int]:
-    """Pay out, die at a commit, and let another process go on. How many commits there were, and broadcasts."""
+    """Pay out, crash at a commit, and let another process continue. Return the number of commits, and the
+    broadcasts."""
     async with open_payouts() as payouts, Front(world.nodes[Network.BSC]) as front:
         await payouts.app.clock.advance_to(max(payouts.app.clock.now(), world.clock.now()))
         world.join(payouts.app.clock)
@@ -72,7 +73,7 @@ async def run_with_crash(
 
 
 async def worked(payouts: Payouts, world: ChainWorld) -> None:
-    """Time passes, until what is sent is final."""
+    """Let time pass until all transfers are final."""
     for _ in range(25):
         await world.mine(2)
         await payouts.app.work()

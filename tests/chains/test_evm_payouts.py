@@ -91,7 +91,7 @@ class TestTheContract:
         async def test_credentials_that_are_refused_once_refuse_one_call(
             self, work: Work, fault: ProviderFault
         ) -> None:
-            """403 says that a node is asked too often."""
+            """A 403 means that the node gets too many requests."""
             await super().test_credentials_that_are_refused_once_refuse_one_call(work, fault)
 
     class TestCancelledPayouts(payout_faults.TestCancelledPayouts): ...
@@ -394,7 +394,7 @@ class TestProof:
         assert nonce_of(await sent(harness)) == 1
 
     async def test_the_same_transfer_with_another_fee_is_not_failed(self, harness: EvmHarness) -> None:
-        """It was sent after the backup was made that our book is of: the logs tell."""
+        """It was sent after the backup from which our operation log was restored; the logs of the chain show it."""
         made = await harness.wallet.sign("wd_1", harness.address, UNITS)
         was = read(made.blob).made
         other = await harness.send_raw(msgspec.structs.replace(was, fees=was.fees.raised))

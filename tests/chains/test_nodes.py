@@ -27,7 +27,7 @@ Ask = Callable[..., Any]
 
 
 class Two:
-    """Two providers of one network's nodes, and the watcher that is told of both."""
+    """Two providers of nodes of one network, and the watcher that uses both."""
 
     def __init__(self, world: ChainWorld, one: Front, other: Front) -> None:
         self.world, self.one, self.other = world, one, other
@@ -287,7 +287,7 @@ class TestNode:
         await node.close()
 
     async def test_one_that_gives_no_answer_is_asked_ever_more_seldom(self, front: Front) -> None:
-        """A node that hangs would hold up every look for as long as a question may take."""
+        """A node that hangs would delay every pass by the whole time limit of a query."""
         clock, rests = VirtualClock(), list[float]()
         node = Node("tron node 1", front.address, clock)
         front.next(ProviderFault.BAD_GATEWAY, always=True)

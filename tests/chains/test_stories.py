@@ -42,7 +42,7 @@ def world(tmp_path: Path) -> Iterator[ChainWorld]:
 
 
 class Exchanging:
-    """An app of live mode whose deposits are on a real node, and a client who is known."""
+    """A live app with deposits on a real node, and a verified client."""
 
     def __init__(self, app: TestApp, world: ChainWorld) -> None:
         self.app, self.world = app, world
@@ -129,7 +129,7 @@ async def test_exchange_in_two_parts_survives_a_reorg_and_a_node_restart(exchang
 
 
 async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: Exchanging) -> None:
-    """Only what was seen may expire one: the client may have paid in time."""
+    """Only what the nodes report may expire an exchange: the client may have paid in time."""
     made = await exchanging.post("100")
     exchanging.send(made, 100)
     await exchanging.world.mine()
@@ -146,7 +146,7 @@ async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: E
 
 
 async def test_who_pays_in_the_last_seconds_has_paid_in_time(exchanging: Exchanging) -> None:
-    """The look at the very end cannot have seen the block yet."""
+    """The poll at the deadline cannot have seen the block yet."""
     app, node = exchanging.app, exchanging.world.nodes[TRON]
     made = await exchanging.post("100")
     end = datetime.fromisoformat(made["expires_at"])
@@ -169,7 +169,7 @@ async def test_who_pays_nothing_loses_nothing_but_a_minute(exchanging: Exchangin
 
 
 async def test_a_held_copy_gives_out_no_address_and_watches_those_it_knows(exchanging: Exchanging) -> None:
-    """It may have forgotten which addresses clients were told."""
+    """It may have lost the record of addresses that clients were given."""
     made = await exchanging.post("100")
     await hold(exchanging.app.ports, Because.BY_HAND)
     watcher = exchanging.app.ports.deposits.of_mode("live")

@@ -21,7 +21,8 @@ ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
 
 
 async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderFault] = ()) -> tuple[int, int]:
-    """Pay out, die at a commit, and let another process go on. How many commits there were, and broadcasts."""
+    """Pay out, crash at a commit, and let another process continue. Return the number of commits, and the
+    broadcasts."""
     async with open_payouts() as payouts, TronNetwork(payouts.app.clock) as network:
         network.lively = True
         for fault in faults:
@@ -46,7 +47,7 @@ async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderF
 
 
 async def worked(payouts: Payouts) -> None:
-    """Time passes, until what is sent is final."""
+    """Let time pass until all transfers are final."""
     for _ in range(30):
         await payouts.app.work(10)
 

@@ -340,7 +340,8 @@ class TestWhatANodeAnswers:
 
 
 class TestProof:
-    """FAILED gives the money back: it is told by a final block past the end, and by all who may know better."""
+    """FAILED returns the money, so it needs a final block past the expiry, confirmed by all nodes that may know
+    better."""
 
     async def test_the_end_alone_proves_nothing(self, harness: TronHarness) -> None:
         """The final block is a minute behind, and has to be five minutes past the end."""
@@ -536,7 +537,7 @@ class TestWhatWasSent:
 
     @staticmethod
     def spans(harness: TronHarness) -> list[tuple[int, int]]:
-        """The blocks that the node was asked about since, question by question."""
+        """Return the ranges of blocks that the node was queried for since."""
         asked = [json.loads(each.body) for each in harness.network.requests if each.path == "/jsonrpc"]
         searches = [each["params"][0] for each in asked if each["method"] == "eth_getLogs"]
         harness.network.requests.clear()

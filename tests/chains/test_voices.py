@@ -141,7 +141,7 @@ class TestRefusals:
     async def test_a_refusal_of_one_method_leaves_the_others_to_the_node(
         self, networks: ChainWorld, refusal: str
     ) -> None:
-        """The refused question waits for both nodes; all others go on."""
+        """The refused query waits for both nodes; all others continue."""
         async with fronts_of(networks, BSC, 2) as (world, fronts):
             two = Watched(world, fronts)
             tx_hash = await two.paid()
@@ -244,7 +244,7 @@ class TestSilence:
 
 
 class TestOddReceipts:
-    """Any merchant chooses the hashes that are looked up: one odd receipt must not slow the reading of others."""
+    """Merchants choose the hashes that are looked up, so one odd receipt must not slow the reading of others."""
 
     @pytest.mark.parametrize(
         ("odd", "told"),
@@ -426,7 +426,7 @@ class TestTwoScanners:
         )
 
     async def test_a_node_is_not_asked_for_blocks_that_it_lacks(self, harness: NodesDepositsHarness) -> None:
-        """Some refuse that, and would be asked for ever less."""
+        """Some nodes refuse that, and the range would shrink further at each query."""
         address = await harness.wallet.address("exch_1")
         lags = hex(harness.world.height(TRON) - 1)
         before = harness.world.nodes[TRON].ask("eth_getBlockByNumber", lags, False)

@@ -1,5 +1,4 @@
-"""Networks that tests command: a real node each, USDT at its real contract, somebody who has plenty of it, and one
-clock for all."""
+"""Networks controlled by tests: a real node each, USDT at its real contract, a rich account, and one clock for all."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,7 +26,7 @@ Move = tuple[bytes, int]
 
 
 class ChainWorld:
-    """The nodes, and the clock that goes on with their blocks."""
+    """The nodes, and the clock that advances with their blocks."""
 
     def __init__(self, nodes: Mapping[Network, Anvil], start: datetime) -> None:
         self.nodes = nodes
@@ -57,7 +56,7 @@ class ChainWorld:
         self._mine(blocks)
 
     async def catch_up(self, moment: datetime) -> None:
-        """Make the blocks that are missing until then, as far as anybody looks at them."""
+        """Mine the missing blocks up to this time, as far as anybody reads them."""
         missing = int((moment - self.clock.now()).total_seconds()) // _PACE
         await self.clock.advance_to(max(moment, self.clock.now()))
         self._mine(max(1, min(missing, 30)))
@@ -85,7 +84,7 @@ class ChainWorld:
         return str(sent)[2:]
 
     async def take_back(self, network: Network, blocks: int = 1) -> None:
-        """Take the newest blocks back, with what is in them, and put others of nothing in their place, and one more."""
+        """Replace the newest blocks, with their transactions, by empty ones, and add one more."""
         self.nodes[network].ask("anvil_reorg", blocks, [])
         await self.mine()
 
@@ -98,7 +97,7 @@ class ChainWorld:
 
 
 def furnish(node: Anvil, chain: Chain) -> None:
-    """Put USDT and a strange token there, and somebody who is rich in both."""
+    """Deploy USDT and another token, and an account rich in both."""
     for token in (chain.usdt, STRANGE):
         node.ask("anvil_setCode", token, TOKEN)
         node.ask("anvil_setStorageAt", token, f"0x{int(_PAYER, 16):064x}", f"0x{_RICH:064x}")

@@ -1,4 +1,4 @@
-"""`cambist action …`: the first command says what it waits for, another operator's confirms it."""
+"""`cambist action …`: the first operator's command reports that it waits, and another operator confirms it."""
 
 import os
 import pwd

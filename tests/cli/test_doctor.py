@@ -333,7 +333,7 @@ class TestVault:
             assert (refused.status, "CAMBIST_VAULT_KEY" in refused.err) == (1, True)
 
     def test_key_file_of_another_installation_is_refused(self, call: Call, account: str, folder: Path) -> None:
-        """And doctor says so under `vault`, as `serve` does before it listens."""
+        """Doctor reports it under `vault`; `serve` reports it before it listens."""
         call("--data-dir", "other", "account", "create", "Tea")
         shutil.copy(folder / "other" / "vault.key", folder / "cambist-data" / "vault.key")
         for command in (("account", "list"), ("serve", "--port", "0"), ("vault", "status"), ("backup", "b1")):

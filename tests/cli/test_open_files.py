@@ -10,7 +10,7 @@ resource = pytest.importorskip("resource")
 
 
 class Limits:
-    """The process's limits, as told; `fixed`: they may not be changed."""
+    """The process's limits, as configured. `fixed`: they may not be changed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, *, fixed: bool = False) -> None:
         self.soft = soft

@@ -148,7 +148,7 @@ def test_movements_and_the_lines_of_a_payout(call: Call, account_id: str) -> Non
 
 
 def test_lists_that_the_interface_has_as_csv_are_csv_here_too(call: Call, account_id: str) -> None:
-    """The same columns, all rows, the oldest first; nothing of nothing."""
+    """The same columns, all rows, the oldest first; only the header for an empty list."""
     made = payout(call, "now", account_id, "--mode", "test")["withdrawal_id"]
     for arguments, view, firsts in (
         (("movements", account_id, "--mode", "test"), MovementView, ["settlement", "payout_reserved"]),

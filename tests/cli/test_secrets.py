@@ -1,5 +1,5 @@
 """No secret has to stand on a command line, where histories keep it and every user of the machine sees it
-(docs/webhooks.md); and the password of Redis is told by nobody."""
+(docs/webhooks.md); nothing prints the password of Redis."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""`cambist wallet …`: an operator sees whose addresses clients are told, before money goes there
+"""`cambist wallet …`: an operator checks the addresses that clients will get, before money goes there
 (docs/providers/chains.md "Addresses")."""
 
 import asyncio

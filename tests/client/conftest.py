@@ -1,4 +1,4 @@
-"""A merchant's client, once sync and once async, in a sandbox; stories are told to both in the same words."""
+"""A merchant's client in a sandbox, once sync and once async; the same stories run with both."""
 
 import inspect
 from collections.abc import AsyncIterable, Iterable, Iterator

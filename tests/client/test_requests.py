@@ -53,7 +53,8 @@ class Shrinking:
 
 
 def test_a_walk_goes_back_for_what_was_pulled_onto_pages_that_it_has_read() -> None:
-    """Two of the first page are pending no more when the second is asked for: the next two stand on the first now."""
+    """Two payments of the first page are no longer pending at the second request, so the next two have moved to the
+    first page."""
     listed = Shrinking("7", "6", "5", "4", "3", "2", "1")
     assert listed.walk({2: ["7", "6"]}, Row) == ["7", "6", "3", "2", "5", "4", "1"]
     assert listed.asked == ["1", "2", "1", "2", "3"]
@@ -66,7 +67,7 @@ def test_a_walk_ends_when_everything_goes() -> None:
 
 
 def test_what_has_no_id_is_not_read_twice() -> None:
-    """Lines of a statement: nothing would tell the known from the new."""
+    """Lines of a statement have no id by which known and new ones differ."""
     listed = Shrinking("5", "4", "3", "2", "1")
     assert listed.walk({2: ["5"]}, lambda name: {"name": name}) == ["5", "4", "2", "1"]
 

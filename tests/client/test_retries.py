@@ -62,7 +62,7 @@ def no(status: int, code: str, *, details: Any = None, **headers: str) -> httpx.
 
 
 class Service:
-    """Answers as scripted, then well, and keeps what it was asked."""
+    """A service that answers as scripted, then successfully, and records the requests."""
 
     def __init__(self, *steps: Step) -> None:
         self.steps = list(steps)

@@ -48,7 +48,7 @@ class Fragile:
 
 
 class Slips(logging.Handler):
-    """The console's faults of its own, which its bar tells and its log keeps."""
+    """The console's own faults, which its bar shows and its log records."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -83,7 +83,7 @@ class Sitting:
         """Faults of the console itself so far. Any fault left here at the end fails the test."""
 
     async def press(self, *keys: str) -> None:
-        """Press, and wait until all that was asked is answered."""
+        """Press the keys, and wait until all reads have finished."""
         await self.pilot.press(*keys)
         await self.settle()
 

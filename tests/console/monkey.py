@@ -85,7 +85,7 @@ class Moods:
 
 
 class Ended(Exception):
-    """The console ended, or told of a fault of its own."""
+    """The console ended, or reported a fault of its own."""
 
 
 class TamedConsole(Console):

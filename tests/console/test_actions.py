@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 async def money(refunds: RefundApp) -> None:
-    """Something to be paid out, which no payout takes by itself."""
+    """Create money for a payout, without a payout that takes it."""
     await refunds.set(payout_wallet="")
     await refunds.settled("700.00")
     await refunds.set(payout_wallet=TRON)
@@ -90,7 +90,7 @@ LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 
 
 async def forget(refunds: RefundApp) -> None:
-    """The bank has forgotten what was just sent, and whose answer was lost."""
+    """Let the bank forget the last operation, whose answer was lost."""
     bank = inside(refunds.bank())
     bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))
     await refunds.app.clock.advance(120)
@@ -194,7 +194,7 @@ ROWS = (
         "exchange.forgotten", given={"outcome": "done"}, before=forgotten_payout, late=REFUSED),
     Row("suspense", "e", ("knows nothing of it", "50.00 RUB", "it went"), "it went: the money is where it was sent",
         "suspense.forgotten", given={"outcome": "done"}, before=forgotten_return, late=REFUSED),
-    # The last one, for nothing is left of its object.
+    # The last row, because its object is deleted.
     Row("client", "d", ("taken away", "gone"), "Forgotten.", "client", late="There is no client of this id"),
 )  # fmt: skip
 ADDED = (

@@ -102,7 +102,7 @@ class Row:
 
 
 async def test_a_list_of_100_000_is_read_page_by_page() -> None:
-    """However far down one is, no more was read than the pages up to there."""
+    """However far the cursor is, only the pages up to there were read."""
     asked: list[tuple[str | None, int]] = []
 
     async def read(_ports: Any, _wish: Any, after: Row | None, limit: int) -> list[Row]:

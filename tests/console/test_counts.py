@@ -1,4 +1,4 @@
-"""How many a list has, and how it goes on where what fits is looked for (docs/console.md "Keys", "Filters")."""
+"""Counts of lists, and how a filtered list continues its search (docs/console.md "Keys", "Filters")."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -104,7 +104,7 @@ def heading(shared: Sitting) -> str:
 async def test_a_list_says_how_many_there_are_or_how_many_at_least(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where it was counted to the bound; and once all are there it says so, however many."""
+    """Also if the count stopped at its limit; once all rows are loaded, the exact number is shown."""
     seed, app = await of_many(tmp_path)
     async with sitting(SIZES[0], seed, **app) as shared:
         await shared.press("1")
@@ -196,7 +196,7 @@ async def test_looking_further_misses_nothing_and_finds_nothing_twice(
 
 
 async def test_webhooks_of_a_type_and_status_are_looked_for_further_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are many of that status they are looked for by the events of the type."""
+    """If many webhooks have the status, the search goes by the events of the type."""
     monkeypatch.setattr(events_room, "FEW", 0)
     monkeypatch.setattr(events_room, "LOOKED_AT", 1)
     async with open_refund_app(made_up=True) as refunds:

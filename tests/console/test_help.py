@@ -1,4 +1,4 @@
-"""`?` tells the keys of the screen in front, all lists, and what works everywhere (docs/console.md "Keys")."""
+"""`?` lists the keys of the current screen, all lists, and the keys that work everywhere (docs/console.md "Keys")."""
 
 import pytest
 

@@ -40,7 +40,7 @@ async def test_limits_hit_are_counted_and_drawn_and_refresh_by_themselves(
     monkeypatch.setattr(home, "_DASHBOARD", 0.1)
     async with sitting(size) as shared:
         assert "0 limits hit" in shared.shown()
-        await shared.refunds.app.clock.advance(600)  # the day is older than the minutes that are told
+        await shared.refunds.app.clock.advance(600)  # the day is older than the minutes that are shown
         await hit(shared.ports, "general:key", 40, minutes_ago=3)
         await hit(shared.ports, "money:ip", 17)
         while "57 limits hit" not in shared.shown():

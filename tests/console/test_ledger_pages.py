@@ -118,7 +118,7 @@ async def actions(ports: Ports) -> set[str]:
 
 
 async def test_balance_types_statements_and_actions_are_read_page_by_page() -> None:
-    """Pages join without a gap or a double, whatever is asked for."""
+    """Pages join without a gap or a duplicate, for any filter."""
     async with open_refund_app() as refunds:
         for _ in range(3):
             await refunds.settled()

@@ -145,7 +145,7 @@ async def test_a_key_whose_action_stumbles_ends_nothing(monkeypatch: pytest.Monk
 
 
 async def test_two_keys_on_their_way_close_one_screen_each() -> None:
-    """The second is heard by a screen that is closed already."""
+    """The second key reaches a screen that is closed already."""
     async with sitting(SIZES[0], mismatch) as shared:
         await shared.press("1", "enter")
         detail = shared.front()

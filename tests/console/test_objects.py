@@ -154,7 +154,7 @@ async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int
             await shared.press("escape", "down")
         await find(shared, "club-1")
         assert front(shared).record.id == there.subscription
-        # A line of a timeline opens the object that it tells of.
+        # A line of a timeline opens the object that it is about.
         [charge] = [place for place, each in enumerate(front(shared).moments) if each.of == "payment"]
         front(shared).pane.timeline.cursor_row = charge
         await shared.press("enter")

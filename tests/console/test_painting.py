@@ -1,4 +1,4 @@
-"""A new screen is painted with what it reads, and not before (docs/console.md "Keys")."""
+"""A new screen is painted together with its data, and not before (docs/console.md "Keys")."""
 
 import asyncio
 from collections.abc import Iterator

@@ -130,7 +130,7 @@ async def test_the_action_item_counts_what_was_given_up_there(app: TestApp) -> N
 
 
 async def away(app: TestApp) -> EndpointKey:
-    """The account's own endpoint, which is asked now and then, and is there again since."""
+    """The account's own endpoint, which is probed now and then, and has recovered."""
     by_address(app, {WEBHOOK_URL: AWAY})
     await paid(app)
     await app.work(3600)

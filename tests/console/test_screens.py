@@ -178,7 +178,7 @@ async def test_what_is_asked_for_is_not_cut_however_much_it_is() -> None:
 
 
 async def test_what_stands_above_a_list_is_not_cut() -> None:
-    """Such as what is wrong with the books."""
+    """Such as a fault of the books."""
     words = " ".join(f"word-{number}" for number in range(20))
 
     async def headline(_ports: Ports) -> str:

@@ -1,4 +1,4 @@
-"""On a wide terminal the object at the cursor stands beside its list (docs/console.md "Side by side")."""
+"""On a wide terminal the object at the cursor is shown beside its list (docs/console.md "Side by side")."""
 
 from textual.binding import Binding
 
@@ -40,7 +40,7 @@ def at_cursor(shared: Sitting) -> str:
 
 def test_no_letter_means_two_things_beside_a_list() -> None:
     of_the_screen = {each.key for each in ListScreen.BINDINGS if isinstance(each, Binding)}
-    of_marks = {"u"}  # heard by the object while nothing is marked
+    of_marks = {"u"}  # keys that the object handles while nothing is marked
     for kind in KINDS:
         of_the_list = {each.key for each in kind.list_actions}
         of_the_object = {action.key for action in kind.actions} | {part.key for part in kind.parts}
@@ -167,7 +167,7 @@ async def test_a_list_of_nothing_has_nothing_beside_it() -> None:
 
 
 async def test_an_object_whose_screen_is_left_while_it_is_laid_out_ends_nothing() -> None:
-    """Its parts are gone before it hears that it was mounted, or has another size."""
+    """Its widgets are gone before its mount or resize events arrive."""
     async with sitting(WIDE, three) as shared:
         await shared.press("2")
         beside = pane(shared)

@@ -88,7 +88,8 @@ def back(kopecks: int = 100_00, operation: str = REFUND, **more: Any) -> RefundR
 
 
 async def sent(bank: Bank, *requests: RefundRequest) -> list[str]:
-    """The requests at once; for each how it stands or the reason of its refusal, in order of these words."""
+    """Send the requests at once. Return for each its status or the reason of its refusal, in the order of these
+    words."""
 
     async def send(request: RefundRequest) -> str:
         try:
@@ -107,7 +108,7 @@ async def is_refused(bank: Bank, request: RefundRequest, reason: str) -> None:
 
 
 async def left(bank: Bank, most: int = 100_00) -> int:
-    """How many kopecks the bank would still send back; asked by refunds that are then sent."""
+    """Return how many kopecks the bank would still refund. It finds out by refunds that are executed."""
     total = 0
     for number in range(most // 1_00):
         if await sent(bank, back(1_00, f"ref_left_{number}")) == ["amount"]:

@@ -56,7 +56,7 @@ def any_location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocat
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def any_shared_location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
-    """An empty place that keeps what is in it, and may be opened several times at once."""
+    """Return an empty persistent location that can be opened several times at once."""
     return _place(request, request.param, tmp_path)
 
 

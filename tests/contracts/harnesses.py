@@ -151,7 +151,7 @@ class SimulatedHarness(BankHarness):
 
 
 class SearchingBank(SimulatedBank):
-    """Knows nothing by the caller's ids, and finds what it is told all of, and that it was sent since."""
+    """A bank without a query by the caller's ids. It finds an operation by all its search terms and the start time."""
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         self._note(request)
@@ -250,7 +250,7 @@ class VerifierHarness(KycHarness):
 
 
 class SearchingVerifier(SimulatedVerifier):
-    """Knows nothing by the caller's ids, and finds what it is told all of."""
+    """A verifier without a query by the caller's ids. It finds a check by all its search terms."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)

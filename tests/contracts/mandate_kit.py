@@ -74,7 +74,7 @@ async def is_refused(bank: MandateBank, request: ChargeRequest, reason: str) -> 
 
 
 async def has_debited(bank: MandateBank, reference: str, kopecks: int) -> None:
-    """The bank took this much and no more: so much it would send back. Sends it back."""
+    """Check that the bank debited exactly this much, by refunding it."""
     for number, amount in enumerate((kopecks + 1, kopecks)):
         request = RefundRequest(operation=f"ref_{reference}_{number}", reference=reference, amount_kopecks=amount)
         if amount > kopecks:

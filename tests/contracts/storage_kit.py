@@ -21,7 +21,7 @@ async def prepare_postgres(url: str) -> None:
         await making.run_sync(metadata(KIT_CATALOGUE).create_all)
     await engine.dispose()
     connection = await asyncpg.connect(url)
-    # Postgres looks for a deadlock only after a second of waiting; tests make some.
+    # Postgres searches for a deadlock only after a second of waiting, and some tests cause one.
     await connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET deadlock_timeout = '50ms'")
     await connection.close()
 

@@ -1,5 +1,5 @@
-"""Invoices of the simulated bank that its caller draws up: as those it is asked for, and nothing is written before
-somebody acts (ports/bank.py: DrawingBank)."""
+"""Invoices that the caller creates for the simulated bank: they behave like requested ones, and nothing is written
+before somebody acts (ports/bank.py: DrawingBank)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -341,7 +341,7 @@ class TestSystemIds:
         assert uuid.version == 7
 
     def test_a_process_that_was_forked_draws_none_of_its_parents(self) -> None:
-        """It would go on with the same chance, and both would give out the same."""
+        """The child would continue with the same random state, and both would create the same ids."""
         code = (
             "import os, time\n"
             "from cambist.adapters.ids import SystemIds\n"

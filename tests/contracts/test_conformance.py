@@ -135,7 +135,7 @@ class TestBankThatRequiresReceipts:
 
 
 class TestBankThatCanLess:
-    """A bank with fewer capabilities declares what it lacks, and does not do it."""
+    """A bank with fewer capabilities declares the missing ones, and refuses their calls."""
 
     @pytest.fixture(
         params=[

@@ -67,7 +67,7 @@ def turned(**fields: Any) -> Breaker:
 
 
 def answering(value: Any) -> Breaker:
-    """Always this, whatever is asked, faults included."""
+    """Return this for every call, instead of faults as well."""
 
     def breaker(call: Call) -> Call:
         async def broken(*given: Any) -> Any:
@@ -154,7 +154,7 @@ def doubling(call: Call) -> Call:
 
 
 def late(call: Call) -> Call:
-    """A time is asked for to the second."""
+    """Request the time truncated to the second."""
 
     async def broken(owner: str, since: datetime, until: datetime, cursor: str | None) -> Any:
         return await call(owner, since.replace(microsecond=0) + timedelta(seconds=1), until, cursor)
@@ -333,7 +333,7 @@ async def test_a_broken_adapter_fails(
     harness_type: type[Any], adapter: str, call: str, breaker: Breaker, suite: type, named: str, given: tuple[Any, ...]
 ) -> None:
     [test] = [getattr(suite(), name) for name in dir(suite) if name.startswith(named)]
-    await test(harness_type(), *given)  # as it is it passes
+    await test(harness_type(), *given)  # the unbroken adapter passes
     harness = harness_type()
     broken = getattr(harness, adapter)
     setattr(broken, call, breaker(getattr(broken, call)))
@@ -342,7 +342,7 @@ async def test_a_broken_adapter_fails(
 
 
 async def test_digits_that_a_float_loses_are_missed() -> None:
-    """The message says what was probably done."""
+    """The message names the probable cause."""
 
     class Float(SimulatorHarness):
         def is_same(self, quoted: Any, rate: str) -> bool:

@@ -25,7 +25,7 @@ hurried = mistaking(Unavailable, for_=Unavailable)  # when to come back is lost
 
 
 def absent(call: Call) -> Call:
-    """A read that failed is told as an absence."""
+    """Report a failed read as an absence."""
 
     async def broken(*given: Any) -> Any:
         try:

@@ -1,4 +1,5 @@
-"""An adapter that hears its provider wrongly fails the shipped test of that rule (frontends/conformance/hearing.py)."""
+"""An adapter that misreads its provider's notifications fails the shipped test of that rule
+(frontends/conformance/hearing.py)."""
 
 import hashlib
 import json

@@ -158,7 +158,7 @@ class TestRedis:
             await counters.close()
 
     async def test_no_name_stands_in_redis_and_every_counter_ends(self, shared_redis: str, names: str) -> None:
-        """A merchant that sends its secret for a key has not told Redis."""
+        """A merchant who sends the secret in place of the key does not reveal it to Redis."""
         counters = RedisCounters(shared_redis, SystemClock(), prefix=names)
         await counters.count(1, [Counter("general:ip:203.0.113.7", 9), Counter("general:key:sk_live_secret", 9)])
         await counters.close()

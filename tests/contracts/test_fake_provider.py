@@ -1,5 +1,5 @@
-"""The fake provider fails as it is told to, seen by the clients that adapters use (docs/adapters.md "A provider that
-fails")."""
+"""The fake provider fails as scripted, seen through the HTTP clients that adapters use (docs/adapters.md "A provider
+that fails")."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ Ask = Callable[..., Awaitable[Answered]]
 
 
 class NoAnswer(Exception):
-    """The client raised what it raises where an answer is missing or cut."""
+    """The client raised its error for a missing or cut answer."""
 
 
 class NoConnection(Exception):
@@ -60,7 +60,7 @@ def ask(request: pytest.FixtureRequest) -> Ask:
 
 
 class Books(FakeProvider):
-    """Keeps what it was sent."""
+    """A service that records the requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ async def test_each_fault_is_met_by_one_call_and_done_as_it_says(
     provider: Books, ask: Ask, fault: ProviderFault, method: str
 ) -> None:
     url = f"{provider.url}/invoices" if method == "POST" else f"{provider.url}/invoices/inv-1"
-    provider.next(fault, always=method == "GET")  # aiohttp asks again by itself where a GET found no answer
+    provider.next(fault, always=method == "GET")  # aiohttp itself repeats a GET without an answer
     if fault in _NO_ANSWER:
         with pytest.raises(NoAnswer):
             await ask(method, url)

@@ -1,5 +1,5 @@
-"""All storages answer alike, whatever they are asked in whatever order: histories drawn from seeds, some of them here
-and the many by `nox -s storages` (tests/histories)."""
+"""All storages give equal answers to any sequence of calls: histories drawn from seeds, some of them here and many by
+`nox -s storages` (tests/histories)."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Long lists on every storage: each page and total is what a look at everything would give, whatever was counted before
+"""Long lists on every storage: each page and total equals that of a full scan, whatever was counted before
 (docs/concepts.md "Lists")."""
 
 import random

@@ -229,7 +229,7 @@ async def test_a_journal_of_before_is_listed_when_it_is_first_asked_for(ports: P
 
 
 async def test_movement_booked_after_the_clock_was_set_back_is_listed_at_once(ports: Ports) -> None:
-    """It is looked for near the end of the list; the balance tells that it is not there."""
+    """The search begins near the end of the list, and the balance shows that it is not there."""
     await book(ports, entry(1, 0, START + timedelta(days=365)))
     assert (await list_movements(ports, caller(), MovementFilter(), 1, 20)).total == 1
     await book(ports, entry(2, 0, START))

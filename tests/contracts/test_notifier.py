@@ -141,7 +141,7 @@ async def test_a_status_is_reported_and_not_judged(receiver: Receiver, status: i
 
 
 async def test_final_answer_counts_after_interim_ones(receiver: Receiver) -> None:
-    """RFC 9110, 15.2: a client reads interim answers and goes on."""
+    """RFC 9110, 15.2: a client reads interim answers and continues."""
     interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
     receiver.answer_with(raw(interim + b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
     result = await post(webhook(receiver.url))

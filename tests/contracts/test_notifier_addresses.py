@@ -126,7 +126,8 @@ async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver:
 
 @table("odd", ["\t", "\n", "\r\nX-Webhook-Id: evt_2", " ", "\x00", "\x1f", "\x7f", "\\", "a" * 2048])
 async def test_odd_or_overlong_address_is_blocked_not_mended(receiver: Receiver, odd: str) -> None:
-    """Parsers differ in what they drop or quote; test mode shows it, as its host is allowed."""
+    """Parsers differ in the characters that they drop or quote. In test mode the address is shown, because its host is
+    allowed."""
     result = await post(webhook(f"{receiver.url}?x={odd}"))
     assert result.answer is Answer.BLOCKED
     assert not receiver.connections
@@ -215,7 +216,7 @@ async def test_names_are_looked_up_as_the_system_does() -> None:
 
 
 class DeadServers:
-    """The system's resolver, to which names answer when they are told to."""
+    """The system's resolver, which answers for names on request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answer: dict[str, threading.Event] = {}

@@ -44,7 +44,7 @@ async def test_task_that_ends_in_time_is_not_cancelled_and_is_forgotten() -> Non
 
 
 async def test_a_later_one_is_ended_though_the_first_was_quick() -> None:
-    """The one timer stands for the first; it must move on."""
+    """The one timer is set for the first deadline; it must be set again."""
     deadlines = Deadlines(LIMIT)
     await take(deadlines, 0)
     assert await take(deadlines, 60) < 0

@@ -26,7 +26,7 @@ def encoded(data: bytes) -> str:
 
 
 class Authenticator:
-    """An authenticator in software, which signs whatever it is asked to."""
+    """An authenticator in software, which signs any challenge."""
 
     def __init__(self) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())

@@ -1,5 +1,5 @@
 """Search of payments on every storage: pages by cursor show each payment once, whatever is added meanwhile, and a
-search finds what a look at everything would (docs/dashboard.md "Payments")."""
+search finds the same as a full scan (docs/dashboard.md "Payments")."""
 
 import random
 from collections.abc import AsyncIterator, Sequence

@@ -74,7 +74,7 @@ class Worker:
     def __init__(self, queue: Queue, clock: VirtualClock, seconds: float) -> None:
         self._queue, self._clock, self._seconds = queue, clock, seconds
         self.woke: float | None = None
-        """Moment of the wake-up by the virtual clock, which stands still while a message is in transit."""
+        """Time of the wake-up by the virtual clock, which does not advance while a message is in transit."""
         self.task = asyncio.create_task(self._wait())
 
     async def _wait(self) -> None:
@@ -194,7 +194,7 @@ class TestMemory:
         assert second.woke == 0.75
 
     async def test_a_later_job_wakes_nobody(self, clock: VirtualClock) -> None:
-        """Workers look by themselves at what is due next."""
+        """Workers read the next due jobs by themselves."""
         queue = MemoryQueue(clock)
         worker = Worker(queue, clock, 60)
         await queue.wake_up([job(1.125)])
@@ -248,7 +248,7 @@ class TestDramatiq:
             yield server
 
     async def test_a_later_job_is_not_sent(self, shared_redis: str, namespace: str, clock: VirtualClock) -> None:
-        """Workers look by themselves at what is due next; a message that waits for weeks helps nobody."""
+        """Workers read the next due jobs by themselves; a message that waits for weeks helps nobody."""
         queue = DramatiqQueue(shared_redis, clock, namespace=namespace)
         await queue.wake_up([job(60)])
         await queue.close()

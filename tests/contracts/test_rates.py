@@ -55,7 +55,7 @@ class SimulatorHarness(Exact):
 
 
 class OnTheWeb(Exact):
-    """A source that is asked over HTTP, and a small server in its place."""
+    """A source with an HTTP interface, and a small server that simulates it."""
 
     receiver: Receiver
 

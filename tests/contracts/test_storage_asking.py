@@ -1,3 +1,3 @@
-"""Our own storages keep the contract of jobs that many units ask for, as it is shipped for those of others."""
+"""Our storages pass the shipped contract of jobs that many units request."""
 
 from cambist.frontends.conformance.storage.asking import *  # noqa: F403 - its tests

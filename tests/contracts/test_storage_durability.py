@@ -1,5 +1,5 @@
-"""Our own storages keep the contract of units that need not be on disk, as it is shipped for those of others; and what
-Postgres is told of them."""
+"""Our storages pass the shipped contract of units that need not be on disk. Also the settings that Postgres gets for
+them."""
 
 import asyncio
 import signal

@@ -1,3 +1,3 @@
-"""Our own storages keep the contract of the leases of jobs, as it is shipped for those of others."""
+"""Our storages pass the shipped contract of leases of jobs."""
 
 from cambist.frontends.conformance.storage.leases import *  # noqa: F403 - its tests

@@ -1,3 +1,3 @@
-"""Our own storages keep the contract of long units, as it is shipped for those of others."""
+"""Our storages pass the shipped contract of long units."""
 
 from cambist.frontends.conformance.storage.long_units import *  # noqa: F403 - its tests

@@ -1,4 +1,5 @@
-"""A SQLite file that is deleted or replaced while it is open: nothing is acknowledged from then on, and it is told."""
+"""A SQLite file that is deleted or replaced while it is open: no write is acknowledged from then on, and an error
+reports it."""
 
 import shutil
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from tests.servers import database, own_postgres
 
 
 def no_progress(_: str) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_noise_is_found_wherever_in_the_file_it_is(path: Path) -> None:
 
 
 async def test_a_value_that_its_index_does_not_have_is_found(path: Path) -> None:
-    """Every page is a good one then; only both together tell."""
+    """Each page is valid by itself then; only both together show the fault."""
     content = path.read_bytes()
     with closing(sqlite3.connect(path)) as connection:
         (text,) = connection.execute("SELECT text FROM notes WHERE id = '000007'").fetchone()

@@ -23,7 +23,7 @@ def fields_of(mapped: TableMap[Any], row: Sequence[Any]) -> dict[str, Any]:
 
 
 def carry_out_one(stored: Stored, write: Write) -> None:
-    """As a database carries out a write by itself."""
+    """Carry out one write, as a database does."""
     mapped, place = write.mapped, (write.mapped.name, write.id)
     assert isinstance(write, Add | Save | Accrue)
     given_row = fields_of(mapped, write.row)

@@ -93,7 +93,7 @@ class TestLongUnits:
         assert [text.split()[0] for text in sent] == ["BEGIN;", "WITH", "INSERT", "UPDATE", "COMMIT;"]
 
     async def test_refused_bulk_is_repeated_write_by_write(self, storage: Storage, sent: list[str]) -> None:
-        """To hear what is the matter with it."""
+        """Repeat it alone to get the error."""
         stored = [payment(f"pay_{number:02}") for number in range(20)]
         await put(storage, *stored)
         sent.clear()

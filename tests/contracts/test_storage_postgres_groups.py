@@ -22,7 +22,7 @@ def hits(record_id: str, count: int) -> LimitHits:
 
 
 class TestGroups:
-    """Units that wait together are one statement, and no unit stands in the way of another."""
+    """Units that wait together are one statement, and no unit blocks another."""
 
     @pytest.fixture
     async def storage(self, server_location: StorageLocation) -> Storage:

@@ -102,7 +102,7 @@ class TestOneStatement:
 
 
 class Server:
-    """Answers questions about idempotency keys when told to."""
+    """A server that answers queries about idempotency keys on request."""
 
     def __init__(self, *ids: str) -> None:
         self._ids = set(ids)

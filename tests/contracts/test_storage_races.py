@@ -1,3 +1,3 @@
-"""Our own storages keep the contract under concurrency, as it is shipped for those of others."""
+"""Our storages pass the shipped contract of concurrency."""
 
 from cambist.frontends.conformance.storage.races import *  # noqa: F403 - its tests

@@ -31,7 +31,7 @@ from tests.power_failure import Image
 
 
 class Watched(sqlite3.Connection):
-    """A connection that notes what is executed, and on which thread; a COMMIT may be held or made to fail."""
+    """A connection that records statements and their thread; a COMMIT may be held or made to fail."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -60,7 +60,7 @@ class Watched(sqlite3.Connection):
 
 
 class WatchedCursor(sqlite3.Cursor):
-    """Notes what is executed, too."""
+    """Records statements, too."""
 
     def execute(self, statement: str, *arguments: Any) -> "WatchedCursor":
         assert isinstance(self.connection, Watched)
@@ -266,7 +266,8 @@ async def test_only_the_unit_whose_accrued_sum_is_too_large_is_refused(
 
 
 async def test_a_refused_unit_fails_alone(watched: tuple[Storage, Watched]) -> None:
-    """One unit of a transaction is refused, wherever it stands: the others are written, and only it hears of it."""
+    """One unit of a transaction is refused, at any position: the others are written, and only that unit gets the
+    error."""
     storage, writing = watched
     await put(storage, key("taken"))
     outcomes = await asyncio.gather(

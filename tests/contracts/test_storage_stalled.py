@@ -24,7 +24,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Pool:
-    """Waited for as long as told; `moves` by itself with every look where told so."""
+    """A pool that waits as long as configured; `moves`: it makes progress at every check."""
 
     def __init__(self, *, moves: bool = False) -> None:
         self.is_waited_for = True
@@ -91,7 +91,7 @@ async def test_hanging_server_breaks_off_all_queries_and_refuses_new_ones() -> N
 
 
 async def test_a_server_that_answers_with_a_fault_does_not_hang() -> None:
-    """A server that is down or full rejects requests soon enough by itself."""
+    """A server that is down or full rejects requests quickly anyway."""
     server, pool = Server(), Pool()
     async with watched(server, pool) as stall:
         await until(stall, on=True)
@@ -127,14 +127,14 @@ async def test_one_of_many_pools_is_enough() -> None:
 
 
 async def test_a_real_server_that_is_stopped_is_not_waited_for_and_serves_again() -> None:
-    """Units, reads and snapshots under way hear that it is gone; new ones are refused; then both pools work again."""
+    """Running units, reads and snapshots fail; new ones are refused; then both pools work again."""
     with own_postgres() as server:
         await migrate(Settings(database_url=server.url))
         storage = await PostgresStorage.open(server.url, connections=2)
         try:
             await storage.check()
             server.freeze()
-            async with asyncio.timeout(60):  # each would take 25 s by itself, and the pools have two places
+            async with asyncio.timeout(60):  # each would take 25 s, and the pools have two connections
                 asked: list[Awaitable[Any]] = []
                 for _ in range(4):
                     asked += [storage.now(), storage.check(), _total(storage)]

@@ -1,4 +1,4 @@
-"""A synchronous standby that is gone: nothing that stands on one server only is answered (docs/operations.md
+"""A synchronous standby that is down: a write that only one server has is not acknowledged (docs/operations.md
 "Postgres")."""
 
 import asyncio
@@ -101,7 +101,7 @@ async def test_any_role_may_confirm(migrated_database: str) -> None:
 
 
 async def _refused(storage: PostgresStorage) -> None:
-    """Wait until the storage knows that the standby is gone; then all that it is asked is refused at once."""
+    """Wait until the storage knows that the standby is down and refuses every call at once."""
     async with asyncio.timeout(HANGS):
         while True:
             try:

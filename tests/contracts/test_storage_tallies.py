@@ -1,3 +1,3 @@
-"""Our own storages keep the contract of sums, as it is shipped for those of others."""
+"""Our storages pass the shipped contract of sums."""
 
 from cambist.frontends.conformance.storage.tallies import *  # noqa: F403 - its tests

@@ -1,4 +1,4 @@
-"""Our own storages keep the contract of units, unique rules and sums, as it is shipped for those of others."""
+"""Our storages pass the shipped contract of units, unique rules and sums."""
 
 from cambist.frontends.conformance.storage.rules import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage.sums import *  # noqa: F403

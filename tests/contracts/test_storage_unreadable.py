@@ -148,7 +148,7 @@ async def test_a_row_that_is_met_after_a_newer_program_took_it_up_is_noted_again
     unreadable, readable = (f"UPDATE shops SET created_at = created_at {sign} {BEYOND}" for sign in "+-")
 
     async def met() -> None:
-        """The older program passes it by, and its note stands a moment later."""
+        """The older program skips the row, and records it a moment later."""
         await spoil(shared_location, unreadable)
         async with storage.unit() as unit:
             assert await unit[Shop].find(readable=True) == []

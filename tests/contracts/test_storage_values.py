@@ -1,4 +1,4 @@
-"""Our own storages keep the contract of values, as it is shipped for those of others; and any value comes back."""
+"""Our storages pass the shipped contract of values, and any value is read back unchanged."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

@@ -1,5 +1,5 @@
-"""Places for documents, on every storage: however many ask at once, an account has no more unused ones than it may
-(docs/limits.md "Sizes")."""
+"""Upload slots for documents, on every storage: however many requests come at once, an account never exceeds its number
+of unused slots (docs/limits.md "Sizes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from cambist.ports.notifier import DeliveryResult, Notifier, WebhookRequest
 
 
 class Names(AbstractResolver):
-    """A name server that says what it is told. A list of several answers is given one after another: rebinding."""
+    """A name server that answers as scripted. A list of answers is returned one after another, as in DNS rebinding."""
 
     def __init__(self, names: Mapping[str, Sequence[Sequence[str]]]) -> None:
         self._names = {name: list(answers) for name, answers in names.items()}

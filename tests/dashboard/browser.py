@@ -139,7 +139,7 @@ class Browser:
 
 
 async def joined(app: TestApp, role: Role, *, email: str | None = None, **more: Any) -> Browser:
-    """A browser of a person who has just accepted an invitation, in live mode if allowed."""
+    """Return the browser of a person who has just accepted an invitation, in live mode if allowed."""
     made = await invite(app.ports, app.account.account_id, email or f"{role}@shop.example", role, language="en", **more)
     browser = Browser(app)
     await browser.open(made.link.removeprefix(BASE))

@@ -173,7 +173,7 @@ async def test_other_site_cannot_change_the_choice(app: TestApp) -> None:
 
 class TestTelegram:
     async def code(self, app: TestApp) -> tuple[Browser, Bot, str]:
-        """A viewer who has just asked for a code."""
+        """Return a viewer who has just requested a code."""
         bot = with_bot(app)
         viewer = await in_test_mode(await joined(app, Role.VIEWER))
         await viewer.open(PAGE)

@@ -26,7 +26,7 @@ UNKNOWN = "01a21ea4-2c55-7c99-82bc-e03e87ee0495"
 
 
 def address(row: Row) -> str:
-    """A path of the row, with ids of nothing."""
+    """Return a path of the row, with unknown ids."""
     return re.sub(r"\{[^}]+\}", UNKNOWN, row.path)
 
 

@@ -120,8 +120,7 @@ def test_nobody_who_talks_with_strangers_reaches_the_stores(compose: dict[str, A
 
 
 def test_redis_has_a_password_that_stands_in_no_argument(compose: dict[str, Any], tmp_path: Path) -> None:
-    """A server of that command, less what is the container's, lets nobody in without it; the health check's line has
-    it."""
+    """A server started by that command admits nobody without the password; the health check's line contains it."""
     service = compose["services"]["redis"]
     assert not any("requirepass" in each for each in service["command"])
     assert service["secrets"] == ["redis_conf"]

@@ -1,4 +1,4 @@
-"""nginx as it is deployed, before a service: it stops floods, passes clients within cambist's limits, and
+"""nginx with the deployed configuration, before a service: it stops floods, passes clients within cambist's limits, and
 answers errors in a form that clients understand (docs/operations.md "Deployment")."""
 
 import asyncio

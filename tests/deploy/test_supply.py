@@ -124,7 +124,7 @@ def test_every_requirement_of_each_package_is_satisfied() -> None:
     for requirement in asked_by_us():
         extras[canonicalize_name(requirement.name)] |= requirement.extras
     looked_at = 0
-    for _ in range(2):  # extras that are asked for by a later package
+    for _ in range(2):  # extras that a later package requires
         for pin in PINS.values():
             if installed(pin.name) != pin.version:
                 continue
@@ -244,7 +244,7 @@ class TestImages:
 
     @pytest.fixture
     def docker(self, tmp_path: Path) -> Path:
-        """A program of that name, which says what is in the file beside it as each image's digest."""
+        """Install a fake `docker`, which reads each image's digest from the file beside it."""
         program = tmp_path / "bin" / "docker"
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] && cat "{tmp_path}/digest"\n')

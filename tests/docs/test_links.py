@@ -1,5 +1,5 @@
 """Every relative link and picture of README and docs leads somewhere, and every page is in the site's contents. The
-site's own build (`nox -s docs`) also looks at anchors."""
+site's own build (`nox -s docs`) also checks anchors."""
 
 import re
 from pathlib import Path

@@ -50,7 +50,7 @@ def sent(method: str, address: str, headers: Mapping[str, str], body: bytes | st
 
 
 class Recorder(BaseHTTPRequestHandler):
-    """A service that takes everything, and keeps what it was asked."""
+    """A service that accepts everything, and records the requests."""
 
     protocol_version = "HTTP/1.1"
 

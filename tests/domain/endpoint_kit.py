@@ -84,7 +84,7 @@ class PlayedEndpoint:
         self.stirred = True
 
     def add(self, *names: str, status: DeliveryStatus = DeliveryStatus.HELD) -> None:
-        """Events come: due at once, and the job is asked for. An event that is there already is sent again."""
+        """Add events that are due at once, and request the job. An existing event is sent again."""
         for name in names:
             known = self.deliveries.get(name) or Delivery(
                 id=name,
@@ -155,7 +155,7 @@ class PlayedEndpoint:
             case ReadDue():
                 self.told.append("due?")
             case Send():
-                pass  # told with the webhook
+                pass  # reported with the webhook
 
     def perform(self, step: Step) -> None:
         """Perform the planner's step."""

@@ -192,7 +192,7 @@ MOVED = [*counted(PAID, -1), *counted(replaced(PAID, status=P.SETTLED))]
         (written(SETTLED, events=TOLD, tallies=MOVED), None),
         (written(gone(PAID), tallies=counted(PAID, -1)), None),
         (written(new(NEW), new(OTHER), events=[event("pay_2", 1)], tallies=[*counted(NEW), *counted(OTHER)]), None),
-        # Each is counted once of its day and once ever, as what it is.
+        # Each is counted once in its day and once in total, under its own kind.
         (written(new(NEW), tallies=[OF_DAY]), "tally"),
         (written(new(NEW), tallies=[OF_EVER]), "tally"),
         (written(new(NEW), tallies=[OF_DAY, OF_EVER, OF_EVER]), "tally"),

@@ -144,7 +144,7 @@ def believed_of_a_jump(now: datetime) -> bool:
 
 
 def believed_of_a_level(now: datetime) -> bool:
-    """Whether a level that one source has told since START is believed."""
+    """Return whether a level that one source has reported since START is believed."""
     before = msgspec.structs.replace(known(now), candidate=rates.Candidate(rate="200", since=START))
     level = rates.Quote(rate=Decimal(200), at=now, source="a")
     return rates.judge(before, [level], now, more=False).quote is not None

@@ -117,7 +117,7 @@ class Life:
             self.check(self.ask(ending, lag))
 
     def check(self, decision: ChargeDecision) -> None:
-        """The decision holds until the moment that it names, and no longer at that moment."""
+        """Check that the decision holds until the moment that it names, and not at that moment."""
         if isinstance(decision, (TooEarly, Exhausted)):
             then = decision.next_allowed_at
             assert then > self.now

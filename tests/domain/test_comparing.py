@@ -76,7 +76,7 @@ def theirs(standing: Standing = N, subject: Subject = PAYMENT, **fields: Any) ->
         (ours(U, REFUND), theirs(N, REFUND), ()),
         (ours(U, REFUND), theirs(F, REFUND), ()),
         (ours(U, REFUND), theirs(O, REFUND), (D.STATE,)),
-        # amounts and fees, where both tell them and money moved
+        # amounts and fees, if both report them and money moved
         (ours(), theirs(kopecks=100_01), (D.AMOUNT,)),
         (ours(kopecks=None), theirs(), ()),
         (ours(fee=40), theirs(fee=41), (D.FEE,)),
@@ -159,7 +159,7 @@ def swept(counted: list[Counted], booked: list[Booked], *, begin: datetime = BEG
         (END, None, set()),  # the next day's
         (BEGIN, None, {"pay_1"}),
         (END - timedelta(microseconds=1), None, {"pay_1"}),
-        (NOON, NOON + 2 * MARGIN, {"pay_1"}),  # not the same any more by time alone: the ids are looked up
+        (NOON, NOON + 2 * MARGIN, {"pay_1"}),  # too far apart in time alone, so the ids are looked up
     ],
 )
 def test_a_day_has_margins_on_both_sides(began: datetime, moment: datetime | None, expected: set[str]) -> None:

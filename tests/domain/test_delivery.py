@@ -107,7 +107,7 @@ def test_event_not_about_money_gets_ten_attempts_and_fails(status: int | None, e
 
 
 def test_a_pause_begins_when_the_attempt_ended() -> None:
-    """A receiver that is silent for the whole 10 seconds is not asked again the next moment."""
+    """A receiver that is silent for the whole 10 seconds is not called again at once."""
     _, moments = walked(fresh(event_type=NOT_MONEY), None, took=10)
     assert tuple(later - earlier - timedelta(seconds=10) for earlier, later in pairwise(moments)) == FAST_BACKOFF
 
@@ -252,7 +252,7 @@ class TestRows:
 
 
 class TestResend:
-    """A resend begins a new backoff; the numbers of attempts go on."""
+    """A resend begins a new backoff schedule; the numbering of attempts continues."""
 
     @table("ended", [fresh(), walked_to(10, 500), walked_to(14, 400), tried(fresh(), 200)])
     def test_resent_event_is_due_at_once_with_a_whole_backoff(self, ended: Delivery) -> None:

@@ -1,5 +1,5 @@
 """Due deliveries, read page by page (docs/webhooks.md "When you do not answer"): the queue takes each once, and
-deliveries in hand do not hide later ones."""
+deliveries in flight do not hide later ones."""
 
 import random
 from collections.abc import Sequence

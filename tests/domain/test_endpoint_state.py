@@ -244,7 +244,7 @@ def test_server_is_woken_by_enough_results_and_by_a_low_queue() -> None:
         if endpoint.stirred:
             woken.append(answer)
             endpoint.serve()
-    low = BATCH - 8 - LOW + 2  # eight left at once; the queue is looked at before the next one leaves
+    low = BATCH - 8 - LOW + 2  # eight left at once; the queue is checked before the next one leaves
     assert woken == [ENOUGH, low]
     assert endpoint.told.count("due?") == 3, "the first, the next, and what timers brought behind them"
 
@@ -326,7 +326,7 @@ class TestBreaker:
 
     @pytest.mark.parametrize("failures", [0, FROM_EVENTS])
     def test_result_that_arrives_during_a_commit_counts_once(self, failures: int) -> None:
-        """Whether or not what was committed made a breaker: deliveries that are too old make none."""
+        """Whether or not the committed results created a breaker: deliveries that are too old create none."""
         endpoint = PlayedEndpoint()
         play(endpoint, "due a b / serve")
         endpoint.answer("a", 503)
@@ -341,8 +341,8 @@ class TestBreaker:
 
 
 class Market:
-    """Many endpoints that share one limiter. A receiver answers after the seconds of its merchant, 200 at once unless
-    told."""
+    """Many endpoints that share one limiter. A receiver answers after its merchant's delay, with 200 unless scripted
+    otherwise."""
 
     def __init__(self, limiter: SendLimiter, time: Time) -> None:
         self.limiter, self.time = limiter, time
@@ -474,7 +474,7 @@ class TestFairness:
         assert play(second, "serve")[0] == "send x"
 
     def test_endpoint_with_its_share_waits_for_no_more_permits(self) -> None:
-        """Where others have a quarter of all it is one, also for a receiver that had asked for more."""
+        """While others use a quarter of the total, its share is one, even for a receiver that requested more."""
         time = Time()
         limiter = SendLimiter(5, 8, 40, time.monotonic)
         first, *others = (PlayedEndpoint(time, limiter, name=name) for name in ("first", "second", "third", "fourth"))

@@ -216,8 +216,8 @@ class TestDeposits:
     def test_reports_in_any_order_lose_nothing_and_count_nothing_twice(
         self, told: list[tuple[str, int, int, bool]], chance: Any
     ) -> None:
-        """A transfer is known by its transaction and its place in it. A look every minute at what the chain shows then,
-        until after the end."""
+        """A transfer is identified by its transaction and its index there. The chain is polled every minute until after
+        the end."""
         chain = {name: (amount, NOW + timedelta(minutes=at)) for name, amount, at, _ in told}
         it = exchange()
         kept: dict[str, ExchangeTransfer] = {}

@@ -65,7 +65,7 @@ def planned(units: int = 500) -> ExchangeTransfer:
 
 
 def standing(status: ReturnStatus, number: int = 1) -> ExchangeTransfer:
-    """A transfer whose return stands so."""
+    """Return a transfer whose return has this status."""
     first = planned()
     assert first.sent_back is not None
     back = msgspec.structs.replace(first.sent_back, status=status, number=number)
@@ -206,7 +206,7 @@ def test_rub_that_the_payers_bank_takes_back(
         held,
         suspended,
     ]
-    # It is told again at every look.
+    # It is reported again at every poll.
     assert judge_taken_back(it, [gone(lost)], tuple(changed.values())) is None
 
 

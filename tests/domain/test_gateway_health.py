@@ -18,7 +18,7 @@ def minute(number: int, calls: int, errors: int = 0, timeouts: int = 0) -> Minut
     ("seen", "verdict"),
     [
         ((), None),
-        # Too few calls to tell.
+        # Too few calls for a judgement.
         ((minute(9, 9, 9),), None),
         ((minute(9, 2),), None),
         # A share of faults, not a number.
@@ -29,7 +29,7 @@ def minute(number: int, calls: int, errors: int = 0, timeouts: int = 0) -> Minut
         ((minute(9, 10, 1, 1),), (S.DEGRADED, R.PROVIDER_ERRORS)),
         ((minute(9, 10, 1, 2),), (S.DEGRADED, R.PROVIDER_TIMEOUT)),
         ((minute(9, 1000, 199),), (S.OPERATIONAL, None)),
-        # Three minutes count together, older ones no more.
+        # Three minutes count together; older ones do not count.
         ((minute(7, 5, 5), minute(8, 3, 3), minute(9, 2, 2)), (S.DOWN, R.PROVIDER_ERRORS)),
         ((minute(6, 50, 50), minute(9, 2, 2)), None),
         ((minute(6, 50, 50), minute(9, 3)), (S.OPERATIONAL, None)),

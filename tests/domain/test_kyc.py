@@ -113,7 +113,8 @@ steps = st.lists(st.one_of(st.sampled_from(FINDABLE), st.sampled_from(["register
 
 @given(steps, st.sampled_from([None, *DocumentState]))
 def test_client_stays_consistent_after_any_steps(taken: list[Any], passport: DocumentState | None) -> None:
-    """A date exactly while verified; events rise; a decision to verify stands; the operation id never comes again."""
+    """A date exactly while verified; event numbers rise; a decision to verify remains; an operation id is never
+    reused."""
     present, operations = client(), set()
     for step in taken:
         before = present

@@ -13,7 +13,7 @@ HOST = "a.example:443"
 
 
 class Receiver:
-    """A customer that counts how often it was told."""
+    """A customer that counts its wake-ups."""
 
     def __init__(self, name: str, host: str = HOST) -> None:
         self.name = name

@@ -76,8 +76,8 @@ def test_decimals_beyond_the_smallest_part_are_refused() -> None:
     ],
 )
 def test_a_plain_decimal_is_read_to_the_kopeck(text: str, kopecks: int) -> None:
-    """A well-formed negative is read too, so that it can be told from a malformed one
-    (docs/concepts.md "Amounts and times")."""
+    """A well-formed negative is read too, so that it gets another error than a malformed one (docs/concepts.md "Amounts
+    and times")."""
     assert Rub.parse(text) == Rub(kopecks)
 
 

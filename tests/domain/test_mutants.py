@@ -1,4 +1,4 @@
-"""`nox -s mutants` tries them, which takes minutes; here: they are still changes of the code as it is."""
+"""`nox -s mutants` runs them, which takes minutes. Here: each mutant still applies to the present code."""
 
 import ast
 

@@ -1,5 +1,5 @@
-"""Ids of operations at providers: short, of few characters, each read back as what it was made of
-(docs/adapters.md "Operation ids")."""
+"""Ids of operations at providers: short, of few characters, each parsed back to its parts (docs/adapters.md "Operation
+ids")."""
 
 import re
 from collections.abc import Callable

@@ -77,7 +77,7 @@ def test_expired_stays_until_six_hours_after_creation(age: timedelta, shown: Fac
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=400)))
 def test_amount_mismatch_is_shown_until_somebody_has_decided(age: timedelta) -> None:
-    """A payment under review says so (docs/window.md "How long it is there")."""
+    """The page names the review (docs/window.md "How long it is there")."""
     assert face(payment(S.AMOUNT_MISMATCH), START + age) is Face.REVIEW
 
 

@@ -222,7 +222,7 @@ class TestAmounts:
 
 
 def climbed(start: DeliveryProof, look: Look) -> list[Next]:
-    """Every look from here on, as long as there is a next one."""
+    """Return the proof after every further poll, until there is none left."""
     steps = [after_poll(start, look, payment(), NOW)]
     while steps[-1].again_at is not None:
         steps.append(after_poll(steps[-1].proof, look, payment(), steps[-1].again_at))

@@ -92,7 +92,7 @@ def test_a_sound_quote_is_a_price_of_now(rate: str, age: float, sound: bool) -> 
 
 HELD = level("120", 60)
 
-# Known rate, quotes received, whether more sources can be asked, believed quote, candidate afterwards.
+# Known rate, quotes received, whether more sources are available, believed quote, candidate afterwards.
 ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candidate | None]] = {
     "nothing heard": (known(), [], False, None, None),
     "nothing heard, the candidate stays": (known(candidate=HELD), [], False, None, HELD),

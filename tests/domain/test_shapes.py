@@ -8,7 +8,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.shapes import check_text, has_control
 
 TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
-"""Bidirectional classes of the characters that reorder what stands beside them."""
+"""Bidirectional classes of the characters that reorder adjacent text."""
 
 
 def test_exactly_controls_surrogates_and_direction_changes_are_refused() -> None:

@@ -132,8 +132,7 @@ def fresh() -> int:
     [HEX, TEXT, STANDARD, "short", "whsec_not base64", "c2VjcmV0", "c2VjcmV0cw", "c2VjcmV0czE", "c2VjcmV0czEyMw"],
 )
 def test_the_standardwebhooks_library_verifies_ours_with_standard_secret(secret: str, fresh: int) -> None:
-    """Standard Webhooks libraries verify ours as it is (docs/webhooks.md "The signature"), whatever text the secret
-    is."""
+    """Standard Webhooks libraries verify our signature unchanged (docs/webhooks.md "The signature"), for any secret."""
     given = sent(secret, timestamp=fresh)
     assert accepts(standard_secret(secret), given)
     assert not accepts(standard_secret("another"), given)
@@ -150,7 +149,7 @@ def test_the_standardwebhooks_library_verifies_ours_with_the_secrets_bytes(secre
 
 
 def test_the_standardwebhooks_library_refuses_another_body_or_id(fresh: int) -> None:
-    """The other half of the proof above: the library does look."""
+    """The other half of the proof above: the library does reject a wrong signature."""
     given = sent(timestamp=fresh)
     assert not accepts(HEX, {**given, "webhook-id": "evt_2"})
     with pytest.raises(WebhookVerificationError):

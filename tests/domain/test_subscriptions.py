@@ -133,8 +133,8 @@ class TestHappenings:
 
     @table("status", S)
     def test_overdue_is_a_flag_of_active_ones_and_told_when_it_changes(self, status: SubscriptionStatus) -> None:
-        """It stays active with `past_due`, told with equal statuses
-        (docs/subscriptions.md "When the mandate is lost")."""
+        """It stays active with `past_due`, reported with equal statuses (docs/subscriptions.md "When the mandate is
+        lost")."""
         before = subscription(status)
         after = subscription_moves.past_due(before, overdue=True, now=NOW)
         assert after.past_due is (status is S.ACTIVE)

@@ -109,7 +109,7 @@ class TestWay:
         assert way(row.after, row.trigger) == ()
 
     def test_final_when_first_seen_is_sent_on_the_way(self) -> None:
-        """The answer of the broadcast was lost, and the transfer is final by the time of the look."""
+        """The answer of the broadcast was lost, and the transfer is final by the time of the poll."""
         assert way(S.PROCESSING, T.FINAL) == (T.TAKEN, T.FINAL)
 
     @table(
@@ -204,7 +204,7 @@ class TestPayable:
 
 
 def test_no_blob_shows_in_a_repr() -> None:
-    """Anybody who has the signed transfer can send it."""
+    """Anybody with the signed transfer can send it."""
     shown = repr(withdrawal(S.PROCESSING))
     assert "signed" not in shown
     assert withdrawal().id in shown

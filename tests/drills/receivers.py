@@ -16,7 +16,7 @@ class Receivers:
         self.hangs: set[str] = set()
         """Merchants whose receivers take a webhook and say nothing."""
         self.arrived: dict[str, dict[str, float]] = defaultdict(dict)
-        """By merchant: payments that were told, and when first, by the machine's monotonic clock."""
+        """By merchant: payments whose webhook arrived, and when first, by the machine's monotonic clock."""
         self.webhooks: dict[str, int] = defaultdict(int)
         """By merchant: webhooks that came, again and again included."""
         self.open = 0

@@ -26,7 +26,7 @@ POLL = 65
 """Seconds by which the clock is set forward: a little more than what lies between two looks of the alarms."""
 CHANNELS = ("email", "slack")
 LATER = 3 if FULL else 1
-"""Looks at which nothing may be told again."""
+"""Polls at which no alarm may be repeated."""
 MANY = 12
 """Payments by which a gateway is judged."""
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd.*")
 
 
 class Watch:
-    """The service's clock, which is set forward look by look."""
+    """The service's clock, which the drill sets forward poll by poll."""
 
     def __init__(self, file: Path, ports: Ports, mail: Server, chat: Chat) -> None:
         """`ports` are of an app on the data of the service."""
@@ -65,7 +65,7 @@ class Watch:
         raise AssertionError(f"told {self.told}: {self.chat.texts}")
 
     async def until(self, wanted: tuple[int, int], trade: Callable[[], Awaitable[object]]) -> None:
-        """Look by look, with trade in between, until so much was told."""
+        """Poll, with trade in between, until these alarms were sent."""
         for _ in range(12):
             await self.look(trade)
             if self.told >= wanted:

@@ -41,7 +41,7 @@ def library() -> str:
 
 
 def set_clock(file: Path, seconds: int) -> None:
-    """Let the service's clock be off by so much; the library looks once a second."""
+    """Shift the service's clock by so much; the library reads the file once a second."""
     draft = file.with_suffix(".draft")
     draft.write_text(f"{seconds:+d}")
     draft.replace(file)

@@ -211,7 +211,7 @@ async def test_nearly_all_receivers_hang_and_the_others_are_told_in_time(tmp_pat
 @pytest.mark.drill
 @pytest.mark.timeout(1200)
 async def test_merchants_on_a_host_that_others_let_hang_are_told_in_time(tmp_path: Path) -> None:
-    """And no more than 64 connections are ever open to it."""
+    """At most 64 connections are open to it."""
     others = 90 if FULL else 3
     hanging, well = list(range(10)), list(range(10, 10 + others))
     async with market(tmp_path, 10 + others, Receivers.shared) as trade:

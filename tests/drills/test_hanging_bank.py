@@ -1,4 +1,5 @@
-"""A live bank whose calls never return and cannot be cancelled: all else goes on, and the process ends when told to."""
+"""A live bank whose calls never return and cannot be cancelled: everything else continues, and the process ends on
+SIGTERM."""
 
 import asyncio
 import os

@@ -52,7 +52,7 @@ async def ended(service: Service) -> float:
 
 
 def linked(database: Path) -> Path:
-    """A second name for the file and its log, which are looked at when all is over."""
+    """Link the file and its log under a second name, to inspect them at the end."""
     aside = database.parent.with_name("aside") / database.name
     aside.parent.mkdir()
     for ending in ("", "-wal"):

@@ -35,7 +35,7 @@ async def test_without_the_standby_creations_and_repeats_are_refused_at_once(tmp
         await _all_refused(edges)
         assert {(await each).status for each in late} == {503}
         assert not await fleet.is_ready()
-        # The primary crashes. It finds what it wrote in its own log, and would show it.
+        # The primary crashes. Its own log still has its writes, and it would show them.
         fleet.postgres.stop(signal.SIGQUIT)
         fleet.postgres.start()
         for _ in range(3):

@@ -71,7 +71,7 @@ async def watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 async def looked(watcher: Counted, addresses: Sequence[str]) -> int:
-    """Units that came in all, as a worker looks: some at once, one after the other."""
+    """Return the total units that arrived, read as a worker does: some at once, one after the other."""
     found = 0
     for begin in range(0, len(addresses), SLOTS):
         each = await asyncio.gather(*(watcher.deposits(address) for address in addresses[begin : begin + SLOTS]))

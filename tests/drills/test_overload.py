@@ -41,7 +41,7 @@ to 0.25."""
 
 
 class Probes:
-    """Reads and health, asked again and again on connections of their own."""
+    """Reads and health checks, repeated on connections of their own."""
 
     def __init__(self, base: str, payment: str, headers: dict[str, str]) -> None:
         self._asked = {

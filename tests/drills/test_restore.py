@@ -178,7 +178,7 @@ async def test_a_restored_backup_sends_nothing_twice(
         assert await story.health() == ["held"]
         await story.with_shop(lambda shop: shop.created())
         began = time.monotonic()
-        # The wallet is asked for it, and it is taken over: no money goes for that, so it needs no resume.
+        # The wallet lists it, and it is adopted: no money is sent, so this needs no resume.
         await story.ends()
         recovered = [time.monotonic() - began]
         assert (world.refunds(), world.transfers()) == (refunds, transfers), "held"

@@ -112,7 +112,7 @@ async def told_of(told: Told, word: str) -> bool | None:
 
 
 async def all_noted(place: Installation, bad_jobs: int) -> set[str] | None:
-    """The rows that operators are told of, once all the jobs are among them: the service claims now and then."""
+    """Wait until operators see the unreadable rows of all the jobs: the service claims jobs now and then."""
     said = await asyncio.to_thread(place.call, "unreadable", "list", "--json")
     rows = {each["row"] for each in said.document["data"]}
     jobs = [row for row in rows if row.startswith("jobs:payment.watch:pay_bad")]

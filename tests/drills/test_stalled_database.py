@@ -34,7 +34,7 @@ PER_SECOND = 10 if FULL else 6
 AGAIN_AFTER = (2.0, 4.0) if FULL else (0.2, 0.4)
 """Seconds after which a refused request is sent again: few enough for the limits."""
 KNOWN_WITHIN = 5.0
-"""Seconds after which requests are refused at once: two looks, and a question."""
+"""Seconds after which requests are refused at once: two polls, and a query."""
 IN_TIME = 2.0 + 0.5
 """Seconds: the promised time, plus the client's own time on a busy machine."""
 BACK_WITHIN = 10.0

@@ -93,7 +93,7 @@ def merchant_of(place: Installation, program: Path, number: int, url: str) -> Ke
 
 
 async def told(receiver: Receiver, wanted: list[str]) -> None:
-    """Every payment has been told, by one event however often it was sent."""
+    """Check that every payment was reported by one event, however often it was sent."""
 
     async def all_told() -> bool:
         return {msgspec.json.decode(each.body)["payment_id"] for each in receiver.requests} >= set(wanted)

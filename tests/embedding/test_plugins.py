@@ -235,7 +235,7 @@ async def test_a_storage_that_does_not_open_says_why(
 
 
 async def test_a_storage_that_lacks_something_is_closed_again(package: Package) -> None:
-    """It was opened to be looked at."""
+    """The check had to open it."""
     package("theirs_repository_half", STORAGE, "repository = theirs_repository_half:half", "cambist.storages")
     with pytest.raises(PluginError, match=r"\(Half\) lacks check, claim") as caught:
         async with open_app(Settings(database_url="repository://x/")):

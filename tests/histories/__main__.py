@@ -13,7 +13,7 @@ from tests.histories.batches import compared
 from tests.servers import postgres_server
 
 _BATCH = 250
-"""Histories for which the storages are opened once; each keeps the text of every question that it was asked."""
+"""Histories that share one opening of the storages; each storage keeps the text of all its queries."""
 
 
 def main(given: list[str]) -> int:

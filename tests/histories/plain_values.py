@@ -13,7 +13,7 @@ from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
 
 
 def plain_of(value: Any) -> Any:
-    """The value as it is compared and added."""
+    """Return the value in the form that is compared and added."""
     if isinstance(value, Rub):
         return value.kopecks
     if isinstance(value, Usdt):

@@ -154,7 +154,7 @@ async def _tried(call: Callable[..., Awaitable[Any]], *given: Any, **named: Any)
 
 
 def normal(value: Any) -> Any:
-    """An answer as JSON, with the types that JSON does not tell."""
+    """Return an answer as JSON, with the types that JSON does not distinguish."""
     if isinstance(value, dict):
         return sorted([_told(key), _told(amount)] for key, amount in value.items())
     if isinstance(value, list):

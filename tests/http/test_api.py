@@ -46,7 +46,7 @@ class Ways:
     async def ask(
         self, asgi: ASGIApp, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes, **scope: Any
     ) -> Answered:
-        """The answer, without what is different every time."""
+        """Return the answer, without the parts that differ each time."""
         given = {"x-api-key": self.pair.api_key, "x-api-secret": self.pair.api_secret, "x-request-id": "one", **headers}
         messages: list[Message] = []
         bodies = iter(parts or (b"",))

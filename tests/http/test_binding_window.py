@@ -149,7 +149,7 @@ async def test_a_press_that_no_bank_answers_says_to_try_again(app: TestApp, how:
 
 
 async def test_a_page_is_drawn_anew_when_amount_or_qr_changes(app: TestApp) -> None:
-    """The face alone does not tell: it may be the same again when the page's script looks."""
+    """The face alone is not enough: it may be the same again when the page's script polls."""
     made = await subscribed(app)
 
     async def drawn() -> str:
@@ -168,7 +168,8 @@ async def test_a_page_is_drawn_anew_when_amount_or_qr_changes(app: TestApp) -> N
 
 
 async def test_payer_with_a_refunded_first_payment_sees_that_charges_go_on(app: TestApp) -> None:
-    """Paid, never bound, and refunded: the next binding takes the first charge anew, and its page says so before."""
+    """The first charge was paid and refunded, and nothing bound: the next binding charges again, and its page announces
+    this."""
     made = await with_face(app, "lapsed_paid")
     [payment] = await bindings(app, made["id"])
     assert "nothing is charged now" not in Page((await page(app, made, "?lang=en")).text).text
@@ -244,8 +245,8 @@ async def test_every_face_is_drawn_in_both_languages(app: TestApp, wanted: str) 
 
 
 async def test_success_leads_back_to_the_shop_after_five_seconds_once(app: TestApp) -> None:
-    """The page has a button, and returns by itself after 5 seconds (docs/window.md "Subscriptions"). A later visitor
-    stays on the page."""
+    """The page has a button, and redirects after 5 seconds (docs/window.md "Subscriptions"). A later visitor stays on
+    the page."""
     made = await with_face(app, "active")
     fresh = Page((await page(app, made)).text)
     assert (fresh.main["data-return"], fresh.main["data-return-after"]) == (SHOP, "5")
@@ -259,7 +260,7 @@ async def test_success_leads_back_to_the_shop_after_five_seconds_once(app: TestA
 
 @pytest.mark.parametrize("charge", ["first", "none"])
 async def test_the_terms_say_whether_anything_is_charged_now(app: TestApp, charge: str) -> None:
-    """Before a QR is asked for and beside it, and beside another one, once the first charge is paid."""
+    """Before a QR is requested and beside it, and beside another one, once the first charge is paid."""
     made = await subscribed(app, binding_charge=charge)
     for shown_face, answer in (
         ("terms", await page(app, made, "?lang=en")),

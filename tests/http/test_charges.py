@@ -54,7 +54,7 @@ class TestAnswers:
         assert (again.json()["id"], again.json()["status"]) == (first.json()["id"], "paid")
 
     async def test_a_key_of_another_subscriptions_charge_is_refused(self, charges: ChargeApp) -> None:
-        """Decided: it would else look as if this one had been charged."""
+        """A documented decision: otherwise this subscription would seem to have been charged."""
         first, second, key = await due(charges), await due(charges), str(uuid4())
         assert (await charges.post(first, key=key)).status_code == 201
         assert told(await charges.post(second, key=key)) == (409, "IDEMPOTENCY_KEY_REUSED")

@@ -1,4 +1,4 @@
-"""A body that goes on after its request was answered is bounded (docs/limits.md "Sizes", docs/security.md)."""
+"""A body that continues after its request was answered is bounded (docs/limits.md "Sizes", docs/security.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -86,7 +86,7 @@ async def test_rest_of_an_answered_body_has_a_second(monkeypatch: pytest.MonkeyP
     class Noted(HalfRequests):
         def __init__(self, connections: set[object]) -> None:
             found.append(connections)
-            super().__init__(())  # the test looks itself
+            super().__init__(())  # the test checks the connections itself
 
     monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
     async with line() as (reader, writer):

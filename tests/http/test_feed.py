@@ -261,5 +261,5 @@ async def test_old_entries_are_tidied_away_and_young_ones_stay(app: TestApp) -> 
     assert (job.attempts, app.clock.now() < job.due <= app.clock.now() + timedelta(days=1)) == (0, True)
     newer = event(app, 2)
     await write(app, newer)
-    # Positions go on; every cursor stays valid.
+    # Positions continue; every cursor stays valid.
     assert [each["id"] for each in (await letters(app, after=read["cursor"]))["data"]] == [newer.id]

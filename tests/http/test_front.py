@@ -26,7 +26,7 @@ async def test_a_browser_sees_that_it_runs_and_every_link_works(app: TestApp) ->
     response = await app.http.get("/", headers=BROWSER)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
-    await start_recurring_jobs(app.ports)  # health looks for these jobs
+    await start_recurring_jobs(app.ports)  # the health check needs these jobs
     links = set(_LINK.findall(response.text))
     assert {"/docs", "/openapi.json", "/health"} <= links
     for path in links:

@@ -1,4 +1,4 @@
-"""The guides below /docs: the merchants' pages of docs/, served in the look of the reference."""
+"""The guides below /docs: the merchants' pages of docs/, served in the style of the reference."""
 
 import re
 from functools import cache
@@ -23,7 +23,7 @@ ALL = [(language, name) for language in TEXTS for name in NAMES if LIBRARY.has(l
 
 @cache
 def html(language: str, name: str) -> str:
-    """A page as it is served."""
+    """Return a page as served."""
     return LIBRARY.html(LIBRARY.page(language, name))
 
 

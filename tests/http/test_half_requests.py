@@ -17,7 +17,7 @@ WHOLE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Edge:
-    """A served socket, and looks at its connections at moments of the test's own."""
+    """A served socket that checks its connections when the test says so."""
 
     def __init__(self, port: int, connections: set[object]) -> None:
         self._port = port
@@ -25,7 +25,7 @@ class Edge:
         self.polls = HalfRequests(connections)
 
     async def call(self, *said: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection that said this; the server has heard it when this returns."""
+        """Open a connection and send this; return once the server has read it."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         for part in said:
             writer.write(part)
@@ -35,7 +35,7 @@ class Edge:
     async def settled(self) -> None:
         for _ in range(20):
             await asyncio.sleep(0)
-        # A request on a connection of its own is answered after what came before it was read.
+        # A request on another connection is answered only after the earlier bytes were read.
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         writer.write(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
@@ -50,7 +50,7 @@ async def a_edge(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Edge]:
     class Noted(HalfRequests):
         def __init__(self, connections: set[object]) -> None:
             found.append(connections)
-            super().__init__(())  # the test looks by itself
+            super().__init__(())  # the test checks the connections itself
 
     monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
     async with running(Settings(database_url="memory://", port=0), works=False) as service:

@@ -48,7 +48,7 @@ async def degraded(app: TestApp) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/health", "/api/v1/health"])
 async def test_monitors_may_ask_by_head(app: TestApp, path: str) -> None:
-    """Many do so unless told otherwise."""
+    """Many monitors do so by default."""
     asked, told = await app.http.head(path), await app.http.get(path)
     assert (asked.status_code, told.status_code) == (200, 200)
     assert asked.headers["content-type"] == told.headers["content-type"]
@@ -129,8 +129,8 @@ async def test_a_clock_that_is_not_the_databases_is_named(
 
 
 class Hanging:
-    """Something outside that gives no answer, and hears of no cancellation either, as a driver that waits for its
-    server to confirm one does."""
+    """A dependency that never answers and ignores cancellation, as a driver does that waits for its server to confirm
+    one."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -197,7 +197,7 @@ async def test_last_answer_of_a_sign_counts_for_a_minute(
 
 
 async def test_parts_that_hang_leave_the_signs_their_time(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While Redis hangs `/health` names what stands on it, and nothing else."""
+    """While Redis hangs, `/health` names the parts that need it, and nothing else."""
     hanging = Hanging()
     monkeypatch.setattr(health, "PATIENCE", 0.2)
     monkeypatch.setattr(app.ports.counters, "works", hanging)

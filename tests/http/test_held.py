@@ -26,7 +26,7 @@ def charging(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def free_period(charges: ChargeApp, subscription_id: str) -> str:
-    """The period that the merchant is told may be charged now."""
+    """Return the period that the merchant may charge now."""
     shown = (await charges.app.get(f"/subscriptions/{subscription_id}/charge-window", mode="live")).json()
     assert (shown["can_charge"], shown["reason"]) == (True, None)
     period: str = shown["period_ref"]

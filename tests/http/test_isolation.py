@@ -287,7 +287,7 @@ async def test_no_operation_on_an_object_answers_to_others_keys(street: Street) 
                 expected = "NOT_FOUND" if in_sandbox else NOT_FOUND[name]
                 told = (response.status_code, response.json()["error"]["code"])
                 if "delivery-proof" in path and told == (400, "FEATURE_NOT_ENABLED"):
-                    # Not for any payment of test mode, or any other terminal: nothing is looked up.
+                    # No payment of test mode and no other terminal is looked up.
                     assert stranger.mode == "test"
                     continue
                 assert told == (404, expected), (named(operation), owner.mode, stranger.mode, response.text)

@@ -87,8 +87,8 @@ async def test_redirect_from_register_to_verified(kyc: KycApp) -> None:
 async def test_a_refused_client_is_told_and_may_register_again(
     kyc: KycApp, passport: DocumentState, address: DocumentState | None, error: str
 ) -> None:
-    """A repeat gets the stored result; only for a client who was refused it begins a new check
-    (docs/kyc.md "Answers and errors")."""
+    """A repeat gets the stored result, except after a refusal: it begins a new check (docs/kyc.md "Answers and
+    errors")."""
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED, passport=passport, address=address)
     assert await kyc.check() == {"status": "failed", "error": error}
@@ -209,7 +209,7 @@ WRONG: list[tuple[str, Any]] = [
 
 @table(("path", "body"), WRONG)
 async def test_a_wrong_body_is_a_validation_error_and_begins_nothing(kyc: KycApp, path: str, body: Any) -> None:
-    await kyc.app.clock.advance(60)  # so many asked at once would be limited
+    await kyc.app.clock.advance(60)  # so many requests at once would be limited
     assert code(await kyc.post(path, body)) == (400, "VALIDATION_ERROR")
     assert await kyc.begun() == 0
     assert (await kyc.app.get("/exchange-clients", mode="live")).json()["data"] == []

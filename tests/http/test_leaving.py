@@ -1,5 +1,5 @@
-"""How the server leaves (docs/operations.md "Upgrades"): it says so and serves on, then closes the edge, and cuts off
-nobody who came through it."""
+"""How the server stops (docs/operations.md "Upgrades"): it reports that it is stopping and continues to serve, then
+closes the listening socket, and cuts off no accepted connection."""
 
 import asyncio
 import signal
@@ -24,7 +24,7 @@ READYZ = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Clock:
-    """A clock that stands still until the test moves it. `meanwhile` runs once, in the next sleep."""
+    """A clock that advances only on request. `meanwhile` runs once, during the next sleep."""
 
     def __init__(self) -> None:
         self.time = 0.0

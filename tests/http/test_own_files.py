@@ -1,5 +1,5 @@
-"""Documents in a store of another package (ports/files.py: ElsewhereFiles): granted there, asked there, none of it by
-our front end."""
+"""Documents in another package's store (ports/files.py: ElsewhereFiles): the store grants and reports uploads, and our
+front end takes no part."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ from tests.kyc_kit import JPEG, PHONE, KycApp, code, open_kyc_app
 
 
 class Bucket(Uploads):
-    """Keeps what is put to the addresses that it gave."""
+    """A bucket that keeps the uploads to its addresses."""
 
     upload_origin = "https://bucket.example"
 

@@ -59,7 +59,7 @@ async def test_the_documentation_is_light_on_the_wire(app: TestApp, path: str, m
 
 
 async def test_payer_page_files_are_compressed_and_pages_are_not(app: TestApp) -> None:
-    """A page names what is its payer's alone, and so is never compressed beside what comes from outside."""
+    """A page contains its payer's data, so it is never compressed together with input from outside."""
     answer = await page_of(app, await app.created())
     assert "content-encoding" not in answer.headers
     page = Page(answer.text)

@@ -21,7 +21,7 @@ SEEN: ContextVar[int | None] = ContextVar("SEEN", default=None)
 
 
 class Answers:
-    """An application that notes in which context it is asked."""
+    """An application that records the context of each request."""
 
     def __init__(self) -> None:
         self.seen: list[int | None] = []

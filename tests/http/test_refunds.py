@@ -99,7 +99,7 @@ async def test_until_refunds_are_enabled_the_paths_are_not_there(refunds: Refund
 
 
 async def another(refunds: RefundApp) -> dict[str, str]:
-    """The headers of another merchant who may refund, with test keys."""
+    """Return the headers of another merchant who may refund, with test keys."""
     account = await accounts.create_account(refunds.ports, "Another")
     await accounts.set_settings(refunds.ports, account.account_id, {"refunds": "true"})
     return {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}

@@ -78,7 +78,7 @@ Heal = Callable[[Attempt], Awaitable[None] | None]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A rule, what breaking it is answered with, and how it is healed. `told` is part of the message or details."""
+    """A rule, the answer to its breach, and the correction. `told` is part of the message or details."""
 
     rule: str
     status: int

@@ -47,7 +47,7 @@ class Watched:
         return await self.http.request(method, f"/api/v1{path}", headers=headers, **more)
 
     async def listed(self, mode: str = "test", **query: Any) -> dict[str, Any]:
-        """As GET /requests has it, once what was noted is written."""
+        """Return the entries of GET /requests once the buffered ones are written."""
         await self.log.flush(self.app.ports)
         response = await self.app.get(f"/requests?{urlencode(query)}", mode=mode)
         assert response.status_code == 200, response.text
@@ -257,7 +257,7 @@ class TestBounds:
     async def test_of_accounts_that_are_told_how_much_is_missing_all_is_counted(
         self, app: TestApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Also when there are too many of them to tell each."""
+        """Also if there are too many accounts to notify each."""
         monkeypatch.setattr(request_log, "WAITING", 0)
         monkeypatch.setattr(request_log, "MOST_OWNERS", 2)
         log = RequestLog()

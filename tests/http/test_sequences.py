@@ -66,7 +66,7 @@ async def test_every_object_s_first_event_is_number_1(app: TestApp, name: str) -
 
 
 async def test_a_link_that_the_answer_has_takes_no_number(app: TestApp) -> None:
-    """In the calendar scheme the link is usually in the creation's answer, and no event tells it."""
+    """In the calendar scheme the link is usually in the answer to the creation, and no event reports it."""
     await choose_calendar(app)
     made = await subscribed(app)
     assert made["binding_url"] is not None
@@ -112,7 +112,7 @@ async def test_a_gateway_s_events_are_counted_for_each_account(app: TestApp) -> 
 
 
 async def test_sequence_continues_after_forgetting_and_an_uncounted_event(app: TestApp) -> None:
-    """A program from before the counts, beside this one, tells by the sequence of all."""
+    """A process of an older version, without the counts, takes the sequence from all events."""
     await simulate(app, "down")
     for number in (2, 3):
         assert (await app.http.delete("/api/v1/sandbox/data", headers=app.headers())).status_code == 200
@@ -130,7 +130,7 @@ async def test_sequence_continues_after_forgetting_and_an_uncounted_event(app: T
 
 
 async def announce(app: TestApp, status: str) -> None:
-    """All merchants are told of the gateway."""
+    """Send the event of the gateway's status to all merchants."""
     await set_gateway(app.ports, GATEWAY, GatewayStatus(status))
     await app.work(61)
 

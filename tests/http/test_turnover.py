@@ -75,7 +75,7 @@ async def test_nothing_taken_is_an_empty_report(app: TestApp) -> None:
 
 
 async def test_a_mismatch_counts_once_it_is_resolved_as_paid_with_what_came(app: TestApp) -> None:
-    """The credit is what came (docs/payments.md "How it ends")."""
+    """The credit is the received amount (docs/payments.md "How it ends")."""
     accepted, rejected = [(await app.created())["id"] for _ in range(2)]
     for payment_id in (accepted, rejected):
         await app.simulate(payment_id, outcome="amount_mismatch", actual_amount_rub="77.00")

@@ -287,7 +287,7 @@ async def test_documents_are_deleted_a_day_after_their_grant_or_decision(kyc: Ky
 
 
 async def tidying(kyc: KycApp) -> list[timedelta]:
-    """In what time each document is looked at again."""
+    """Return the delay after which each document is checked again."""
     now = kyc.app.clock.now()
     return [job.due - now for job in await everything(kyc.ports, Job) if job.kind == TIDY_UPLOAD]
 

@@ -1,4 +1,4 @@
-"""Further webhook endpoints: made, read, changed and deleted by merchants, and each by itself
+"""Further webhook endpoints: merchants create, read, change and delete them, and each works independently
 (docs/webhooks.md "Further endpoints")."""
 
 import asyncio

@@ -20,7 +20,7 @@ JSON = (b"content-type", b"application/json")
 
 
 class Transport(asyncio.Transport):
-    """Notes what is written."""
+    """A transport that records the written bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ async def test_stopping_server_closes_the_connection_after_the_answer() -> None:
 
 
 async def test_an_application_that_fails_before_its_body_is_answered_for() -> None:
-    """The head was not sent, so the client hears of it."""
+    """The head was not sent, so the client gets an error."""
 
     messages = [start(JSON, LENGTH), {"type": "http.response.body", "body": None}]
     transport, _ = await answered(messages, whole=True)

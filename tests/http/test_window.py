@@ -58,7 +58,7 @@ async def test_payers_see_the_numbers_by_which_a_shop_s_support_finds_a_payment(
 
 
 async def test_the_countdown_is_told_by_the_service_s_clock(app: TestApp) -> None:
-    """Both moments are on the page, so that a payer's wrong clock does not bend what is left."""
+    """Both moments are on the page, so that a wrong clock of the payer does not change the remaining time."""
     payment = await app.created()
     await app.clock.advance(28)
     main = Page((await page_of(app, payment)).text).main

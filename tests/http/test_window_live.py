@@ -34,7 +34,7 @@ class Listener:
             self.said.append(chunk)
 
     def news(self) -> list[str]:
-        """The faces told, and `alive` for a heartbeat."""
+        """Return the faces that the stream sent, and `alive` for a heartbeat."""
         said, self.said = self.said, []
         return ["alive" if chunk.startswith(b":") else _face(chunk) for chunk in said]
 

@@ -144,7 +144,7 @@ FORMS: list[tuple[dict[str, str], dict[str, str], int]] = [
 async def test_the_panel_takes_forms_of_its_own_page_only(
     app: TestApp, headers: dict[str, str], form: dict[str, str], expected: int
 ) -> None:
-    """Other sites' forms are told by `Sec-Fetch-Site`, and by `Origin` where that is not sent."""
+    """Forms of other sites are recognised by `Sec-Fetch-Site`, or by `Origin` if that is missing."""
     payment = await app.created()
     answer = await action(app, payment, headers, **form)
     assert answer.status_code == expected

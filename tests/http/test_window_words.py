@@ -73,7 +73,7 @@ def test_spans_are_written_as_clocks_do() -> None:
 
 
 async def test_the_first_shop_is_shown_by_the_merchant_s_name(app: TestApp) -> None:
-    """Every account starts with a shop named Default, which tells a payer nothing."""
+    """Every account starts with a shop named Default, which means nothing to a payer."""
     page = Page((await page_of(app, await app.created())).text)
     assert "Merchant" in page.text
     assert "Default" not in page.text
@@ -83,7 +83,7 @@ async def test_the_first_shop_is_shown_by_the_merchant_s_name(app: TestApp) -> N
 
 
 async def returns(app: TestApp, payment: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Where the button leads, and where the page goes by itself."""
+    """Return the targets of the button and of the automatic redirect."""
     page = Page((await page_of(app, payment)).text)
     buttons = [tag["href"] for tag in page.all("a") if tag.get("id") == "return"]
     return (buttons[0] if buttons else None), page.main.get("data-return")

@@ -176,7 +176,7 @@ def _place(code: CodeType) -> Place:
 
 
 def _differing(right: CodeType, wrong: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """The outermost functions whose code is not the same; nothing where what is executed on loading is not, either."""
+    """Return the outermost functions whose code differs; nothing if the code executed on loading differs as well."""
     ours, theirs = _inner(right), _inner(wrong)
     if right.co_code != wrong.co_code or len(ours) != len(theirs) or _plain(right) != _plain(wrong):
         return

@@ -133,7 +133,7 @@ class _Mutator(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name that ast asks for
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """It is executed by itself."""
+        """Its body is mutated as code of its own."""
         before, self._statement = self._statement, (node.body.lineno, node.body.end_lineno or node.body.lineno)
         self._depth += 1
         self.visit(node.body)

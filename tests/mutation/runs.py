@@ -162,7 +162,7 @@ class Run:
 
 @cache
 def source_of(module: str) -> str:
-    """The module as it is."""
+    """Return the module's source."""
     return (ROOT / module).read_text("utf-8")
 
 

@@ -52,7 +52,7 @@ class Traces(msgspec.Struct):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """Tests by lines, ready to be asked."""
+    """Tests by executed lines."""
 
     traces: Traces
     by_module: Mapping[str, Sequence[tuple[str, int]]]

@@ -1,5 +1,4 @@
-"""The pytest plugin, as a merchant meets it: in suites that allow no warning, used and not used, with and without what
-it needs."""
+"""The pytest plugin in merchants' suites: used and unused, with and without its dependencies, without any warning."""
 
 import re
 import shutil

@@ -34,7 +34,7 @@ class Cabinet:
     async def post(
         self, notification: bytes | Mapping[str, Any], headers: Mapping[str, str] | None = None
     ) -> httpx.Response:
-        """One notification, as it is."""
+        """Post one notification unchanged."""
         body = notification if isinstance(notification, bytes) else json.dumps(notification).encode()
         return await self._http.post(self.path, content=body, headers={**_JSON, **(headers or {})})
 

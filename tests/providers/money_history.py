@@ -43,7 +43,7 @@ class MoneyHistory(ABC):
         self.open: list[str] = []
         """Ids of payments there that wait for their payers."""
         self.paid: list[str] = []
-        """Ids of payments here that a refund may be asked for."""
+        """Ids of payments that may be refunded."""
         self.refused: Counter[str] = Counter()
         self._seen = 0
         self._late: list[Any] = []
@@ -169,7 +169,7 @@ class MoneyHistory(ABC):
         self.look()
 
     async def die(self) -> None:
-        """A process is killed at some commit on the way, before or after it; the next one goes on."""
+        """Kill the process before or after one of its commits; the next process continues."""
         whole = self.app.ports
         self.app.ports = fused(whole, CrashPoint(self.random.randint(1, 5), after=self.random.random() < 0.5))
         try:
@@ -191,7 +191,7 @@ class MoneyHistory(ABC):
         assert not self.unsure
 
     async def live(self, orders: int) -> None:
-        """So many orders, with all that goes on between them."""
+        """Run so many orders, with everything that happens between them."""
         for _ in range(orders):
             await self.order()
             self.look()
@@ -205,7 +205,7 @@ class MoneyHistory(ABC):
             await self.work(self.random.choice((0, 0, 1, 5, 30)))
 
     async def check(self) -> Mapping[str, int]:
-        """Ledger, provider and webhooks agree to the kopeck. Returns what there was, for whoever tells it."""
+        """Check that ledger, provider and webhooks agree to the kopeck, and return the counts for a report."""
         ports = self.app.ports
         await check_books(ports)
         payments = {payment.id: payment for payment in await everything(ports, Payment)}

@@ -402,7 +402,7 @@ JUNK = st.one_of(
 
 @given(data=st.data(), asked=st.sampled_from(ALL), junk=JUNK)
 def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, asked: tuple[str, str], junk: Any) -> None:
-    """Whatever stands in whatever field: it passes, and is what its type says, or it is garbage."""
+    """Any value in any field is either accepted and has its declared type, or the answer is invalid."""
     answer = SOUND[asked]
     if isinstance(answer, msgspec.Struct):
         field = data.draw(st.sampled_from(answer.__struct_fields__))

@@ -160,7 +160,7 @@ class TestTurns:
         assert not protocol._backlog
 
     async def test_a_slow_reader_gets_all_of_it(self, wire: Wire, protocol: BoundedAnswers) -> None:
-        """Flow control stops the parsing, and the reading goes on with it."""
+        """Flow control pauses the parsing, and reading resumes it."""
         protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=SLICE)
         body = bytes(range(256)) * 512
         protocol.data_received(OK + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))

@@ -1,4 +1,4 @@
-"""A provider that hangs holds up itself: its own calls are refused soon, everybody else's go on."""
+"""A provider that hangs delays only its own calls: they are soon refused, and all others continue."""
 
 import asyncio
 import logging
@@ -288,7 +288,8 @@ class TestRequest:
 
 
 class TestWorker:
-    """A live bank that hangs delays no job but its own payments', and those by no more than a call may take."""
+    """A live bank that hangs delays only the jobs of its own payments, and those by at most the time limit of a
+    call."""
 
     @staticmethod
     async def advance(app: TestApp, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Faults of providers are told once a minute for each kind (docs/operations.md "Logs")."""
+"""Faults of providers are logged once a minute for each kind (docs/operations.md "Logs")."""
 
 import logging
 

@@ -26,7 +26,7 @@ Actions = Callable[[], Awaitable[Any]]
 
 
 def adapter(action: Actions) -> Any:
-    """Does the same whatever it is asked."""
+    """Return an adapter that does this on every call."""
 
     async def method(self: Any, *given: Any) -> Any:
         return await action()

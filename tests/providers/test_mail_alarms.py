@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd.*")
 
 
 class Server:
-    """A mail server that takes everything, unless it was told to say something else to a command."""
+    """A mail server that accepts everything, except commands with a scripted answer."""
 
     def __init__(self) -> None:
         self.port = 0

@@ -1,4 +1,4 @@
-"""Layers around adapters: operations go through them, all else as it is."""
+"""Wrappers around adapters: they intercept operations, and pass all other attributes through."""
 
 from typing import Any, Protocol, runtime_checkable
 

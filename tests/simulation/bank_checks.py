@@ -21,7 +21,8 @@ _WRITTEN = timedelta(minutes=5)
 
 
 def judge_banks(world: "World") -> None:
-    """No bank sends back more than came, or what nobody asked for, and none is asked for what another one may have."""
+    """Check that no bank sends back more than it received, or without a request, and that no bank is asked for an
+    invoice that another one may have."""
     asked = {wish.refund_id for merchant in world.merchants for sale in merchant.sales for wish in sale.refunds}
     for bank in world.banks.values():
         for row in bank.invoices.values():
@@ -55,7 +56,7 @@ def _judge_asks(world: "World") -> None:
 
 
 def _is_troubled(world: "World", at: "datetime") -> bool:
-    """Whether something befalls a process or the database at that time."""
+    """Return whether a planned fault hits a process or the database at that time."""
     for blow in world.plan.blows:
         began = world.beginning + timedelta(seconds=blow.at)
         ended = began + timedelta(seconds=abs(blow.seconds))

@@ -44,7 +44,7 @@ _OVERDUE = timedelta(minutes=10)
 
 
 async def judge(world: "World", office: Strand) -> None:
-    """Find all that is wrong, and tell the world."""
+    """Find all faults, and report them to the world."""
     for merchant in world.merchants:
         for sale in merchant.sales:
             await _judge_sale(world, merchant, sale)
@@ -144,7 +144,7 @@ async def _judge_key(world: "World", merchant: Merchant, sale: Sale) -> None:
 
 
 def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
-    """Each move was told, and another amount went through a review."""
+    """Check that each move was reported, and that another amount went through a review."""
     assert sale.payment_id is not None
     told = [each for each in merchant.receiver.of("payment_id", sale.payment_id) if "refund_id" not in each.body]
     judge_live_time(world, sale, told)
@@ -183,7 +183,8 @@ async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: s
 
 
 def _is_in_time(world: "World", sale: Sale, transfer: Transfer) -> bool:
-    """Whether money moves a payment, however late its bank told of it. A process's clock may be off by minutes."""
+    """Return whether the money counts for the payment, however late the bank reported it. A process's clock may be off
+    by minutes."""
     return (transfer.at - world.beginning).total_seconds() < sale.order.at + _LATE_COUNTS - _CLOCKS_OFF
 
 
@@ -224,7 +225,7 @@ async def _judge_refund(world: "World", merchant: Merchant, sale: Sale, wish: Re
 
 
 async def _judge_payouts(world: "World", merchant: Merchant) -> None:
-    """Each has ended, and every move of it was told."""
+    """Check that each payout has ended, and that every move of it was reported."""
     answer = await merchant.insist("GET", "/api/v1/withdrawals?per_page=100", None, None)
     for payout in answer.json["data"]:
         if payout["status"] not in _PAYOUT_OVER:

@@ -19,20 +19,20 @@ _LATE = timedelta(hours=3)
 _PROMPT = timedelta(minutes=10)
 """Longest delay without faults: an idle worker polls at this interval."""
 _TOGETHER = timedelta(seconds=5)
-"""So far apart what happens on the way of an advance may be told in any order (docs/sandbox.md "The clock")."""
+"""Within this distance, events of an advance may be sent in any order (docs/sandbox.md "The clock")."""
 _SETTLES = time(9)
 _TAKEN = ("paid", "settled", "refunded")
 
 
 async def judge_sandbox(world: "World", sandbox: Sandbox) -> None:
-    """Find all that is wrong with a merchant's test mode, and tell the world."""
+    """Find all faults of a merchant's test mode, and report them to the world."""
     if sandbox.is_idle:
         return
     await _Case(world, sandbox).judge()
 
 
 def judge_live_time(world: "World", sale: "Sale", told: list[Told]) -> None:
-    """Live mode knows no time but the real one: nothing is told from the future, and no payment expires too soon."""
+    """Check that live mode follows real time only: no event is from the future, and no payment expires too soon."""
     assert sale.created is not None
     off = timedelta(seconds=60 + world.plan.clocks_off)
     for each in told:
@@ -136,7 +136,7 @@ class _Case:
         self._world.counts["passed over"] += at > due + self._late
 
     async def _judge_subscription(self, made: Subscribed) -> bool:
-        """It is told as it stands, and no period was charged twice. Returns whether nothing of it waits for its
+        """Check the reported status, and that no period was charged twice. Return whether nothing of it waits for its
         settlement."""
         found = await self._sandbox.ask(f"/api/v1/subscriptions/{made.subscription_id}")
         listed = await self._sandbox.ask(f"/api/v1/subscriptions/{made.subscription_id}/charges?per_page=100")
@@ -169,7 +169,8 @@ class _Case:
             before = each
 
     async def _judge_balance(self, *, is_over: bool) -> None:
-        """Its parts are no more than was ever settled, and nothing waits once all is settled."""
+        """Check that the balance's parts do not exceed the settled amounts, and that nothing waits once all is
+        settled."""
         found = await self._sandbox.ask("/api/v1/balance")
         parts = sum(Decimal(found[name]) for name in ("available_usdt", "reserved_usdt", "total_withdrawn_usdt"))
         if parts > Decimal(found["total_settled_usdt"]):

@@ -31,7 +31,7 @@ class Leap(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after the rehearsal began, or after the leap before."""
     seconds: int
     rival: int | None = None
-    """Another one of so many seconds is asked for at the same moment."""
+    """Another advance, of so many seconds, is requested at the same moment."""
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,5 @@
 """Test mode: a merchant tries payments and a subscription with its test keys and moves its test clock, while live mode
-goes on. The answers are recorded for clock_checks.py (docs/sandbox.md "The clock")."""
+continues. The answers are recorded for clock_checks.py (docs/sandbox.md "The clock")."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _VERIFIED = "+70000000001"
-"""A client who is verified in test mode anyway (docs/sandbox.md "The calls")."""
+"""A client who is always verified in test mode (docs/sandbox.md "The calls")."""
 _ENDS_IN = 4 * 3600.0
 """Seconds in which an advance is at its end, whatever befalls it: more than any problem lasts."""
 
@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass
 class Asked:
-    """An advance that was asked for."""
+    """A requested advance."""
 
     at: float
     to: datetime
@@ -85,7 +85,7 @@ class Sandbox:
         return self._off
 
     async def rehearse(self, rehearsal: Rehearsal) -> None:
-        """Run the whole rehearsal: the payments go on while the clock moves."""
+        """Run the whole rehearsal: the payments proceed while the clock moves."""
         world = self._world
         world.counts["rehearsals"] += 1
         for number, trial in enumerate(rehearsal.trials):
@@ -242,5 +242,5 @@ class Sandbox:
         return max((each.to + timedelta(seconds=ended - each.at) for each in moved), default=None)
 
     def moments(self) -> Sequence[datetime]:
-        """Where its clock was asked to go."""
+        """Return the moments to which the clock was set."""
         return [each.to for each in self.leaps]

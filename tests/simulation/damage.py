@@ -54,7 +54,7 @@ class Damage:
 
 
 class DamagedReader(Reader):
-    """Reads that raise Unreadable, or leave out, as they were asked."""
+    """Reads that raise Unreadable or skip the row, as the caller requested."""
 
     def __init__(self, rows_of: Callable[[str], Rows], damage: Damage) -> None:
         super().__init__(rows_of)

@@ -34,7 +34,7 @@ class OwnDeposits:
 
     FINALITY = timedelta(seconds=60)
     GONE = 0.2
-    """How likely what was in a block that was taken back comes into none any more."""
+    """Probability that a transaction of a replaced block never gets into another one."""
 
     def __init__(
         self, name: str, now: "Now", soon: "Soon", chance: random.Random, strikes: "Callable[[str], bool]"
@@ -60,7 +60,7 @@ class OwnDeposits:
         return found
 
     def send(self, address: str, units: int) -> None:
-        """A client sends so much; some seconds later it stands in a block."""
+        """Let a client send so much; some seconds later a block contains it."""
         row = DepositRow(sha256(self._chance.randbytes(16)).hexdigest(), address, units)
         self.rows.append(row)
         self._soon(self._chance.uniform(0.5, 6.0), lambda: self._include(row))

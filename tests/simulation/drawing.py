@@ -145,7 +145,7 @@ def _moment(chance: random.Random) -> float:
 
 def _order(number: int, plan: Plan, chance: random.Random) -> Order:
     payer = chance.choice((Payer.PAYS, Payer.PAYS, Payer.PAYS, Payer.PAYS, *Payer))
-    # Some at the same moment as others: races between them are what is looked for.
+    # Some at the same moment as others, to provoke races between them.
     at = _moment(chance) if chance.random() < 0.6 else round(EVENING[0] + chance.choice((0, 600, 1200)), 3)
     return Order(
         number=number,
@@ -179,7 +179,7 @@ def _membership(number: int, plan: Plan, chance: random.Random) -> Membership:
 
 
 def _with_second_thoughts(order: Order, chance: random.Random) -> Order:
-    """Some refunds are called off too late, and some are asked for when the payment is settled and paid out."""
+    """Some refunds are cancelled too late, and some are requested when the payment is settled and paid out."""
     returns = tuple(
         each if chance.random() < 0.8 or each.cancels_after else msgspec.structs.replace(each, cancels_late=True)
         for each in order.returns
@@ -244,7 +244,7 @@ def _blow(plan: Plan, chance: random.Random) -> Blow:
         Problem.STOP: chance.choice((chance.uniform(0.5, 7), chance.uniform(9, 60))),
         Problem.SET_CLOCK: chance.choice((-1, 1)) * chance.choice((3, 30, 300)),
     }.get(kind, chance.choice((chance.uniform(1, 30), chance.uniform(60, 900))))
-    # Most problems where most goes on.
+    # Most faults happen while most work is done.
     at = (
         _moment(chance) if chance.random() < 0.5 else EVENING[0] + chance.choice((0, 600, 1200)) + chance.uniform(0, 30)
     )

@@ -46,7 +46,7 @@ class FurtherEndpoint:
             await self._merchant.insist("DELETE", f"/api/v1/webhook-endpoints/{answer.json['id']}", None, None)
 
     async def judge(self) -> None:
-        """Both were told the same of what happened since."""
+        """Check that both endpoints got the same events."""
         if self.made_at is None:
             return
         own, further = self._merchant.receiver.told, self.receiver.told

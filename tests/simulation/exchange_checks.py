@@ -24,7 +24,7 @@ _DUST = 100
 
 
 async def judge_exchanges(world: "World", merchant: "Merchant", desk: Desk) -> None:
-    """Find all that is wrong with a merchant's exchanges, and tell the world."""
+    """Find all faults of a merchant's exchanges, and report them to the world."""
     phones = {deal.swap.phone for deal in desk.deals}
     for bank in world.banks.values():
         for operation in bank.overlapping:
@@ -95,7 +95,7 @@ def _judge_rub(world: "World", deal: Deal, status: str, money: list[ExchangeTran
     if len(got) != (status == "completed") or sum(row.units for row in got) != (deal.promised if got else 0):
         world.fault(f"{deal.exchange_id} is {status}: {[row.units for row in got]} of {deal.promised} units were sent")
     if sorted(each.amount for each in money) != sorted(each.amount_kopecks for each in transfers):
-        unseen = [each for each in transfers if each.taken_back]  # it may have come and gone between two looks
+        unseen = [each for each in transfers if each.taken_back]  # it may have come and gone between two polls
         if len(money) + len(unseen) < len(transfers):
             world.fault(f"{deal.exchange_id}: {len(transfers)} transfers came, known are {money}")
     in_time = [each for each in transfers if _is_in_time(deal, each.at)]

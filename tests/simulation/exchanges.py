@@ -126,7 +126,7 @@ class Desk:
         deal.expires_at = datetime.fromisoformat(found["expires_at"])
 
     async def _begin(self, deal: Deal) -> None:
-        """An operator makes it, and looks for the invoice."""
+        """Let an operator create it, and wait for the invoice."""
         swap, office = deal.swap, self._world.office
         order = RubExchangeOrder(amount_rub=f"{swap.amount}.00", client_phone=swap.phone, client_wallet=deal.wallet)
         caller = Caller(account=await self._account(), mode=Mode.LIVE, key_id="")
@@ -147,7 +147,7 @@ class Desk:
         return found
 
     async def _send(self, deal: Deal, sending: Sending) -> None:
-        """The client sends a part, if he was told where to."""
+        """Let the client send a part, if the address is known."""
         world = self._world
         assert deal.expires_at is not None
         end = (deal.expires_at - BEGINNING).total_seconds()

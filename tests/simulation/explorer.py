@@ -45,7 +45,7 @@ class OwnExplorer:
         self._now, self._soon, self._chance, self._strikes = now, soon, chance, strikes
 
     def lookup(self, network: Network, tx_hash: str) -> Sighting:
-        """How a transaction stands."""
+        """Return the state of a transaction."""
         row = self.rows.get((network, tx_hash))
         if row is None or row.included_at is None:
             return NotFound()

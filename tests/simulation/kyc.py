@@ -68,7 +68,7 @@ class Registry:
             await self._sleep(self._chance.uniform(1.0, 900.0))
 
     async def check(self, person: Person) -> str:
-        """How it stands, as the merchant is told."""
+        """Return the client's status as the merchant sees it."""
         answer = await self._insist("/api/v1/kyc/check", {"phone": person.plan.phone}, by_page=False)
         if answer.status != 200:
             self._world.fault(f"{person.plan.phone}: how it stands was answered {answer.status} {answer.body!r}")
@@ -108,7 +108,7 @@ class Registry:
             self._world.fault(f"{person.plan.phone}: its registration was answered {answer.status} {answer.body!r}")
 
     async def _fill_in(self, plan: Applicant) -> None:
-        """The person fills in the verifier's form as often as it is there."""
+        """Let the person fill in the verifier's form each time it is requested."""
         while plan.fills_after >= 0 and self._world.loop.time() < FAULTS_END:
             await self._sleep(plan.fills_after + self._chance.uniform(10.0, 100.0))
             self._world.verifier.fill_in(plan.phone)
@@ -136,7 +136,7 @@ class Registry:
         await self._world.network.sleep(seconds)
 
     async def judge(self) -> None:
-        """Check that merchants are told the verifier's results, and that a person has one check at a time."""
+        """Check that merchants see the verifier's results, and that a person has one check at a time."""
         for person in self.people:
             status = await self.check(person)
             phone = person.plan.phone

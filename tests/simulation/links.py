@@ -209,7 +209,7 @@ class ExplorerLink:
 
 
 class WalletLink:
-    """Fills the port UsdtSender: a wallet that cannot be asked what it sent."""
+    """Implements UsdtSender: a wallet that cannot list its transfers."""
 
     def __init__(self, chain: OwnChain, way: Way) -> None:
         self._chain = chain

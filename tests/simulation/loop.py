@@ -30,7 +30,7 @@ _REFUSALS = 50
 
 
 class NoSuchThing(RuntimeError):
-    """Something of the real world was asked for: a thread, a socket, a process."""
+    """The code requested something of the real world: a thread, a socket, a process."""
 
 
 class Stuck(AssertionError):
@@ -38,7 +38,7 @@ class Stuck(AssertionError):
 
 
 class SimFuture(asyncio.Future[Any]):
-    """A future whose hash is a number, given when first asked for: sets of futures are gone through alike in every
+    """A future whose hash is a number, given when first asked for: sets of futures iterate in the same order in every
     run."""
 
     _serial = 0
@@ -61,7 +61,7 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """Runs at its time, or as soon as it may. Made for each step: without what asyncio looks up to help debugging."""
+    """Runs at its time, or as soon as possible. Created for each step, without asyncio's debugging data."""
 
     __slots__ = ()
     _context: Context
@@ -95,7 +95,7 @@ class SimLoop(asyncio.BaseEventLoop):
     as asyncio promises, or, with `shuffled`, in any."""
 
     _stopping: bool
-    """The base loop's: it was asked to stop."""
+    """As in the base loop: a stop was requested."""
 
     def __init__(self, seed: str, *, shuffled: bool = False) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._settle(strand)
 
     def stop_strand(self, strand: Strand) -> None:
-        """Nothing of the process runs until it goes on."""
+        """Stop running the process's code until it is resumed."""
         strand.is_stopped = True
         self._settle(strand)
 

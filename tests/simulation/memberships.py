@@ -37,7 +37,7 @@ class Member:
     """Path, body and key of each requested charge, with its answer."""
     cancelled: bool = False
     too_early: list[tuple[datetime, datetime]] = field(default_factory=list)
-    """When a charge was asked for and refused because its day was paid."""
+    """Moments of charges that were refused because their day was paid, and that day."""
     over: set[str] = field(default_factory=set)
     """Charges that were seen to have ended."""
     confirmed: dict[str, str | None] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Club:
             self._world.fault(f"{subscription_id}: to its amount of {amount} was answered {answer.status}")
 
     async def _lose(self, member: Member, subscription_id: str, at: float) -> None:
-        """The payer's bank accepts the mandate no more; it is regained by itself, or the payer binds once more."""
+        """The payer's bank no longer accepts the mandate. It does so again later, or the payer binds once more."""
         world, plan = self._world, member.plan
         await world.network.sleep(max(0.0, at - world.loop.time()))
         record = await world.read(Subscription, subscription_id)

@@ -24,13 +24,13 @@ OVERDRAFT = Decimal(10_000_000)
 """USDT that refunds may take below zero, of all merchants but TIGHT."""
 
 _DOCUMENTED = {"KYC_PERSIST_FAILED"}
-"""Codes of 500 that tell merchants what to do."""
+"""500 codes whose documentation says what merchants should do."""
 
 KNOWN_IN = 5.0
 """Seconds after which every process follows an operator's change of a key, by a correct clock."""
 
 GIVES_UP = 30.0
-"""Seconds after which a merchant's client hears no answer any more."""
+"""Seconds after which a merchant's client stops waiting for an answer."""
 
 NEXT = {
     "pending": {"processing", "paid", "amount_mismatch", "failed", "cancelled", "expired"},
@@ -58,13 +58,13 @@ def leads_to(before: str, after: str) -> bool:
 
 @dataclass
 class RefundWish:
-    """A refund that was asked for."""
+    """A requested refund."""
 
     refund_id: str
     kopecks: int
     key: str
     body: dict[str, Any]
-    """With which it was asked for."""
+    """Body of the request."""
     cancelled: bool = False
     seen: list[str] = field(default_factory=list)
 
@@ -211,7 +211,7 @@ class Merchant:
             made.cancelled = cancelled.status == 200
 
     async def _hear_of(self, wish: RefundWish) -> None:
-        """Wait until its receiver is told of a refund's move."""
+        """Wait until the webhook of a refund's move arrives."""
         while not self.receiver.of("refund_id", wish.refund_id)[1:] and self._world.loop.time() < FAULTS_END:
             await self._sleep(self._chance.uniform(5.0, 20.0))
 
@@ -272,7 +272,7 @@ class Merchant:
             if answer.status == 401 and not in_test and pair is not self.pair:
                 continue  # another one is in force meanwhile
             if answer.status == 401 and not in_test and self.rotated_at + KNOWN_IN > self._world.loop.time():
-                answer = HttpAnswer(0, b"")  # not every process has heard of it
+                answer = HttpAnswer(0, b"")  # not every process knows it yet
             if answer.status == 500 and self._world.database.damage.befalls(self.account.account_id):
                 answer = HttpAnswer(0, b"")  # a row of his cannot be read
             if answer.status not in (0, 429, 502, 503) and answer.status >= 500 and answer.code not in _DOCUMENTED:

@@ -22,7 +22,7 @@ class Statement:
         """By number."""
 
     async def look(self) -> None:
-        """Read what is new, and hold it against what was read before."""
+        """Read the new movements, and compare them with the earlier ones."""
         found: list[dict[str, Any]] = []
         number = 1
         while True:

@@ -123,7 +123,7 @@ class Network:
         self.garbled: set[str] = set()
         """Processes whose next claim returns an unexpected value."""
         self.signing_stops: list[float] = []
-        """Seconds for which each of the next signing processes stands still."""
+        """For each of the next signing processes, the seconds for which it freezes."""
 
     @property
     def weather(self) -> Weather:
@@ -143,7 +143,7 @@ class Network:
         self.loop.outside(seconds, call)
 
     def stop_here(self, seconds: float) -> None:
-        """The process that runs just now stands still, from its next step on."""
+        """Freeze the running process from its next step on."""
         strand = present_strand()
         self.loop.stop_strand(strand)
         self.soon(seconds, lambda: self.loop.go_on(strand))

@@ -17,7 +17,7 @@ AHEAD = 1200.0
 
 
 def with_oddities(plan: Plan) -> Plan:
-    """The plan of a seed, with what is odd in it."""
+    """Return the plan of a seed, with unusual events added."""
     chance = random.Random(f"oddities/{plan.seed}")
     if plan.victim is not None:
         others = [str(number) for number in range(plan.merchants) if number != plan.victim]

@@ -1,4 +1,4 @@
-"""Operators, who look now and then at what waits for a person: payments of another amount, refunds, unapplied money."""
+"""Operators, who now and then handle what waits for a person: payments of another amount, refunds, unapplied money."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 POLLS = (0.3 * HOUR, 0.6 * HOUR, 8 * HOUR, 13 * HOUR, 13.1 * HOUR, 14.5 * HOUR, 20 * HOUR, 24 * HOUR, 30 * HOUR)
-"""The last look comes before the last settlement."""
+"""The last visit is before the last settlement."""
 
 
 async def reject(world: "World", refund: Refund) -> Refund:
@@ -30,7 +30,7 @@ async def return_exchanged(world: "World") -> None:
     for deal in (deal for desk in world.desks for deal in desk.deals):
         if deal.exchange_id in waiting:
             world.trace.tell(f"operator: sends back what waits of {deal.exchange_id}")
-            with suppress(Refusal, Fault):  # it is not over, or there is nobody to ask: at the next look
+            with suppress(Refusal, Fault):  # it is not over, or the provider is down: at the next visit
                 await return_money(world.office, deal.exchange_id, deal.wallet if deal.swap.takes_usdt else None)
 
 
@@ -51,7 +51,7 @@ async def judge_mismatches(world: "World") -> None:
     for payment in waiting:
         outcome = world.chance.of("operators").choice(("paid", "failed"))
         world.trace.tell(f"operator: {payment.id} counts as {outcome}")
-        with suppress(Refusal, Fault):  # somebody moved it meanwhile, or the bank is away: at the next look
+        with suppress(Refusal, Fault):  # it was moved meanwhile, or the bank is down: at the next visit
             await resolve_mismatch(world.office, payment.id, outcome)
 
 

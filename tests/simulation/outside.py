@@ -33,7 +33,7 @@ from cambist.ports.rates import RateQuote
 
 Now = Callable[[], datetime]
 Told = Callable[[str, str], None]
-"""Called with a bank's name and an operation of which the service is to be told."""
+"""Called with a bank's name and an operation about which the service gets a notification."""
 Soon = Callable[[float, Callable[[], object]], None]
 """Calls something after so many seconds, in the world."""
 
@@ -95,7 +95,7 @@ class OwnBank:
         self.fails_refunds = 0.0
         self.reverses_refunds = 0.0
         self.paying_again: dict[str, list[int]] = {}
-        """Kopecks that a payer sends once more at each moment at which somebody asks how his invoice stands."""
+        """Kopecks that a payer sends again each time that the bank is polled about the invoice."""
         self.late_answers: set[str] = set()
         """References of which the answer is old when it comes: he paid again meanwhile."""
 

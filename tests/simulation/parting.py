@@ -48,7 +48,7 @@ def _but_step(plan: Plan) -> Plan:
 def live_together(plans: Sequence[Plan]) -> list[Told]:
     """Let the plans of one world live, given by their steps."""
     parting = _Parting(plans)
-    gc.disable()  # a fork that is about to end would copy all that it has to look at
+    gc.disable()  # a collection in a fork that is about to end would copy all the memory that it visits
     try:
         outcome = live(plans[-1], parts=parting.begin)
         lived = msgspec.structs.replace(outcome, plan=parting.plan), time.process_time() - parting.began

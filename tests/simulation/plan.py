@@ -60,7 +60,7 @@ class Return(msgspec.Struct, frozen=True):
     percent: int
     cancels_after: float | None = None
     cancels_late: bool = False
-    """The merchant calls it off when it hears that it is under way, which is too late."""
+    """The merchant cancels it when it learns that it is in progress, which is too late."""
     at: float | None = None
     """At this moment, whenever the merchant learned of it."""
 
@@ -92,9 +92,9 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     """When the merchant charges; some at the same moment."""
     cancels_at: float | None = None
     loses_at: float | None = None
-    """When the payer's bank accepts the mandate no more."""
+    """When the payer's bank stops accepting the mandate."""
     regains_after: float | None = None
-    """So many seconds later it does again, by itself."""
+    """So many seconds later the bank accepts it again."""
     rebinds: bool = False
     """The merchant asks the payer to bind once more."""
     reprices_after: float | None = None
@@ -109,7 +109,7 @@ class Problem(StrEnum):
     CRASH = "crash"
     """It is killed `steps` steps of its own later, and started again after `seconds`."""
     STOP = "stop"
-    """It stands still for `seconds`, from `steps` steps of its own later on, and goes on as if nothing had been."""
+    """The process freezes for `seconds`, after `steps` more steps of its own, and then continues."""
     SET_CLOCK = "set clock"
     """Its clock is set by `seconds`."""
     CUT = "cut"
@@ -136,7 +136,7 @@ class Problem(StrEnum):
     CLAIM_BREAKS = "claim breaks"
     """A worker's claim takes effect, and returns an unexpected value."""
     SIGNER_STOPS = "signer stops"
-    """The process to which the wallet signs something next stands still for `seconds` before it hears of it."""
+    """The process for which the wallet signs next freezes for `seconds` before it gets the answer."""
     EVENT_SPOILT = "event spoilt"
     """The next event of merchant `whom` cannot be read until faults stop, as of a newer program."""
     DELIVERY_SPOILT = "delivery spoilt"
@@ -147,7 +147,7 @@ ODD = (
     *(Problem.CHAIN_AWAY, Problem.CLAIM_BREAKS, Problem.SIGNER_STOPS),
     *(Problem.EVENT_SPOILT, Problem.DELIVERY_SPOILT),
 )
-"""Problems that are drawn with what they befall, some of them for worlds of their own (oddities.py)."""
+"""Problems that are drawn together with their object, some of them in worlds of their own (oddities.py)."""
 
 
 class Blow(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +176,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     crowd: int = 0
     """How many of the merchants, the last ones, have receivers that hang beside the victim's."""
     wallet_finds: bool = True
-    """The wallet says what it sent for an operation."""
+    """The wallet can list what it sent for an operation."""
     signs_for: float = 0.0
     """Seconds that it may take to sign."""
     haste: float = 0.0
@@ -187,7 +187,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     merchants: int = 3
     shuffled: bool = False
     seldom: bool = False
-    """Idle workers look seldom (surroundings.py: Pace), and so does the vigil."""
+    """Idle workers poll seldom (surroundings.py: Pace), and so does the vigil."""
     weather: Weather = FINE
     refuses_invoices: float = 0.0
     fails_refunds: float = 0.0

@@ -45,7 +45,7 @@ class Process:
 
     @property
     def is_up(self) -> bool:
-        """Whether a balancer would send requests here. It does not know yet that one stands still."""
+        """Whether a balancer would send requests here. It does not notice yet that a process is frozen."""
         return self.asgi is not None
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class Process:
         return FarStorage(self._world.database, line, lambda _: None, by_own_clock=self._world.plan.machine)
 
     def _ended(self, task: Any) -> None:
-        """It ended by itself: its supervisor starts it again."""
+        """It ended by itself, so its supervisor restarts it."""
         fault = None if task.cancelled() else task.exception()
         self._world.trace.tell(f"{self.name} ended: {type(fault).__name__}")
         if fault is not None and not isinstance(fault, Fault):

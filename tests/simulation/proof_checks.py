@@ -20,14 +20,14 @@ _LOOKED_FOR = 3 * 3600.0
 """Minimum of seconds for which the service polls for a transaction. With correct clocks it is over 6 hours
 (docs/decisions.md "Delivery proofs"); a slow clock shortens each step of the schedule by its delay."""
 _UNDER_WAY = 300.0
-"""Seconds after which no request of before is carried out any more."""
+"""Seconds after which no earlier request can still be running."""
 _REMINDER = "payment.delivery_proof_reminder"
 _REMINDED_AFTER = timedelta(hours=24)
 _CLOCKS_OFF = timedelta(minutes=30)
 
 
 async def judge_proofs(world: "World", tills: list[Till]) -> None:
-    """Find all that is wrong with the proofs of all merchants, and tell the world."""
+    """Find all faults of the merchants' delivery proofs, and report them to the world."""
     proved: Counter[Named] = Counter()
     named_by: dict[Named, set[int]] = defaultdict(set)
     for proof in (proof for till in tills for proof in till.proofs):
@@ -52,7 +52,7 @@ async def judge_proofs(world: "World", tills: list[Till]) -> None:
 
 @dataclass
 class _Case:
-    """One payment at the end, its proof, and what its merchant was told of it."""
+    """One payment at the end, its proof, and the events that its merchant got."""
 
     world: "World"
     proof: Proof

@@ -67,7 +67,7 @@ class Till:
         self._method = exchange.id
 
     async def hand_over(self, handover: Handover) -> None:
-        """A payment, from its making to the last look at its proof."""
+        """Run a payment from its creation to the last poll of its proof."""
         world, merchant = self._world, self.merchant
         proof = Proof(handover, Sale(_order(handover)))
         self.proofs.append(proof)
@@ -146,7 +146,7 @@ class Till:
             world.fault(f"{path}: a submission was refused as locked, and it is {proof.seen[-1:]}")
 
     async def look(self, proof: Proof) -> dict[str, Any]:
-        """How it stands now."""
+        """Return its state."""
         path = f"/api/v1/payments/{proof.sale.payment_id}/delivery-proof"
         answer = await self.merchant.insist("GET", path, None, None)
         if answer.status != 200:

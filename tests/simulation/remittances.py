@@ -67,7 +67,7 @@ class RemittingBank(BindingBank):
         return RemittanceState(status=row.status, failure=failure)
 
     def take_back(self, operation: str) -> bool:
-        """The payer's bank takes back what came last for an invoice. False: nothing is there to be taken."""
+        """Let the payer's bank take back the last money of an invoice. Return False if there is none."""
         row = self.invoices.get(operation)
         if row is None or self.sent_back(operation):
             return False

@@ -23,7 +23,7 @@ _SIGNS = 24 * 3600.0
 
 
 async def rotate(world: "World", rotation: Rotation) -> None:
-    """Do it, and look that it holds."""
+    """Rotate the key, and check the result."""
     merchant = world.merchants[rotation.merchant]
     world.counts["rotations"] += 1
     if rotation.of_secret:

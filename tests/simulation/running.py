@@ -159,7 +159,7 @@ def _live(plans: Sequence[Plan]) -> list[Told]:
 
 @contextmanager
 def interruptible(told: Callable[[], object]) -> Iterator[None]:
-    """Inside, SIGINT and SIGTERM end the work; `told` is called then, and the process ends with 130."""
+    """Inside, SIGINT and SIGTERM end the work: `told` is called, and the process exits with 130."""
 
     def end(*_: Any) -> None:
         _asked_to_end.set()

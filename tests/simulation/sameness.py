@@ -13,8 +13,7 @@ HASH_SEEDS = ("0", "1", "3")
 def database_digest(database: Any) -> str:
     """Digest of all rows of a storage in memory, by table and id.
 
-    The row of the installation is left out: its mark is random in every process, so that a copy can be told.
-    """
+    The row of the installation is left out: its mark is random in every process, so that copies can be recognised."""
     digest = sha256()
     for name, table in sorted(database._tables.items()):
         if name == "installations":

@@ -47,7 +47,7 @@ def _only(plan: Plan, kinds: Sequence[str]) -> Plan:
 
 
 def _simpler(plan: Plan, fails: Fails) -> Plan:
-    """Without what has only one piece."""
+    """Return the plan without the single parts that the failure does not need."""
     for change in (
         {"skews": ()},
         {"shuffled": False},

@@ -191,7 +191,7 @@ class Database(MemoryStorage):
         self._not_on_disk.clear()
 
     def fail(self) -> int:
-        """Lose what is not on disk; how many rows that changed."""
+        """Lose the writes that are not on disk. Return how many rows that changed."""
         lost = len(self._not_on_disk)
         for put, record_id, before in reversed(self._not_on_disk):
             put(record_id, before)
@@ -205,7 +205,7 @@ class FarStorage(ForwardingStorage):
     def __init__(
         self, storage: Storage, line: Line, told: Callable[[str], None], *, by_own_clock: bool = False
     ) -> None:
-        """`told`: hears of every commit that took effect; `by_own_clock`: it goes by the clock of this machine."""
+        """`told`: called with every commit that took effect. `by_own_clock`: the storage uses this machine's clock."""
         super().__init__(storage)
         self._line = line
         self._by_own_clock = by_own_clock

@@ -1,4 +1,5 @@
-"""Processes as the loop sees them: each has what is ready of its own, and whatever begins in one belongs to it."""
+"""Processes as the loop sees them: each has its own queue of ready callbacks, and a task belongs to the process that
+started it."""
 
 from collections.abc import Callable
 from contextvars import Context, ContextVar
@@ -18,7 +19,7 @@ class Strand:
         self.is_dead = False
         self.is_stopped = False
         self.fuse: int | None = None
-        """So many steps it goes on, and is killed then."""
+        """The process is killed after so many further steps."""
         self.on_fuse: Callable[[], None] | None = None
         self.steps = 0
 

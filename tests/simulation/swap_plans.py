@@ -73,7 +73,7 @@ def _sendings(chance: random.Random) -> tuple[Sending, ...]:
         case "under":
             return (Sending(after=soon, percent=part),)
         case "excess":
-            # Some while what they brought first is on its way to them.
+            # Some while their first money is on its way to them.
             again = 3 * later if part % 2 else round(soon + later / 10, 3)
             return (Sending(after=soon, percent=100 + part), Sending(after=again, percent=10))
         case "rest late":

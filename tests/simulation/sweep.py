@@ -35,7 +35,7 @@ _BEGINS = 60.0
 _LEAPS = 100.0
 _SETTLES = MORNING[0] + 360.0
 _POLLS = 0.3 * 3600
-"""When operators look for the first time (operators.py)."""
+"""Time of the operators' first visit (operators.py)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`nox -s simulate_mutants` tries them, which takes hours; here: they are still changes of the code as it is."""
+"""`nox -s simulate_mutants` runs them, which takes hours. Here: each mutant still applies to the present code."""
 
 import ast
 

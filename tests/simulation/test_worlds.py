@@ -32,7 +32,7 @@ FOUND = {
     30_597: "what waited while a clock was set back just as the worker began",
     30_105: "an exchange of a key that another request with it takes back",
 }
-"""Seeds of worlds in which something was found, and what nobody took up, told or booked there."""
+"""Seeds of worlds that found a defect, and the state that was left unhandled there."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -113,7 +113,7 @@ def test_nothing_keeps_a_world_that_has_ended() -> None:
     """Thousands live in one process, after one another."""
     plan = drawn_plan(2, orders=1)
     live(msgspec.structs.replace(plan, weather=Weather(storage_lost=0.05, provider_lost=0.05, request_lost=0.05)))
-    live([*swept(31, ["payment"])][30])  # its API is killed with a notification in hand
+    live([*swept(31, ["payment"])][30])  # its API process is killed while it handles a notification
     gc.collect()
     assert not [each for each in gc.get_objects() if type(each) is World]
 

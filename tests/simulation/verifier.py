@@ -34,7 +34,7 @@ class CheckRow:
     level: int = 0
     passport: DocumentState | None = None
     began: int = 0
-    """How often it was looked at."""
+    """Number of reviews that began."""
     was_green: bool = False
     revoked_at: datetime | None = None
     beside: bool = False

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 EVERY = 10.0
-"""Seconds between two looks; so many times three where little happens (plan.py: seldom)."""
+"""Seconds between two checks; three times as long in quiet worlds (plan.py: seldom)."""
 PROMPT = 60.0
-"""Seconds after which what is due is late. A worker that was told nothing looks every 8 s."""
+"""Seconds after which due work counts as late. A worker without a wake-up polls every 8 s."""
 HEALS = 90.0
 """Seconds after a problem in which its traces are gone: a lease of a worker that died, a claim that was lost."""
 _LARGE = 5.0
@@ -118,7 +118,7 @@ class Vigil:
             del self._seen[name]
 
     def _unread(self) -> dict[str, float]:
-        """Rows that can be read again: the next worker that looks takes them up."""
+        """Rows that are readable again: the next polling worker handles them."""
         return {f"{record_id} of {table}": TAKE_UP for table, record_id in self._world.database.damage.readable_again()}
 
     async def _letters(self) -> dict[str, float]:
@@ -152,8 +152,8 @@ class Vigil:
 
 
 class Spins:
-    """Notifications who commits the same again and again, without a pause: it comes to nothing, and looks well at the
-    end."""
+    """Detects a program that commits the same change again and again without a pause: nothing results, and the end
+    looks correct."""
 
     def __init__(self, world: "World") -> None:
         self._world = world

@@ -10,7 +10,7 @@ import msgspec
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True):
-    """Chances of one call or message, from 0 to 1, while faults go on. All zero: a fine day."""
+    """Probabilities of faults of one call or message, from 0 to 1. All zero: no faults."""
 
     storage_lost: float = 0.0
     """A commit or a read never reaches the database: `Unavailable`."""

@@ -207,7 +207,7 @@ class World:
         """Hints of a commit, to all workers."""
         hints: list[Job] = list(jobs)
         self.trace.tell(f"commit of {woken_up(hints)}")
-        # An advance of a test clock does what is due on many days in one second.
+        # An advance of a test clock runs the due work of many days within one second.
         if live := [job for job in hints if job.world is None]:
             self.spins.note(woken_up(live))
         for process in self.processes.values():
@@ -236,8 +236,8 @@ class World:
                 await self.network.sleep(60.0)
 
     async def pay(self, payment_id: str, kopecks: int, *, when_asked: bool = False) -> None:
-        """A payer pays what the window shows him, if anything. `when_asked`: impatient, each of the
-        next three times that the bank is asked about it."""
+        """Let a payer pay the amount in the window, if any. `when_asked`: the payer is impatient, and pays again at
+        each of the next three polls of the bank."""
         payment = await self.read(Payment, payment_id)
         if payment is None or payment.bank_reference is None:
             return

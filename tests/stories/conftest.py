@@ -21,7 +21,7 @@ def postgres_database(server: str) -> Iterator[str]:
 
 @pytest.fixture
 def sqlite_location(tmp_path: Path) -> Iterator[Installation]:
-    """An installation on SQLite, as it is by default."""
+    """Return a default installation on SQLite."""
     with installation(tmp_path) as made:
         yield made
 

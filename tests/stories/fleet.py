@@ -119,7 +119,7 @@ class Fleet:
 
 
 class Load:
-    """Merchants who create and pay, some at a time, until they are told to stop."""
+    """Merchants who create and pay, several at a time, until stopped."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Load:
             await asyncio.sleep(self._pause * self._chance.uniform(0.5, 1.5))
 
     async def _carry_out(self, order: Order) -> None:
-        """Create the payment and pay it, each as often as it takes to be told that it is done."""
+        """Create the payment and pay it, repeating each until the answer is a success."""
         began = time.monotonic()
         created = await self._until_done(order, lambda edge: edge.create(order.key))
         order.ids.add(created["id"])

@@ -27,7 +27,7 @@ from tests.stories.processes import Installation, Service, eventually
 
 PHONE = "+79001234567"
 STEP = 6
-"""Seconds that pass at a look."""
+"""Seconds between two polls."""
 
 
 class OnChains:
@@ -61,7 +61,7 @@ class OnChains:
         assert await asyncio.to_thread(self._service.terminate) == 0, self._service.err
 
     async def pass_time(self, seconds: int = STEP) -> None:
-        """It goes on by so much, and blocks are made."""
+        """Advance the clock, and mine blocks."""
         self._ahead += seconds
         set_clock(self.place.folder / "offset", self._ahead)
         await self.world.catch_up(datetime.now(UTC) + timedelta(seconds=self._ahead))
@@ -78,7 +78,7 @@ class OnChains:
         return await eventually(look, every=0.3)
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Ask, and again with the same key while a node has not been looked at yet: 503 says so."""
+        """Post, and repeat with the same key while the answer is 503 because a node has not been read yet."""
         key = str(uuid4())
 
         async def ask() -> Answer | None:
@@ -91,7 +91,7 @@ class OnChains:
         return made
 
     async def pays(self, operation: str, kopecks: int | None = None, *, again: bool = False) -> None:
-        """Somebody pays an invoice, in part where `kopecks` says so, and the bank tells."""
+        """Let somebody pay an invoice, or `kopecks` of it, and send the bank's notification."""
         async with self.place.app() as ports:
             [bank] = ports.banks.of_mode("live")
             simulation = Simulation(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=again)

@@ -57,7 +57,7 @@ class Forked:
         looking = select.poll()
         looking.register(self._ends, select.POLLIN)
         if self._status is None and looking.poll(within * 1000):
-            with self._lock:  # one thread may wait while another looks
+            with self._lock:  # one thread may wait while another checks
                 if self._status is None:
                     self._status = _number(self._ends)
         return self._status
@@ -86,7 +86,7 @@ class Template:
         return Forked(_number(ends), ends)
 
     def stop(self) -> None:
-        """Ends what is forked from, and none that was."""
+        """Stop the template process, but no fork of it."""
         self._orders.close()
         self._process.wait()
 
@@ -102,7 +102,7 @@ _making = Lock()
 
 
 def template() -> Template:
-    """That of this process, made when it is first asked for."""
+    """Return the template of this process, created on first use."""
     with _making:
         if not _templates:
             _templates.append(Template())

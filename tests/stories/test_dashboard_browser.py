@@ -77,7 +77,7 @@ async def company() -> AsyncIterator[Company]:
 
 
 async def joined(browser: Browser, company: Company, role: Role, **options: object) -> tuple[Page, WatchedTab]:
-    """A page of a person who has just joined, with a watch on what the browser complains about."""
+    """Return a page of a person who has just joined, which records the browser's complaints."""
     context = await browser.new_context(locale="en-US", viewport=DESKTOP, **options)  # type: ignore[arg-type]
     page = await context.new_page()
     watched = WatchedTab(page, company.app)

@@ -1,4 +1,5 @@
-"""The API reference and the guides in a real browser: search, light and dark, a phone's width, nobody else asked."""
+"""The API reference and the guides in a real browser: search, light and dark, a phone's width, no request to another
+server."""
 
 from typing import Any, Literal
 

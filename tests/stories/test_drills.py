@@ -54,9 +54,9 @@ async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tm
                     await load.grows_by(10)
                     await eventually(fleet.is_well)
                     assert await fleet.burst(LIMIT + 10) == {400: LIMIT, 429: 10}, drill.__name__
-                    # Only while Postgres is away there is something that workers cannot go on without.
+                    # Only Postgres is indispensable for workers.
                     assert fleet.postgres.starts > 1 or not any("Traceback" in each.err for each in fleet.place.started)
-        with suppress(TimeoutError):  # the webhooks tell what is missing
+        with suppress(TimeoutError):  # the webhooks show what is missing
             await eventually(lambda: all_told(fleet, load.orders))
         await check_over_http(fleet, load.orders)
         await all_end_well(fleet)
@@ -102,7 +102,7 @@ async def postgres_restarted(fleet: Fleet, load: Load) -> None:
 
 
 async def redis_gone(fleet: Fleet, load: Load) -> None:
-    """Freeze Redis, then stop it. Payments go on, and the killed processes' replacements start."""
+    """Freeze Redis, then stop it. Payments continue, and the killed processes' replacements start."""
     fleet.redis.freeze()
     await load.grows_by(5)
     fleet.redis.stop()

@@ -31,9 +31,9 @@ KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
 OWNER = KeySigner(KEY).payload
 MERCHANT = bytes(range(20))
 LONG = 12
-"""Seconds that pass at a look. A node lags from 60 on, so a service that is slow must not be left behind."""
+"""Seconds between two polls. A node counts as lagging from 60 on, so a slow service must not fall behind."""
 PAUSE = 1.0
-"""Seconds, in earnest, from look to look."""
+"""Real seconds between two polls."""
 
 
 class DeadlyFront(Front):

@@ -34,8 +34,8 @@ PER_ACCOUNT = 10
 """Payments of one account. The limits count by key and by address (docs/limits.md "Requests"), and nothing turns them
 off: so there are many merchants, each at an address of its own behind a trusted proxy."""
 GIVES_UP = 2.0
-"""Seconds after which a client tries again. A creation that a kill broke off is taken up by the service only after 10
-seconds; until then requests with its key wait."""
+"""Seconds after which a client tries again. The service resumes a creation that a kill broke off only after 10 seconds;
+until then requests with its key wait."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Drill:
             await asyncio.sleep(self.chance.uniform(0, 0.03))
             await self._kill()
             if moment in twice:
-                # While it opens its data, or takes up what was left.
+                # It may still open its data, or resume unfinished work.
                 self._service = self.place.start_service("--port", self._port)
                 await asyncio.sleep(self.chance.uniform(0.1, 2))
                 await self._kill()
@@ -114,7 +114,7 @@ class Drill:
         self.kills += 1
 
     async def _carry_out(self, order: Order) -> None:
-        """Create the payment and pay it, each as often as it takes to be told that it is done."""
+        """Create the payment and pay it, repeating each until the answer is a success."""
         created = await self._until_done(lambda: order.shop.create(order.key))
         order.ids.append(created["id"])
         paid = await self._until_done(lambda: order.shop.simulate(created["id"], outcome="paid"))
@@ -138,7 +138,7 @@ class Drill:
 
 
 async def attempt(request: Callable[[], Awaitable[Answer]]) -> Answer | None:
-    """None where nobody knows what came of the request."""
+    """Return None if the outcome of the request is unknown."""
     try:
         async with asyncio.timeout(GIVES_UP):
             return await request()
@@ -196,7 +196,7 @@ async def orders(
     indirect=["place"],
 )
 async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, bank: str, count: int, kills: int) -> None:
-    """At a bank that must be asked for its invoices, and at one where they are drawn up."""
+    """At a bank that needs a call for each invoice, and at one that does not."""
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))
     print(f"about the same moments again: DRILL_SEED={seed}")
     chance = random.Random(seed)
@@ -212,7 +212,7 @@ async def test_kill_9_loses_nothing_and_doubles_nothing(place: Installation, ban
         await drill.run(wanted, moments, twice=chance.sample(moments, on_the_way_up))
         assert drill.kills == kills
         await check_answers(wanted)
-        with suppress(TimeoutError):  # the webhooks tell what is missing
+        with suppress(TimeoutError):  # the webhooks show what is missing
             await eventually(lambda: announced(receiver, wanted))
         await drill.stop()
         check_letters(receiver.requests, wanted)

@@ -40,7 +40,7 @@ async def gives_too_little(kyc: KycApp) -> None:
 
 
 def silently(ending: Ending) -> Story:
-    """The verifier's answer is lost, so the check stands between its intent and its beginning."""
+    """The verifier's answer is lost, so the outcome of starting the check is unknown."""
 
     async def story(kyc: KycApp) -> None:
         kyc.twist("register", ending)
@@ -57,7 +57,7 @@ def decides(status: CheckStatus) -> Story:
 
 
 async def loses_its_verifier(kyc: KycApp) -> None:
-    """It is not set any more: no endpoint tells of that."""
+    """The verifier is no longer configured; no endpoint shows that."""
     client = await kyc.client()
     async with kyc.ports.storage.unit() as unit:
         unit[Client].save(msgspec.structs.replace(client, verifier="elsewhere"))

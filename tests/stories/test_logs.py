@@ -55,7 +55,7 @@ async def test_no_secret_is_ever_said_and_errors_carry_their_request(tmp_path: P
 
 
 def readable(text: str) -> str:
-    """The text as it is, and as it reads without JSON's escapes and with the bytes in Python's decoded."""
+    """Return the text, also without JSON's escapes and with Python's bytes decoded."""
     without = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
     as_bytes = re.sub(rb"\\+x([0-9a-fA-F]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode())
     return "\n".join((text, without, as_bytes.decode("utf-8", "replace")))

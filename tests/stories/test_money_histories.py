@@ -132,7 +132,7 @@ class History:
             await self.post(f"/refunds/{self.refunds[which % len(self.refunds)]}/cancel")
 
     async def settle(self, at: int, after: bool) -> None:
-        """Settle, killed at some commit on the way; the next process goes on."""
+        """Settle, killed at some commit on the way; the next process continues."""
         who = await caller(self.app)
         with suppress(Killed):
             await settle_own(fused(self.app.ports, CrashPoint(at, after=after)), who)

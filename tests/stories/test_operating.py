@@ -177,7 +177,7 @@ class Customer:
 
 
 async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fleet) -> None:
-    """Every process is replaced, one after the other, while merchants go on (docs/operations.md "Upgrades")."""
+    """Every process is replaced, one after the other, while merchants continue (docs/operations.md "Upgrades")."""
     workers = [*fleet.workers, fleet.place.start("worker")]
     await asyncio.to_thread(workers[1].said, WORKS)
     bases = [edge.base for edge in fleet.edges]

@@ -156,7 +156,7 @@ async def status(edge: Merchant, payment: dict[str, Any]) -> str:
 
 
 async def all_asked(installed: Installation) -> bool:
-    """Whether no operation of a notification waits to be asked about."""
+    """Return whether every operation named by a notification was polled."""
     async with installed.app() as ports, ports.storage.unit() as unit:
         return not [job for job in await unit[Job].find(limit=1000) if job.kind == HEAR.kind]
 
@@ -247,7 +247,7 @@ async def test_what_one_process_has_in_hand_is_told_to_another(place: tuple[Inst
             return await status(a, {"id": payment_id}) == "paid"
 
         async def paid(payment_id: str) -> None:
-            """The payer pays, and the bank tells A of it three times."""
+            """Let the payer pay, and let the bank notify A three times."""
             provider.pay(payment_id, 100_00, PAID_AT)
             assert [await bank.tell(payment_id) for _ in range(3)] == [200] * 3
             await eventually(lambda: is_paid(payment_id))

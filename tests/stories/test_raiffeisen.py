@@ -86,7 +86,7 @@ async def _pays_and_gets_it_back(shop: Shop) -> None:
     assert await shop.bank.post(shop.notifications, body.replace(b"490.00", b"491.00"), headers) == 403
     assert await shop.posted(payment["id"]) == 200
     await shop.becomes(f"/payments/{payment['id']}", "paid")
-    assert await shop.posted(payment["id"]) == 200  # it is told twice, and paid once
+    assert await shop.posted(payment["id"]) == 200  # the notification comes twice, the payment is paid once
     assert (await shop.edge.ask("GET", "/balance")).json["pending_rub"] == "490.00"
     refund = await shop.made("/refunds", payment_id=payment["id"], amount_rub="90.00")
     await shop.becomes(f"/refunds/{refund['id']}", "completed")

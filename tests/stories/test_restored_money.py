@@ -67,7 +67,7 @@ async def uninterrupted(world: World) -> Paid:
 
 
 async def restored(world: World, *, is_repeated: bool) -> Paid:
-    """The same, with a backup of before the refund that is put in place after the payouts."""
+    """The same, with a backup from before the refund that is restored after the payouts."""
     async with world.opened() as app:
         merchants, payments = await begun(app)
         backup, key = await asyncio.to_thread(world.copy), app.ports.ids.uuid()

@@ -23,7 +23,7 @@ def port_of(base: str) -> int:
 
 
 async def no_longer_listens(port: int) -> bool:
-    """The service was told to stop, has heard it, and finishes what is under way."""
+    """Return whether the service has closed its socket after SIGTERM and only finishes running work."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:
@@ -84,7 +84,7 @@ class TestStart:
             assert value not in outcome.err
 
     def test_a_postgres_without_schema_is_a_message(self, tmp_path: Path, postgres_database: str) -> None:
-        """It brings the schema up by itself on SQLite only (docs/cli.md "Serving")."""
+        """The service creates the schema automatically on SQLite only (docs/cli.md "Serving")."""
         with installation(tmp_path, database_url=postgres_database) as place:
             refused(place.call("serve"), "migrate")
 
@@ -144,8 +144,8 @@ class TestStop:
             assert (await shop.ask("GET", f"/payments/{payment['id']}")).json["amount_rub"] == "55.00"
 
     async def test_a_delivery_under_way_is_finished_and_entered(self, sqlite_location: Installation) -> None:
-        """SIGTERM drains jobs too (docs/operations.md "Deployment"): a receiver that answers meanwhile is not asked
-        again."""
+        """SIGTERM drains jobs too (docs/operations.md "Deployment"): a receiver that answers meanwhile gets no second
+        webhook."""
         release = asyncio.Event()
         async with Receiver() as receiver:
             receiver.answer_with(held_until(release))

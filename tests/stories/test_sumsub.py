@@ -70,7 +70,8 @@ class World:
         return (await self.http.post(address.address or "", content=body, headers=dict(headers))).status_code
 
     async def becomes(self, phone: str, holds: Callable[[Client], bool]) -> None:
-        """Waits until the stored client is so, without asking for it: only what was heard moves it."""
+        """Wait until the stored client has this state, without polling the service: only notifications may change
+        it."""
 
         async def look() -> bool:
             return holds(await self.client(phone))
@@ -127,7 +128,7 @@ async def test_client_is_verified_by_documents_after_sumsubs_notification(world:
 
 
 async def test_a_green_that_turns_red_blocks_the_client(world: World) -> None:
-    """The merchant is told by refusals, for there is no event for it."""
+    """The merchant learns it from refusals, because no event reports it."""
     phone = "+79001234602"
     await world.set(kyc_flow="redirect")
     try:
@@ -155,7 +156,7 @@ async def test_a_green_that_turns_red_blocks_the_client(world: World) -> None:
 
 @pytest.mark.browser
 async def test_a_client_is_verified_on_the_hosted_page(browser: Browser, world: World) -> None:
-    """Documents are uploaded in the browser, reach Sumsub, and the page turns by itself when Sumsub decided."""
+    """Documents are uploaded in the browser and reach Sumsub, and the page updates when Sumsub decides."""
     phone = "+79001234603"
     context = await browser.new_context(viewport=PHONE, locale="en-US", reduced_motion="reduce")  # type: ignore[arg-type]  # a plain dict
     context.set_default_timeout(HANGS * 1000)

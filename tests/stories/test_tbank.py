@@ -28,7 +28,7 @@ class Shop:
         self.edge, self.fake, self.address = edge, fake, address
 
     async def told(self, payment: Payment, *, genuine: bool = True) -> tuple[int, str]:
-        """T-Bank posts how the payment stands."""
+        """Let T-Bank post the payment's state."""
         body = self.fake.notification(payment)
         async with (
             aiohttp.ClientSession() as client,

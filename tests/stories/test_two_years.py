@@ -105,7 +105,7 @@ class Payer:
         return await self.call("POST", f"/subscriptions/{self.id}/charges", body, Idempotency_Key=key or str(uuid4()))
 
     async def refused(self, code: str, opens: date | None = None) -> None:
-        """Asking comes too early or too late, and is told until when."""
+        """A request that is too early or too late is refused, with the time from which it is possible."""
         response = await self.charge()
         assert (response.status_code, response.json()["error"]["code"]) == (409, code), response.text
         window = (await self.call("GET", f"/subscriptions/{self.id}/charge-window")).json()
@@ -162,7 +162,7 @@ class Payer:
                 return
             self.succeed(day, ref)
         if not self.expected[-1].startswith(("paid", "exhausted")):
-            # It is told when the hours end, the same day or in the night.
+            # The event comes when the hours end, on the same day or in the night.
             self.expected.append("exhausted " + ref)
 
     def succeed(self, day: date, ref: str) -> None:
@@ -252,7 +252,7 @@ async def test_two_years_event_by_event(app: TestApp) -> None:
 
 
 async def check_list(payer: Payer) -> None:
-    """The list of charges says what the events said; bindings have no external_id, and took money where asked to."""
+    """Check the list of charges against the events. Bindings have no external_id, and took money if requested."""
     listed = await payer.listed()
     paid = [each["period_ref"] for each in listed if each["actual_amount_rub"] == "300.00"]
     assert paid == payer.paid

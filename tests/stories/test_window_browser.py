@@ -24,7 +24,7 @@ NO_ROUTES: Mapping[str, Callable[[Route], Awaitable[None]]] = {}
 
 
 class Shop:
-    """A merchant at a running service. Its own site is one page, which stands in for it in the payer's browser."""
+    """A merchant at a running service. One local page simulates its site in the payer's browser."""
 
     def __init__(self, service: Running, account: accounts.NewAccount) -> None:
         self.base = service.app.settings.base_url
@@ -200,7 +200,7 @@ async def test_where_streams_do_not_pass_the_page_polls(shop: Shop, payer: Payer
     await tab.page.clock.run_for(3000)
     await tab.shows("Paid")
     assert await tab.page.evaluate("window.sameDocument")
-    # The browser itself tells of the refused stream; nothing else may be wrong.
+    # The browser itself reports the refused stream; there must be no other complaint.
     assert {complaint.split(":")[0] for complaint in tab.complaints} == {"Failed to load resource"}
     tab.complaints.clear()
 
@@ -247,7 +247,7 @@ async def test_offline_payer_sees_a_notification_and_later_the_outcome(shop: Sho
     await tab.page.context.set_offline(False)
     await tab.shows("Paid")
     await expect(word).to_be_hidden()
-    # The browser itself tells of what did not come through; nothing else may be wrong.
+    # The browser itself reports the failed request; there must be no other complaint.
     assert {complaint.split(":")[0] for complaint in tab.complaints} <= {"Failed to load resource"}
     tab.complaints.clear()
 
@@ -275,7 +275,7 @@ async def test_no_button_of_the_pages_breaks_at_a_phone_s_width(shop: Shop, paye
 
 
 async def test_the_countdown_follows_the_service_s_clock_and_not_the_payer_s(shop: Shop, payer: Payer) -> None:
-    """The page's own data decides: the service, whose time goes on, answers nothing further."""
+    """The page's own data decides, because the service, whose time continues, no longer answers."""
 
     async def never_answered(_: Route) -> None:
         """Neither the stream nor the poll sets the time again."""
@@ -327,7 +327,7 @@ async def test_on_a_desktop_the_qr_is_large_at_once(shop: Shop, payer: Payer) ->
 
 
 async def test_subscription_confirmed_in_one_tab_updates_the_other(shop: Shop, payer: Payer) -> None:
-    """A button, and the way back by itself after 5 seconds (docs/window.md "Subscriptions")."""
+    """A button, and an automatic return after 5 seconds (docs/window.md "Subscriptions")."""
     made = await shop.subscribes()
     watching = await payer.opens(made, stopped_at="2031-05-05T00:00:00Z")
     await watching.shows("Subscription terms")
@@ -343,7 +343,7 @@ async def test_subscription_confirmed_in_one_tab_updates_the_other(shop: Shop, p
 
 
 async def test_changed_amount_updates_the_open_page_and_a_key_press_accepts_it(shop: Shop, payer: Payer) -> None:
-    """The QR that is out is withdrawn, and no page goes on showing it (docs/window.md "Subscriptions")."""
+    """The issued QR is withdrawn, and no page shows it any longer (docs/window.md "Subscriptions")."""
     made = await shop.subscribes()
     tab = await payer.opens(made)
     await tab.page.get_by_role("button", name="Continue").press("Enter")

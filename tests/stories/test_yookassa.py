@@ -124,7 +124,7 @@ async def _first(fake: YooKassaFake) -> dict[str, Any] | None:
 
 
 async def tell(fake: YooKassaFake, address: str) -> None:
-    """Post what is due, as YooKassa does, by the proxy."""
+    """Post the due notifications as YooKassa does, through the proxy."""
     async with aiohttp.ClientSession(headers={"X-Forwarded-For": PEER}) as http:
         while fake.told:
             async with http.post(address, json=fake.told.pop(0)) as answer:

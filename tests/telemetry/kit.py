@@ -71,7 +71,7 @@ class Traced:
         return await self.http.post(path, json=body, headers=self.headers())
 
     async def work(self) -> None:
-        """Do what is due, as a worker does it."""
+        """Run the due jobs, as a worker does."""
         worker = Worker(self.ports, telemetry=self.telemetry)
         while claimed := await self.ports.storage.claim(100, 60.0):
             for job in claimed:

@@ -1,4 +1,4 @@
-"""The last net under the log lines (docs/operations.md "Logs"): values that look secret or personal are masked, ids and
+"""The last filter of log lines (docs/operations.md "Logs"): values that look secret or personal are masked, ids and
 times stay readable."""
 
 import re

@@ -204,7 +204,7 @@ async def test_a_hold_is_seen_while_it_lasts(app: Traced) -> None:
 
 
 async def handle_notification(app: Traced) -> None:
-    """As if an adapter of the app had heard its provider."""
+    """Act as an adapter that received a notification."""
     hearing = msgspec.structs.replace(app.ports, notification_networks={"example": ()})
     await make_addresses(hearing)
     async with hearing.storage.unit() as unit:

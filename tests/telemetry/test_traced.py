@@ -1,4 +1,4 @@
-"""The ports around which calls are counted: they can what the adapters can, and tell every end apart."""
+"""Traced ports: they have the adapters' capabilities, and distinguish every outcome."""
 
 import asyncio
 from typing import Any

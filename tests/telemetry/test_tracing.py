@@ -39,7 +39,7 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 
 async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
-    """A request goes on with the caller's trace; the bank's call is in the request's span, the webhook in its job's."""
+    """A request continues the caller's trace; the bank's call is in the request's span, the webhook in its job's."""
     async with traced_app(tracing) as app:
         app.script.create.append(Twist())  # makes the service ask the bank
         created = await app.pay(traceparent=f"00-{TRACE}-{CALLER}-01")

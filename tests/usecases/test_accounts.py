@@ -301,7 +301,8 @@ class TestAccess:
         assert asked == {ApiKey: RECENT, Account: within}
 
     async def test_an_unknown_key_costs_the_same_digest_as_a_known_one(self, ports: Ports) -> None:
-        """A keyed digest is computed and compared whatever the key is, so that time tells nothing of its existence."""
+        """A keyed digest is computed and compared whatever the key is, so that the response time does not reveal
+        whether the key exists."""
 
         class Counting:
             def __init__(self) -> None:

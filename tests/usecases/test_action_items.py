@@ -255,7 +255,7 @@ async def test_receipts_that_are_not_written_for_an_hour_are_one_line(app: Refun
 
 
 async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(app: RefundApp) -> None:
-    """And before them what has no beginning."""
+    """Items without a start time come first."""
     now, vault = app.app.clock.now(), app.ports.vault
     makes = (proof(P.IN_REVIEW), withdrawal(W.FAILED), refunding(R.PROCESSING), transfer(reason="late", suspended=1))
     rows = [make(now + number * HOUR, vault) for number, make in enumerate(makes)]

@@ -72,7 +72,7 @@ async def untagged(app: TestApp, *chains: Chain) -> None:
 
 
 async def test_untagged_chains_are_adopted_and_continue(app: TestApp) -> None:
-    """Rows that wait are chained on top of it at once."""
+    """Waiting rows are chained after it immediately."""
     await untagged(app, *CHAINS)
     await more(app, "new")
     before = await heads(app)
@@ -105,7 +105,7 @@ async def test_a_head_that_is_missing_is_made_where_the_rows_end(app: TestApp) -
 @pytest.mark.parametrize("of_row", [True, False], ids=["a row", "the head"])
 @pytest.mark.parametrize("chain", CHAINS, ids=NAMES)
 async def test_a_tag_tells_that_this_is_no_upgrade(app: TestApp, chain: Chain, of_row: bool) -> None:
-    """Only an operator's word that the history is true goes above it."""
+    """Only an operator who confirms the history can continue the chain."""
     await untagged(app, *CHAINS)
     if of_row:
         [row, *_] = await rows_of(app, chain)

@@ -48,7 +48,7 @@ HOUR, MINUTE = 3600, 60
 
 
 class FewNodes:
-    """A network of which too few nodes answer, since when it is told."""
+    """A network with too few answering nodes, and the time since when."""
 
     since: datetime | None = None
 
@@ -75,7 +75,7 @@ async def set_down(app: TestApp, status: GatewayStatus = GatewayStatus.DOWN) -> 
 
 
 async def strand(app: TestApp, *names: str) -> None:
-    """Money in suspense: something for an operator, which can wait. The books know nothing of it."""
+    """Book money in suspense: an action item that is not urgent. The journal has no entry for it."""
     app.made_up = True
     async with app.ports.storage.unit() as unit:
         for name in names:
@@ -101,7 +101,7 @@ async def row(app: TestApp, name: str = "listener") -> AlarmRecipient:
 
 class TestAProblem:
     async def test_bank_down_alarms_an_operator_once_and_so_does_its_recovery(self) -> None:
-        """Two processes work, by the jobs of one storage, and one of them tells."""
+        """Two processes work on the jobs of one storage, and only one of them sends the alarm."""
         ear, eye = Listener("ear"), Listener("eye")
         async with alarmed(ear, eye, alarm_quiet_hours=QuietHours(start=0, end=1439)) as app:
             app.script.create.extend([Twist(ending=Ending.UNAVAILABLE)] * 10)

@@ -1,5 +1,5 @@
 """Any history of openings, payers, banks, merchants and time ends with one first charge at most, mandates that are
-needed, and events that tell what happened (docs/states.md "Subscription"; docs/subscriptions.md "Making one")."""
+needed, and events for each change (docs/states.md "Subscription"; docs/subscriptions.md "Making one")."""
 
 import asyncio
 from contextlib import suppress
@@ -76,7 +76,7 @@ async def tell(app: TestApp, subscription_id: str, event: MandateEvent, which: i
     except Refused:
         return
     for notification in notifications:
-        # A bank that was told to be away loses its notification.
+        # A notification is lost while the simulated bank is away.
         with suppress(*NO_ANSWER):
             await on_notification(app.ports, Notification(operation=notification.operation))
 
@@ -122,7 +122,7 @@ async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -
             await action(app, made, step)
         for name in TWISTED:
             getattr(app.script, name).clear()
-        # Whatever was lost is found by the looks that come of themselves; the rate of requests is not in question.
+        # The scheduled polls find everything that was lost. The rate of polls is not tested here.
         for each in await bindings(app, made):
             await on_notification(app.ports, Notification(operation=binding_operation(each.id)))
         await app.work(2 * 86400)

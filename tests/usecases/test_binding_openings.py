@@ -212,7 +212,7 @@ async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
     ("ending", "heard"), [(Ending.UNKNOWN_NOT_DONE, False), (Ending.UNAVAILABLE, False), (Ending.UNKNOWN_DONE, True)]
 )
 async def test_a_link_that_comes_after_the_answer_is_told(app: TestApp, ending: Ending, heard: bool) -> None:
-    """The link comes by a poll, or by a notification if `heard` (docs/subscriptions.md "How the payer binds")."""
+    """The link comes with a poll, or with a notification if `heard` (docs/subscriptions.md "How the payer binds")."""
     await choose_calendar(app)
     app.script.bind.append(Twist(ending=ending))
     made = await subscribed(app)

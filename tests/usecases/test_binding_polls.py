@@ -203,8 +203,8 @@ FORGETFUL = BankCapabilities(simulated=True, mandates=True, mandate_charges=True
 async def test_unanswered_binding_is_requested_again_found_or_withdrawn(
     done: bool, seconds: float, is_left: bool, is_known: bool
 ) -> None:
-    """A bank that would treat a repeat as another binding is only asked whether it has the binding. If it has none when
-    the payer's time is over, the binding is withdrawn."""
+    """If a bank would treat a repeat as another binding, it is only asked whether it has the binding. If it has none
+    when the payer's time is over, the binding is withdrawn."""
     script = Script()
     further = [FurtherBank(name="second-test", capabilities=FORGETFUL, script=script)]
     async with open_test_app(further_banks=further) as app:

@@ -171,7 +171,8 @@ async def test_a_binding_without_a_charge_is_paid_with_nothing(app: TestApp) -> 
 async def test_a_refused_binding_fails_or_expires_and_another_may_be_opened(
     app: TestApp, charge: str, status: str
 ) -> None:
-    """A refused one of `none` is `expired`, because a late success may come (docs/payments.md "How it ends")."""
+    """A refused binding without a first charge is `expired`, because a late success may come (docs/payments.md "How it
+    ends")."""
     made = await subscribed(app, binding_charge=charge)
     payment = await open_link(app, made["id"])
     await play(app, made["id"], "refuse")

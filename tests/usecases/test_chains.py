@@ -1,4 +1,4 @@
-"""Chains under a rotation of the vault's keys, and heads as they are told outside (domain/chains.py)."""
+"""Chains under a rotation of the vault's keys, and the printed form of heads (domain/chains.py)."""
 
 import os
 from collections.abc import AsyncIterator

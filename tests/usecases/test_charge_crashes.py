@@ -48,7 +48,7 @@ async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
         whole, fuse = charges.ports, CrashPoint(at, after=after)
         with suppress(Killed):
             await story(charges, subscription_id, fused(whole, fuse))
-        # The new process: leases of the dead one end, the watch takes up what was left.
+        # The new process: the dead one's leases expire, and the watch resumes its work.
         charges.app.ports = whole
         await charges.app.work(LEASE + 30)
         payment_id = await story(charges, subscription_id, whole)
@@ -83,7 +83,7 @@ async def test_a_crash_at_any_commit_loses_nothing_and_debits_once(bank: str, at
 
 
 async def fail(charges: ChargeApp, subscription_id: str, ports: Ports) -> None:
-    """Both attempts of a daily period fail, each by a key of its own, and jobs run."""
+    """Let both attempts of a daily period fail, each under its own key, and run the jobs."""
     for number in (1, 2):
         await charges.next(subscription_id, "insufficient_funds")
         with suppress(Refusal):

@@ -76,7 +76,7 @@ async def guarded(work: Any) -> Any:
 
 
 async def settle(charges: ChargeApp, subscription_id: str, *, paid: bool) -> None:
-    """The bank ends what it holds, and says so twice."""
+    """Let the bank finish all open operations, and send each notification twice."""
     for payment in await charges.payments(subscription_id):
         if payment.status == "pending" and payment.bank_reference is not None:
             await charges.app.simulate(payment.id, outcome="paid" if paid else "failed")

@@ -1,5 +1,5 @@
-"""Charges of which nobody knows: found out about under the same operation id, never debited twice
-(docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three outcomes")."""
+"""Charges with an unknown outcome: looked up under the same operation id, never debited twice (docs/subscriptions.md
+"When a charge is refused"; ARCHITECTURE.md "Three outcomes")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -36,7 +36,7 @@ async def due(charges: ChargeApp) -> str:
 
 
 async def pending(charges: ChargeApp, subscription_id: str) -> str:
-    """A charge that the bank works on until told otherwise; its id."""
+    """Start a charge that stays in processing, and return its id."""
     await charges.next(subscription_id, "pending")
     return (await charges.charge(subscription_id)).payment.id
 
@@ -97,7 +97,8 @@ class TestUnknown:
         assert (await charges.payment(payment_id)).status == "paid"
 
     async def test_after_a_day_it_is_only_asked_for_and_then_given_up(self, charges: ChargeApp, due: str) -> None:
-        """Decided: a debit that late nobody expects. It fails once no request can be under way."""
+        """A documented decision: payers do not expect a debit that late. The charge fails once no request can still be
+        running."""
         payment_id = await self.lose(charges, due, *[Ending.UNKNOWN_NOT_DONE] * 50)
         await charges.app.work((25 * HOUR).total_seconds())
         left = len(charges.app.script.charge)

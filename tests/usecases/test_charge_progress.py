@@ -41,7 +41,7 @@ async def due(charges: ChargeApp) -> str:
 
 
 async def pending(charges: ChargeApp, subscription_id: str) -> str:
-    """A charge that the bank works on until told otherwise; its id."""
+    """Start a charge that stays in processing, and return its id."""
     await charges.next(subscription_id, "pending")
     return (await charges.charge(subscription_id)).payment.id
 
@@ -70,8 +70,8 @@ class TestSuccess:
         assert (await charges.window(due))["reason"] == "CHARGE_BEFORE_WINDOW"
 
     async def test_a_success_clears_past_due_and_tells_so(self, charges: ChargeApp, due: str) -> None:
-        """`past_due` clears when a charge succeeds, told with equal statuses
-        (docs/subscriptions.md "When the mandate is lost")."""
+        """`past_due` clears when a charge succeeds, reported by an event with equal statuses (docs/subscriptions.md
+        "When the mandate is lost")."""
         await charges.change(due, past_due=True)
         payment_id = await pending(charges, due)
         await charges.end(payment_id, PAID, doubled=True)
@@ -101,7 +101,7 @@ class TestSuccess:
         assert await jobs(charges, "charge.watch") == []
 
     async def test_the_watch_goes_on_for_ever_while_the_bank_works(self, charges: ChargeApp, due: str) -> None:
-        """A pending charge blocks, over the period's edge too, and nothing but the bank's word ends it."""
+        """A pending charge blocks others, even in the next period, and only the bank's answer ends it."""
         payment_id = await pending(charges, due)
         await charges.app.work((10 * DAY).total_seconds())
         assert (await charges.payment(payment_id)).status == "pending"
@@ -160,8 +160,8 @@ class TestFailure:
     async def test_a_charge_by_an_earlier_mandate_says_nothing_of_the_new_one(
         self, charges: ChargeApp, due: str, later: float, status: str
     ) -> None:
-        """The payer bound anew while it was pending. If the clock stands still, all of it happens at one moment, and
-        the bank's answer counts."""
+        """The payer bound again while it was pending. With a stopped clock all of this happens at one moment, and the
+        bank's answer counts."""
         payment_id = await pending(charges, due)
         await charges.clock.advance(later)
         await charges.change(due, binding=Binding(operation="another", requested_at=charges.clock.now()))
@@ -212,7 +212,7 @@ class TestExhaustion:
         assert await charges.told(due) == ["exhausted"], "once"
 
     async def test_refused_charge_also_announces_the_exhausted_period(self, charges: ChargeApp, due: str) -> None:
-        """`decide_charge(…).announce` is due in the unit that looked."""
+        """`decide_charge(…).announce` is due in the unit that polled."""
         await self.fail(charges, due)
         await charges.clock.advance((6 * HOUR).total_seconds())
         with pytest.raises(Refusal):

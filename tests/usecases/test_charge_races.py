@@ -74,7 +74,7 @@ async def test_a_request_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
 
 
 async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: ChargeApp, due: str) -> None:
-    """After a lost answer the merchant repeats while the watch asks, and the bank says so twice."""
+    """After a lost answer the merchant repeats the request while the watch polls, and the bank answers both."""
     key = str(uuid4())
     charges.app.script.charge.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     with pytest.raises(Refusal):

@@ -41,7 +41,7 @@ async def refund(charges: ChargeApp, payment_id: str, amount: str | None = None)
 
 
 async def test_a_charge_is_refunded_in_parts_and_its_period_stays_paid(charges: ChargeApp, due: str) -> None:
-    """Only successful payments move the anchor; a refund moves it no more than it frees the period."""
+    """Only successful payments move the anchor. A refund neither moves it nor frees the period."""
     payment_id = await paid(charges, due)
     before = await charges.subscription(due)
     for amount, status in (("40.00", "paid"), (None, "refunded")):

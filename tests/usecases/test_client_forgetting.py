@@ -156,7 +156,7 @@ async def test_a_client_of_test_mode_is_forgotten_too(kyc: KycApp) -> None:
 
 
 async def test_interrupted_it_is_done_by_the_next_call(kyc: KycApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client goes last, so that what is left is found again."""
+    """The client record is deleted last, so that the next call finds the rest."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED)
     client = await kyc.client()

@@ -157,7 +157,8 @@ async def test_job_written_while_the_clock_was_ahead_is_done_at_once(app: TestAp
 async def test_a_step_just_while_a_worker_begins_is_seen(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, read: bool
 ) -> None:
-    """Stored times are compared at that moment, and a clock that is ahead finds none in the future (seed 30597)."""
+    """Stored times are compared when the worker starts, and a clock that is ahead finds none in the future (seed
+    30597)."""
     app.clock.step(3 * HOUR)
     payment = await pay(app)
 

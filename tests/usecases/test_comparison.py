@@ -246,7 +246,7 @@ class TestTwoMerchantsWithOneWallet:
 
     @pytest.mark.parametrize("sends_more", [False, True])
     async def test_a_second_operator_confirms_what_providers_say_by_then(self, world: World, sends_more: bool) -> None:
-        """A transfer may have got into a block since the first one asked."""
+        """A transfer may have got into a block since the first operator's comparison."""
         copy = await self._sent_by_hand(world)
         [sent] = await world.paid_out()
         async with world.opened(copy) as app:
@@ -306,7 +306,7 @@ class TestTwoMerchantsWithOneWallet:
                     await decided(app.ports, found, wrong)
 
     async def _sent_by_hand(self, world: World) -> Copy:
-        """A copy from before a payout of a batch that an operator asked for."""
+        """Return a copy from before a payout that an operator requested."""
         async with world.opened() as app:
             await paid(app)
             copy = world.copy()
@@ -315,7 +315,8 @@ class TestTwoMerchantsWithOneWallet:
 
 
 class TestWalletThatCannotList:
-    """It knows what it sent for an id, so it is asked for each payout that a settlement may have caused."""
+    """The wallet can look up a transfer by its id only, so it is queried for each payout that a settlement may have
+    caused."""
 
     @pytest.fixture(autouse=True)
     def finds_only(self, world: World) -> None:
@@ -377,7 +378,7 @@ class TestWalletThatCannotList:
 
 
 async def twin(app: App) -> str:
-    """Another merchant who is paid out to the same wallet."""
+    """Create another merchant with the same payout wallet."""
     other = await create_account(app.ports, "Other")
     await set_settings(app.ports, other.account_id, {"payout_wallet": WALLET})
     return other.account_id
@@ -435,7 +436,7 @@ class TestRefunds:
             await app.check()
 
     async def test_executed_refunds_and_payouts_need_no_second_operator(self, world: World) -> None:
-        """They happened, so nobody decides about them. The end of the hold waits for the second one."""
+        """They were executed, so no decision is needed. The end of the hold still needs a second operator."""
         async with world.opened() as app:
             payment = await paid(app)
             copy = world.copy()

@@ -112,7 +112,7 @@ async def calendar(app: TestApp) -> dict[str, Any]:
 
 
 async def unopened(app: TestApp) -> dict[str, Any]:
-    """Raised and lowered again before anybody saw the page."""
+    """Return a subscription whose amount was raised and lowered again before anybody opened the page."""
     made = await subscribed(app, amount_rub="50")
     await patch(app, made["id"], both("300"))
     await patch(app, made["id"], {"amount_rub": "100"})
@@ -195,8 +195,8 @@ async def test_a_payer_who_confirmed_a_withdrawn_qr_first_is_bound_by_it(
 
 
 async def test_consent_follows_the_qr_confirmed_last(app: TestApp) -> None:
-    """The QR for 200 lapsed by itself, the QR for 100 is alive. Confirming the late one binds at 200, and money of the
-    other goes to suspense."""
+    """The QR for 200 lapsed by itself, the QR for 100 is alive. If the payer confirms the lapsed one, it binds at 200,
+    and money paid by the other goes to suspense."""
     made = await subscribed(app, amount_rub="200")
     old = await open_link(app, made["id"])
     await app.work(16 * 60)
@@ -227,7 +227,7 @@ async def test_money_on_a_withdrawn_qr_without_a_mandate_is_the_first_charge(app
 
 
 async def test_a_payment_between_the_look_and_the_revocation_is_found(app: TestApp) -> None:
-    """Without any notification: the bank is asked once more after it has ended the QR."""
+    """No notification arrives: the bank is polled once more after it has ended the QR."""
     made = await subscribed(app, amount_rub="200")
     old = await open_link(app, made["id"])
     await patch(app, made["id"], {"amount_rub": "100"})
@@ -259,7 +259,7 @@ async def test_a_bank_that_is_away_is_asked_to_end_a_qr_until_it_answers(
 
 
 async def test_a_withdrawn_binding_that_no_bank_heard_of_is_asked_for_no_more(app: TestApp) -> None:
-    """The change overtakes the bank's answer: no bank is asked for a QR of the former amount."""
+    """The change is faster than the bank's answer: no bank is asked for a QR of the former amount."""
     made = await subscribed(app, amount_rub="200")
     app.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
     old = await open_link(app, made["id"])
@@ -301,7 +301,7 @@ async def test_calendar_link_that_comes_later_is_told_once(app: TestApp) -> None
 
 
 async def test_calendar_amount_stays_where_no_bank_can_give_a_new_link(app: TestApp) -> None:
-    """Nothing is written, and the link that is out goes on."""
+    """Nothing is written, and the issued link stays valid."""
     await choose_calendar(app)
     made = await subscribed(app, amount_rub="200")
     await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)

@@ -51,7 +51,7 @@ async def run_with_crash(bank: str, at: int, *, after: bool) -> int:
         with suppress(Killed):
             await story(app, fused(whole, fuse))
         app.ports = whole
-        # The new process: leases of the dead one end, the watch takes up what was left.
+        # The new process: the dead one's leases expire, and the watch resumes its work.
         await app.work(LEASE + 30)
         payment_id = await story(app, whole)
         await app.work(LEASE)
@@ -76,7 +76,7 @@ async def check(app: TestApp, payment_id: str) -> None:
 
 
 COMMITS = {"simulator": 3, "simulator-asked": 4}
-"""The creation, its opening where the bank must be asked, the move with its event, the delivery's receipt."""
+"""The creation, its opening if the bank needs a call, the move with its event, and the delivery's receipt."""
 
 
 @pytest.mark.parametrize(("bank", "commits"), COMMITS.items())

@@ -47,7 +47,7 @@ SECONDS_OF_SILENCE = 10.0
 
 
 class Town:
-    """A notifier between many receivers: each answers as told, at once or after the whole limit of 10 seconds."""
+    """A notifier with many receivers. Each answers as scripted, at once or after the whole limit of 10 seconds."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -185,8 +185,8 @@ async def harness() -> AsyncIterator[Harness]:
 
 
 class TestSideBySide:
-    """A bound per account and in all: one slow or dead receiver delays nobody else
-    (docs/decisions.md "Slow receivers")."""
+    """Limits per account and in total: one slow or dead receiver delays nobody else (docs/decisions.md "Slow
+    receivers")."""
 
     async def test_ten_hanging_receivers_delay_nobody_and_get_ten_webhooks_each(self, harness: Harness) -> None:
         """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at
@@ -341,7 +341,8 @@ class TestOrder:
         assert commits == [False, True]
 
     async def test_one_event_that_is_always_refused_never_blocks_another(self, harness: Harness) -> None:
-        """Others are taken while its backoff lasts, so that it opens no breaker: it goes on by the slow backoff."""
+        """Other events succeed during its backoff, so the breaker stays closed and the event continues by the slow
+        backoff."""
         account = await harness.merchant("m")
         url = harness.url("m")
         [bad] = await harness.happen(account)
@@ -640,7 +641,7 @@ class TestCrashes:
             assert (await harness.delivery(event_id)).attempts == made
 
     async def test_events_that_come_at_any_moment_of_a_run_are_sent(self, harness: Harness) -> None:
-        """However the last look of a run and the commit of an event fall together, the event leaves."""
+        """Whatever the order of a run's last read and an event's commit, the event is sent."""
         account = await harness.merchant("m")
         made: list[str] = []
         left = 40
@@ -763,7 +764,7 @@ class Exploding:
 
 class TestClocks:
     async def test_an_event_from_a_machine_whose_clock_is_ahead_is_not_overlooked(self, harness: Harness) -> None:
-        """It asks a job that stands already, whose run looks by the storage's clock."""
+        """The event requests a job that exists already, and its run uses the storage's clock."""
         account = await harness.merchant("m")
         await harness.happen(account)
         ahead = VirtualClock(harness.clock.now() + timedelta(hours=1))
@@ -773,7 +774,8 @@ class TestClocks:
         assert (await harness.delivery(event)).status is DeliveryStatus.DELIVERED
 
     async def test_a_retry_that_a_clock_set_back_hides_is_found_again(self, harness: Harness) -> None:
-        """The timer rang, and then the storage's clock went back: the look finds nothing, so the timer is set anew."""
+        """The timer fired, and then the storage's clock was set back: the read finds nothing due, so the timer is set
+        again."""
         account = await harness.merchant("m", BAD)
         [event] = await harness.happen(account)
         await run_due(harness.ports)

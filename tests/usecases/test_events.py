@@ -256,7 +256,7 @@ class TestRetention:
         await start_recurring_jobs(app.ports)
         app.postman.answers.extend([BAD, BAD])
         old = await happen(app, 130)
-        await app.work(600)  # the looks for held events, after the receiver was set, are over
+        await app.work(600)  # the searches for held events after the receiver was set are done
         held = await happen(app, receives=False)
         await app.work(KEPT.total_seconds() - 86_400)
         assert len(await deliveries(app)) == 131

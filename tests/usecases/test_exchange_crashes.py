@@ -109,7 +109,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     twists: tuple[Twist, ...] = ()
 
     async def story(self, app: ExchangeApp, ports: Ports) -> None:
-        """Create it, let the client send what is not sent yet, wait for the end."""
+        """Create the exchange, let the client pay the outstanding money, and wait for the end."""
         app.app.ports = ports
         order, caller = app.order("10000"), await app.caller()
         with suppress(Refusal):  # the key of an exchange that is over by now
@@ -136,7 +136,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
             with suppress(Killed):
                 await self.story(app, fused_throughout(whole, fuse))
             app.app.ports = whole
-            # The new process: leases of the dead one end, the job takes up what was left.
+            # The new process: the dead one's leases expire, and the job resumes the work.
             await app.app.work(LEASES_ARE_OVER)
             await self.story(app, whole)
             await self.check(app)
@@ -159,7 +159,7 @@ LOST = (Twist(ending=Ending.UNKNOWN_DONE), Twist(ending=Ending.UNKNOWN_NOT_DONE)
 async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, after: bool) -> None:
     points = await way.run(0, after=after)
     assert points >= 15
-    # The last of them are looks for late money, all alike.
+    # The last commits are polls for late money, all alike.
     for at in range(1, min(points, 40) + 1):
         await way.run(at, after=after)
 

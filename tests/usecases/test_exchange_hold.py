@@ -1,4 +1,4 @@
-"""The hold of RUB: nothing is given for money that the payer's bank takes back meanwhile (docs/exchanges.md "RUB to
+"""The hold of RUB: nothing is paid out for money that the payer's bank has taken back (docs/exchanges.md "RUB to
 USDT"). Each test compares the books with the objects at its end."""
 
 from collections.abc import AsyncIterator

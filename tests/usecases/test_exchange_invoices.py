@@ -20,7 +20,7 @@ MINUTE = 60
 
 
 class Closing:
-    """An app whose bank closes invoices, and the references that it was asked to close."""
+    """An app whose bank closes invoices, with the references that it had to close."""
 
     def __init__(self, app: ExchangeApp) -> None:
         self.app = app

@@ -25,7 +25,7 @@ async def _away(*_: Any, **__: Any) -> Any:
 async def test_it_is_known_once_they_answer_again(
     app: ExchangeApp, takes_usdt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The look at the end of the six hours is tried until it is answered."""
+    """The poll after six hours is repeated until it is answered."""
     made = await (app.made() if takes_usdt else app.bought())
     await app.app.work(1000)
     assert await app.status(made.id) == "expired"

@@ -84,7 +84,7 @@ async def test_a_loss_of_which_nobody_told_is_found_by_looking(app: ExchangeApp)
 
 @pytest.mark.parametrize("end", [TransferState.FINAL, TransferState.FAILED])
 async def test_while_usdt_are_on_their_way_nothing_is_decided(app: ExchangeApp, end: TransferState) -> None:
-    """A transfer may still fail, and is then signed anew: only the end tells whether anything was given for the RUB."""
+    """A transfer may still fail and be signed anew, so only its end shows whether USDT were paid for the RUB."""
     made = await app.bought()
     await app.pay(made.id)
     await app.app.clock.advance(301)
@@ -99,7 +99,7 @@ async def test_while_usdt_are_on_their_way_nothing_is_decided(app: ExchangeApp, 
 
 
 async def test_rub_taken_back_while_usdt_took_hours_is_found_after_the_end(app: ExchangeApp) -> None:
-    """When it is no more looked for late money."""
+    """The RUB were taken back after the polls for late money had ended."""
     made = await app.bought()
     await app.pay(made.id)
     app.sender.script.sign.extend([Twist(ending=Ending.UNAVAILABLE)] * 30)
@@ -149,7 +149,7 @@ async def test_a_return_under_way_ends_first(app: ExchangeApp, end: RefundStatus
 
 
 async def test_late_return_of_rub_taken_back_is_a_loss_until_it_is_reversed(app: ExchangeApp) -> None:
-    """The bank refuses a return, the payer's bank takes the money, and then the return goes through all the same."""
+    """The bank refuses a return, the payer's bank takes the money, and then the return is executed nevertheless."""
     exchange_id = await late(app)
     [transfer] = await return_money(app.ports, exchange_id)
     assert transfer.sent_back is not None

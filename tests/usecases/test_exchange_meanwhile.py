@@ -1,4 +1,4 @@
-"""A change made to an exchange while a provider was asked stands, even if the answer comes late. Also the action items
+"""A change made to an exchange during a provider's call is kept, even if the answer comes late. Also the action items
 for exchanges that cannot be done (docs/exchanges.md "Rules")."""
 
 import asyncio

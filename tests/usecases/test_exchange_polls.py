@@ -1,5 +1,5 @@
-"""When an exchange is looked at again (docs/exchanges.md "Rules"): often while its money is awaited, at its deadline
-for certain, by the backoff while it is paid out, and for some hours after its end."""
+"""When an exchange is polled (docs/exchanges.md "Rules"): often while its money is awaited, at its deadline for
+certain, by the backoff while it is paid out, and for some hours after its end."""
 
 from datetime import timedelta
 from typing import Any
@@ -36,7 +36,7 @@ OVER: list[Look] = [
 ]
 
 POLLS: list[tuple[S, dict[str, Any], float, dict[str, Any], float | None]] = [
-    # How it stands, and in seconds from its deadline: now, and the next look.
+    # Status; then in seconds from the deadline: the present moment, and the next poll.
     (S.PENDING, NOWHERE, -100, {}, -90),
     (S.PENDING, NOWHERE, -100, {"advanced": True}, -90),
     (S.PENDING, NOWHERE, -5, {}, 0),
@@ -50,12 +50,12 @@ POLLS: list[tuple[S, dict[str, Any], float, dict[str, Any], float | None]] = [
     (S.RUB_SENDING, TO_USDT, 0, {"asked": 2, "check_after": 5.0}, 5),
     (S.USDT_SENDING, TO_RUB, 0, {"asked": 9}, 6 * HOUR),
     *((status, *row) for status in (S.COMPLETED, S.FAILED, S.EXPIRED, S.CANCELLED) for row in OVER),
-    # The last of these looks, where nobody answers it: for a day.
+    # The last of these polls, when no provider answers it, is repeated for a day.
     (S.EXPIRED, TO_USDT, 6 * HOUR, {"is_received": False}, 6 * HOUR + 600),
     (S.EXPIRED, TO_USDT, DAY - 1, {"is_received": False}, DAY - 1 + 600),
     (S.EXPIRED, TO_USDT, DAY, {"is_received": False}, None),
     (S.EXPIRED, TO_USDT, HOUR, {"is_received": False}, 2 * HOUR),
-    # RUB that were taken back while the USDT went: decided at the look after the end.
+    # RUB that were taken back while the USDT were sent: decided at the poll after the end.
     (S.COMPLETED, TO_RUB, 6 * HOUR, {"asked": 0}, 6 * HOUR + 10),
     (S.COMPLETED, TO_RUB, 6 * HOUR, {"asked": 1}, None),
     (S.COMPLETED, TO_USDT, 6 * HOUR, {"asked": 0}, None),

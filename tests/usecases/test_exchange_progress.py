@@ -72,7 +72,7 @@ async def test_events_come_at_final_statuses_only(app: ExchangeApp) -> None:
 async def test_several_deposits_add_up_and_what_is_more_is_suspense(
     app: ExchangeApp, sent: list[str], suspended: int, rounded: int
 ) -> None:
-    """Pay what was quoted, book the rest to suspense (docs/exchanges.md "Rules")."""
+    """Pay the quoted amount, and book the rest to suspense (docs/exchanges.md "Rules")."""
     made = await app.made()
     for amount in sent:
         await app.send(made.id, amount)
@@ -216,7 +216,7 @@ async def test_an_exchange_that_never_got_an_address_fails_in_time(app: Exchange
 
 
 async def sending(app: ExchangeApp, amount: str = "100") -> str:
-    """An exchange whose USDT came; its payout begins at the next look."""
+    """Return an exchange whose USDT arrived; its payout begins at the next poll."""
     made = await app.made(amount)
     await app.send(made.id, amount)
     return made.id

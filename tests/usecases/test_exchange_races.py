@@ -1,5 +1,5 @@
-"""Requests and looks at once, on every storage: versions and unique rules decide
-(docs/concepts.md "What is refused first"; docs/exchanges.md "Rules")."""
+"""Simultaneous requests and polls, on every storage: versions and unique rules decide (docs/concepts.md "What is
+refused first"; docs/exchanges.md "Rules")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -161,7 +161,7 @@ async def test_poll_reads_again_if_another_ended_the_exchange_meanwhile(
 
 
 async def test_deposit_that_never_counted_is_not_released(app: ExchangeApp) -> None:
-    """The exchange as it is stored holds more than came for it: nothing is written."""
+    """The stored exchange counts more money than arrived for it: nothing is written."""
     made = await app.made()
     await app.send(made.id, "60")
     await app.look(made.id)

@@ -1,4 +1,4 @@
-"""The operator sends back what came for an exchange and could move nothing, once, whatever is lost on the way
+"""The operator returns money that arrived for an exchange and could not count, exactly once, whatever answers are lost
 (docs/exchanges.md "Rules"). The books are held against the objects at the end of each."""
 
 import asyncio

@@ -32,7 +32,7 @@ async def app() -> AsyncIterator[ExchangeApp]:
 
 
 async def until(app: ExchangeApp, status: str) -> str:
-    """An exchange of RUB to USDT that stands so, on the way to its end; its id."""
+    """Return the id of an exchange of RUB to USDT that has reached this status."""
     made = await app.bought()
     if status != "awaiting_rub":
         await app.pay(made.id)

@@ -269,7 +269,7 @@ async def test_exchange_that_moved_during_its_poll_is_polled_again_at_once(
 
 
 async def test_ended_exchange_learns_nothing_while_its_bank_is_away(app: ExchangeApp) -> None:
-    """So the last look for late money is tried again."""
+    """So the last poll for late money is repeated."""
     made = await app.bought()
     await app.pay(made.id)
     await app.app.work(400)

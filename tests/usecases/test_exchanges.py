@@ -120,7 +120,7 @@ async def test_one_active_exchange_per_phone_in_each_mode_until_it_is_over(app: 
 
 
 async def test_a_direction_that_is_off_is_off_for_all_and_the_key_stays_free(app: ExchangeApp) -> None:
-    """The same key may be sent again (docs/errors.md "All codes"). Exchanges under way go on."""
+    """The same key may be sent again (docs/errors.md "All codes"). Exchanges in progress continue."""
     under_way = await app.made(phone=OTHER)
     await set_direction(app.ports, Direction.USDT_TO_RUB, is_on=False)
     with pytest.raises(Refusal) as caught:
@@ -228,7 +228,7 @@ async def test_a_cancel_waits_for_a_chain_that_is_away(app: ExchangeApp) -> None
 
 
 async def test_it_expires_once_all_that_came_in_time_was_seen(app: ExchangeApp) -> None:
-    """A watcher may see what came some time later."""
+    """A watcher may see a deposit some time after it arrived."""
     made = await app.made()
     setattr(app.watcher, "lag", timedelta(seconds=120))  # noqa: B010 - of those that are late alone
     await app.app.clock.advance((made.expires_at - app.app.clock.now()).total_seconds() + 119)

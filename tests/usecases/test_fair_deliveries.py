@@ -1,4 +1,4 @@
-"""Receivers that hang keep nobody else waiting: not when nearly all do, and not on a host that many share."""
+"""Receivers that hang delay no others, even if nearly all hang, or if they share a host."""
 
 import asyncio
 from collections import Counter
@@ -24,7 +24,7 @@ SLOW = DeliveryResult(answer=Answer.TIMEOUT, status=200)
 """It answers well, in the last second that it has."""
 
 PLACES = 40
-"""Webhooks under way at once, in these tests: 16 of them for slow receivers, 8 for none but proven ones."""
+"""Webhooks in flight at once in these tests: 16 for slow receivers, 8 reserved for proven ones."""
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ async def on_one_host(harness: Harness, count: int, answer: DeliveryResult, name
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 async def test_ten_that_hang_on_a_shared_host_do_not_delay_the_others_there(answer: DeliveryResult) -> None:
-    """And no more webhooks than 64 are ever on their way to it, whatever hangs there."""
+    """At most 64 webhooks are in flight to the host, even while all of them hang."""
     async with open_harness() as harness:
         hanging = await on_one_host(harness, 10, answer, "hangs")
         well = await on_one_host(harness, 30, GOOD, "well")
@@ -335,7 +335,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_leaves_no_permit_taken(
 async def test_receivers_waiting_for_a_shared_host_do_not_use_up_the_jobs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its answers take just below a second, so nobody there is slow."""
+    """Its answers take just below a second, so none of its receivers counts as slow."""
     monkeypatch.setattr(slots_rules, "MOST_WAIT", 8)
     monkeypatch.setattr(loop, "RECEIVERS", 90)
     async with open_harness() as harness:

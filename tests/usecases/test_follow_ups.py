@@ -1,5 +1,5 @@
-"""Ownership of a job that two runs have in hand: after a lease that ended, an operator's wake-up, or a plan for other
-work (ARCHITECTURE.md "Units and jobs")."""
+"""Ownership of a job that two runs work on: after an expired lease, an operator's wake-up, or a plan for other work
+(ARCHITECTURE.md "Units and jobs")."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -128,7 +128,7 @@ async def jobs_of(app: TestApp, kind: str) -> list[Job]:
 
 
 async def claimed(app: TestApp, kind: str) -> Job:
-    """The one job of this kind, claimed as soon as it is due."""
+    """Return the one job of this kind, claimed as soon as it is due."""
     [job] = await jobs_of(app, kind)
     await app.clock.advance(max(0.0, (job.due - app.clock.now()).total_seconds()))
     found = [each for each in await app.ports.storage.claim(100, LEASE) if each.kind == kind]
@@ -157,7 +157,7 @@ _ONE_RUN = ("subscription.exhaust",)
 
 @pytest.mark.parametrize("name", FOLLOWED)
 async def test_late_runner_leaves_the_job_to_its_successor(app: TestApp, name: str) -> None:
-    """The first one's lease ended while a provider kept it waiting; the second has the job in hand."""
+    """The first run's lease expired while a provider delayed it, and the second run owns the job."""
     kind = name.partition(" ")[0]
     await FOLLOWED[name](app)
     first = await claimed(app, kind)
@@ -226,7 +226,7 @@ class TestFollowUp:
     kind = FollowUp("payment.watch")
 
     async def had(self, app: TestApp, *, leased: bool) -> Job:
-        """The job of a payment: in hand, or waiting after a run."""
+        """Return the job of a payment: claimed, or waiting after a run."""
         await app.created()
         job = await claimed(app, self.kind.kind)
         if leased:
@@ -322,8 +322,8 @@ async def _fail(_ports: Ports, _job: Job) -> None:
 
 @pytest.mark.parametrize("reason", ["unknown", "not_found"])
 async def test_a_refused_look_ends_no_payout_whose_money_is_gone(app: TestApp, reason: str) -> None:
-    """A refused question does not refuse the transfer: the RUB were sent, the answer was lost, and the bank does not
-    tell the status."""
+    """A refused query does not refuse the transfer: the RUB were sent, the answer was lost, and the bank does not
+    report the status."""
     exchanges = ExchangeApp(app)
     made = await exchanges.made()
     await exchanges.send(made.id)

@@ -209,8 +209,8 @@ async def test_fault_reaches_the_caller_and_only_the_banks_faults_are_recorded(f
 
 @pytest.mark.parametrize("read", [False, True], ids=["sent", "asked about"])
 async def test_faults_of_refunds_count_as_those_of_payments(read: bool) -> None:
-    """A bank is judged by all that it answers (docs/decisions.md "OpenAPI, gateways, listen"): here by money that it is
-    asked to send back, or asked about."""
+    """A bank is judged by all its answers (docs/decisions.md "OpenAPI, gateways, listen"): here by refunds and their
+    polls."""
     async with open_refund_app() as refunds:
         app, script = refunds.app, refunds.app.script
         await refunds.set(refund_approval="auto")

@@ -53,7 +53,7 @@ async def jobs(kyc: KycApp) -> list[Job]:
 
 
 async def is_looked_at_next_day(kyc: KycApp) -> bool:
-    """Whether the decided check is asked for once more then, and by nothing else."""
+    """Return whether the decided check is polled once more the next day, and by nothing else."""
     [job] = await jobs(kyc)
     verified_at = (await kyc.client()).verified_at
     return verified_at is not None and job.due == verified_at + timedelta(days=1)
@@ -133,7 +133,7 @@ async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycApp,
 
 @pytest.mark.parametrize("asked", [True, False])
 async def test_check_the_verifier_never_began_is_abandoned_after_a_month(kyc: KycApp, asked: bool) -> None:
-    """The documents' keys and the phone do not stay sealed beside the client for ever. `asked`: they are kept."""
+    """The documents' keys and the phone do not stay encrypted beside the client for ever. `asked`: they are kept."""
     kyc.twist("register", *[Ending.UNAVAILABLE] * 1000)
     assert (await kyc.register()).status_code == 503
     if not asked:
@@ -166,7 +166,7 @@ async def test_a_verifier_that_says_nothing_for_a_month_is_asked_no_more(kyc: Ky
 
 
 class Searching:
-    """A verifier that finds what it is told all of."""
+    """A verifier that finds a check by all its search terms."""
 
     name = "simulator"
 
@@ -294,7 +294,7 @@ async def test_killed_at_any_commit_of_a_registration(kyc: KycApp, at: int, afte
         await register(ports, await caller_of(kyc, ports), lambda: RegisterOrder(**body))
     await kyc.app.work(60)
     if (at, after) == (1, False):
-        # Nothing was written, so nothing was asked.
+        # Nothing was written, so no call was made.
         assert await kyc.begun() == 0
         assert (await kyc.register(body)).json() == {"status": "processing"}
         await kyc.app.work(60)
@@ -340,7 +340,7 @@ async def test_notifications_twice_and_late_change_nothing_more(kyc: KycApp) -> 
 
 
 async def test_an_operation_that_a_verifier_posted_about_is_asked_about(kyc: KycApp) -> None:
-    """docs/adapters.md "Notifications": ids tell whose an operation is."""
+    """docs/adapters.md "Notifications": the id shows whose operation it is."""
     await kyc.register()
     await kyc.decide(CheckStatus.VERIFIED, told=False)
     async with kyc.ports.storage.unit() as unit:

@@ -138,7 +138,7 @@ async def test_a_file_that_is_empty_or_larger_than_granted_is_none(
 
 
 async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc: KycApp) -> None:
-    """No other verifier is asked about it; registering again begins another check."""
+    """No other verifier is queried about it; registering again begins another check."""
     await kyc.register()
     caller = await RefundApp(kyc.app).caller(Mode.LIVE)
     for status in (KycStatus.PROCESSING, KycStatus.REGISTERING, KycStatus.REQUIRED):
@@ -168,7 +168,7 @@ async def test_check_goes_on_if_its_verifier_is_wired_again_in_time(kyc: KycApp)
 
 
 async def test_an_intent_whose_verifier_is_gone_is_taken_back_after_a_month(kyc: KycApp) -> None:
-    """With what it asked for. It is sent to nobody else: its verifier may have begun it."""
+    """With its request. It goes to no other verifier, because its own one may have begun the check."""
     kyc.twist("register", Ending.UNAVAILABLE)
     body = await kyc.documents()
     assert (await kyc.register(body)).status_code == 503

@@ -124,7 +124,7 @@ async def test_more_than_a_thousand_entries_are_sealed_in_several_units(app: Tes
 
 
 async def test_entry_booked_during_a_chain_extension_waits_for_the_next(app: TestApp) -> None:
-    """Each look goes on where the one before ended; a busy service would never end it otherwise."""
+    """Each pass continues where the previous one ended; with a busy service it would otherwise never end."""
     await book(app, *(entry(app, f"pay_{number:04}") for number in range(1500)))
 
     class Busy:

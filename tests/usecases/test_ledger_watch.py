@@ -1,5 +1,5 @@
-"""`ledger_faults`: the cheap look behind `/health` and the metrics finds what was tampered with at the chain's end, and
-sums that are off, whatever the journal's length."""
+"""`ledger_faults`: the cheap check behind `/health` and the metrics finds tampering at the chain's end and wrong sums,
+however long the journal is."""
 
 from collections.abc import Awaitable, Callable
 

@@ -99,8 +99,8 @@ async def test_a_mandate_that_was_replaced_is_ended_at_its_bank(app: TestApp) ->
 async def test_a_consent_that_ends_while_another_binding_is_open(
     app: TestApp, unheard: bool, status: str, binding: str
 ) -> None:
-    """It ends what was active, and its open binding with it. Where nobody heard that the mandate was valid again, the
-    subscription is paused, and the payer may bind anew (docs/subscriptions.md "When the mandate is lost")."""
+    """It ends what was active, and its open binding with it. If no notification reported the mandate as valid again,
+    the subscription is paused, and the payer may bind anew (docs/subscriptions.md "When the mandate is lost")."""
     subscription_id, operation, payment = await rebound(app)
     await simulate(app, operation, MandateEvent.MANDATE_RESTORED, silent=unheard)
     await simulate(app, operation, MandateEvent.CONSENT_ENDED)

@@ -1,4 +1,4 @@
-"""A copy of a database is told from it by what stands beside it, and held; nothing else is."""
+"""A copy of a database is recognised by the fingerprint beside it, and held; an original is not."""
 
 import shutil
 import sqlite3

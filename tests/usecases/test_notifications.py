@@ -34,7 +34,7 @@ def test_each_form_of_id_is_one_hearers(operation: str) -> None:
 
 
 def test_each_hearer_has_its_form() -> None:
-    """Apart from rows of which another object hears: charges and parts of a payout."""
+    """Apart from rows handled with another object: charges and parts of a payout."""
     heard = {next(number for number, each in enumerate(HANDLERS) if each.owns(text)) for text in OPERATIONS}
     assert len(HANDLERS) - len(heard) == 2
 

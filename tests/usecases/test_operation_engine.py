@@ -63,8 +63,8 @@ Sends = list[tuple[type[Fault], bool]]
 async def test_three_ends(
     errands: ErrandApp, sends: Sends, finds: list[type[Fault]], asked: list[str], end: str
 ) -> None:
-    """Done, refused for certain, unknown. It is asked for before it is sent again, and a look that fails, a refused one
-    too, says nothing."""
+    """Done, refused for certain, unknown. The provider is queried before the operation is sent again, and a failed or
+    refused query proves nothing."""
     errands.carrier.sends, errands.carrier.finds = sends, finds
     await errands.planned()
     await errands.run_out()
@@ -120,7 +120,7 @@ async def test_simultaneous_beginnings_prepare_once(errands: ErrandApp) -> None:
 
 
 async def test_operation_that_a_restored_copy_may_lack_is_polled_first(errands: ErrandApp) -> None:
-    """The database may be a restored one: the provider has what it never heard of (forgotten.py)."""
+    """The database may be a restored one: the provider may have operations that it lacks (forgotten.py)."""
     await errands.planned()
     errands.carrier.knows[FIRST] = "done"
     later = msgspec.structs.replace(errands.ports, started=errands.app.clock.now() + timedelta(seconds=1))
@@ -134,7 +134,8 @@ async def test_operation_that_a_restored_copy_may_lack_is_polled_first(errands: 
 async def test_doubt_is_written_down_where_the_record_says_so(
     errands: ErrandApp, fault: type[Fault], doubt: bool
 ) -> None:
-    """After a send without end: the request that made it may take back what was certainly never sent."""
+    """After a write without an outcome: the request that made it may undo an operation that was certainly never
+    sent."""
     errands.row.marks_doubt = True
     errands.carrier.sends = [(fault, False)]
     await errands.planned()
@@ -198,7 +199,7 @@ class TestWords:
         assert ((await errands.page()).effects, errands.carrier.done[FIRST]) == (SENT, 1)
 
     async def test_one_of_an_earlier_attempt_moves_nothing(self, errands: ErrandApp) -> None:
-        """The engine polls the earlier operation, and the later one stays as it is."""
+        """The engine polls the earlier operation, and the later one does not change."""
         await errands.planned("sending", attempt=2)
         errands.carrier.knows[FIRST] = "done"
         await engine.receive(errands.row, errands.ports, FIRST)
@@ -275,7 +276,7 @@ async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandA
 
 
 class TestOwnership:
-    """Ownership of the job while two runs have it in hand (schedule.py)."""
+    """Ownership of the job while two runs work on it (schedule.py)."""
 
     async def test_late_runner_leaves_the_job_to_its_successor(self, errands: ErrandApp) -> None:
         errands.carrier.becomes = "processing"
@@ -338,8 +339,8 @@ class TestOwnership:
 async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
     after: bool, lost: bool | None, marks_doubt: bool
 ) -> None:
-    """Killed at each commit and call, before and after it took effect: it is done once, and nothing is sent a second
-    time without a look before."""
+    """Killed at each commit and call, before and after it took effect: the operation is executed once, and nothing is
+    sent a second time without a query before."""
     points, at = 1, 0
     while at <= points:
         async with open_test_app(receiver=False) as app:

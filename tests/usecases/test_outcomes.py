@@ -210,7 +210,7 @@ async def test_a_crash_at_any_commit_leaves_rows_that_fit_their_payments(twist: 
 
 
 class _Asking:
-    """A storage that notes which kinds of records its units are asked for."""
+    """A storage that records which kinds of records its units read."""
 
     def __init__(self, storage: Any) -> None:
         self._storage = storage

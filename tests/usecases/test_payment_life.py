@@ -356,7 +356,7 @@ async def test_unknown_outcome_is_polled_by_the_backoff_then_left_alone(app: Tes
 
 
 async def test_an_unknown_outcome_that_a_notification_ends_expires_in_time(app: TestApp) -> None:
-    """The backoff would have asked an hour later."""
+    """The backoff would have polled an hour later."""
     app.script.create.append(LOST_DONE)
     app.script.find = deque([AWAY] * 5)
     await app.create()
@@ -373,7 +373,7 @@ async def test_an_unknown_outcome_that_a_notification_ends_expires_in_time(app: 
 
 @pytest.mark.parametrize("left", [0, 1])
 async def test_a_creation_that_nobody_ended_is_taken_back_at_its_deadline(app: TestApp, left: int) -> None:
-    """Until then the bank is asked again. It was drawn up: so no bank knows of it."""
+    """Until then the bank is polled. The invoice was created locally, so no bank knows of it."""
     payment = await stored(app, (await app.created())["id"])
     async with beneath(app.ports).unit() as unit:
         unit[Payment].save(msgspec.structs.replace(payment, opening=Opening.ASKING, bank_reference=None))

@@ -1,5 +1,5 @@
-"""GET /payments finds exactly the page that sorting everything would give, by whatever way it looks for it, on every
-storage (docs/concepts.md "Lists"; docs/payments.md "Finding payments")."""
+"""GET /payments returns the same page as sorting all payments, by each of its search methods, on every storage
+(docs/concepts.md "Lists"; docs/payments.md "Finding payments")."""
 
 import asyncio
 import random
@@ -193,7 +193,7 @@ async def test_a_page_is_one_moments_view_while_payments_come(books: Books) -> N
 
 
 class Counting:
-    """A storage whose snapshots count what is asked of payments."""
+    """A storage whose snapshots count the reads of payments."""
 
     def __init__(self, storage: Any) -> None:
         self._storage = storage

@@ -33,7 +33,7 @@ async def paid_out(payouts: Payouts, amount: str) -> Withdrawal:
 
 
 async def lines(payouts: Payouts, withdrawal_id: str) -> list[tuple[str, str]]:
-    """Kinds and amounts, the same by pages of any size; the first of all readings lists what was not listed yet."""
+    """Return kinds and amounts, the same by pages of any size. The first reading lists the unlisted lines."""
     read: list[PayoutItem] = []
     async for batch in await every_payout_item_of(payouts.ports, withdrawal_id):
         read += batch

@@ -1,5 +1,5 @@
-"""A bank that tells nothing is asked, often enough for a payer who waits, and no more often than it may be
-(docs/adapters.md "How often a provider is asked")."""
+"""A bank without notifications is polled often enough for a waiting payer, and within its limit (docs/adapters.md "How
+often a provider is asked")."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class TellsNothing:
-    """A live bank of whose payments one hears by asking. Its clock is the app's, once there is one."""
+    """A live bank without notifications. Its clock is the app's, once there is one."""
 
     name = "silent"
 
@@ -60,7 +60,7 @@ class TellsNothing:
         self.again: dict[str, Transfer] = {}
         self.hints: deque[float] = deque()
         self.away: deque[float | None] = deque()
-        """With what word of its own it is away at the next looks."""
+        """The `retry_after` of the next failing polls."""
 
     def pay(self, operation: str, kopecks: int = 100_00) -> None:
         assert self.clock is not None
@@ -91,7 +91,7 @@ class TellsNothing:
         raise NotSupported("it sends nothing back")
 
     def moments(self, app: TestApp, operation: str, since: datetime) -> list[float]:
-        """When it was asked about this one, in seconds since then."""
+        """Return when this operation was polled, in seconds since then."""
         return [(at - since).total_seconds() for reference, at in self.asked if reference == operation]
 
 
@@ -258,7 +258,7 @@ async def notified(app: TestApp) -> None:
 
 
 class TestNotifications:
-    """A bank that sends notifications is polled all the same: one may be lost, or its address not entered there."""
+    """A bank that sends notifications is polled as well: one may be lost, or its address not entered there."""
 
     @pytest.fixture
     def bank(self) -> TellsNothing:
@@ -362,7 +362,7 @@ class TestNotifications:
 
 
 class TestThePage:
-    """Somebody who opens the page, or comes back to it from the bank, is somebody who may have paid."""
+    """A person who opens the page, or returns to it from the bank, may have paid."""
 
     @pytest.fixture
     def bank(self) -> TellsNothing:

@@ -59,7 +59,7 @@ class Machine:
             yield TestApp(app.ports, self._clock, postman, script, client, self._account)
 
     async def answer(self) -> tuple[Payment, Image]:
-        """Create a payment. It, and the disk at that moment."""
+        """Create a payment. Return it, and the disk at that moment."""
         async with self.on() as app:
             made = await create(app)
             return made.resource, Image(self._folder / "cambist.db")

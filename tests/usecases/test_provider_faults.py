@@ -1,5 +1,5 @@
-"""A provider that does not take our credentials reaches an operator, and merchants are told to come back
-(docs/adapters.md "When the provider fails")."""
+"""A provider that does not take our credentials reaches an operator, and merchants are asked to retry (docs/adapters.md
+"When the provider fails")."""
 
 import asyncio
 from types import SimpleNamespace

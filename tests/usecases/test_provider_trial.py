@@ -166,7 +166,7 @@ async def test_each_transfer_goes_back_by_itself(desk: Desk) -> None:
     ],
 )
 async def test_a_call_that_fails_is_repeated_and_nothing_is_done_twice(desk: Desk, call: str, fault: Exception) -> None:
-    """The desk refuses a second refund of one operation: a lost answer is asked for first."""
+    """The provider refuses a second refund of one operation, so after a lost answer the refund is queried first."""
     desk.bank.pay(KOPECKS)
     desk.bank.problems[call] = [fault]
     assert await desk.run(desk.trial()) is TrialStep.RETURNED

@@ -1,4 +1,5 @@
-"""The hold of a copied database: nothing that sends live money runs, all else goes on, and `resume` lets it go."""
+"""The hold of a copied database: nothing that sends live money runs, everything else does, and `resume` ends the
+hold."""
 
 from datetime import timedelta
 
@@ -218,7 +219,7 @@ async def test_every_call_that_sends_to_a_live_provider_is_refused() -> None:
 
 
 async def test_the_bank_of_a_held_copy_is_not_judged_by_it() -> None:
-    """It was not asked, so no merchant hears that its gateway is down."""
+    """The bank got no call, so no merchant gets an event that its gateway is down."""
     async with open_refund_app() as app:
         await app.paid(mode="live")
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""The rate of a mode: asked for, believed, shared by all processes (docs/settlement.md "The rate")."""
+"""The rate of a mode: read, judged, and shared by all processes (docs/settlement.md "The rate")."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -249,7 +249,7 @@ ON_FILES = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 
 
 class Gated:
-    """A source that says its rate once everybody it waits for has asked it."""
+    """A source that returns its rate once all others that it waits for were called."""
 
     name = "gated"
 

@@ -30,7 +30,7 @@ WAITS = ReceiptStatus.PROCESSING
 
 
 class Register(Till):
-    """A till whose register is told by itself, and says what it was given to say, or that it is done."""
+    """A bank with a cash register that needs a separate call. It answers as scripted, or that the receipt is done."""
 
     def __init__(self) -> None:
         super().__init__(ReceiptNeed.OPTIONAL)

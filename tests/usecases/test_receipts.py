@@ -55,7 +55,7 @@ EMAIL, PHONE = "anna@example.com", "+79990001122"
 
 
 class Till(SimulatedBank):
-    """A live bank that writes receipts, and keeps what it was asked."""
+    """A live bank that writes receipts, and records the calls it got."""
 
     def __init__(self, need: ReceiptNeed) -> None:
         can = BankCapabilities(receipts=need, mandates=True, mandate_charges=True, sends_notifications=True)
@@ -387,7 +387,8 @@ async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> Non
 
 @pytest.mark.parametrize("kind", [SALE, BACK], ids=["payments", "refunds"])
 async def test_oldest_waiting_receipt_is_named_whatever_its_id(app: TestApp, kind: FollowUp) -> None:
-    """More of them than are read wait for less than an hour, and more for longer: ids do not rise with time."""
+    """More receipts than one read returns have waited less than an hour, and more have waited longer: ids do not rise
+    with time."""
     now = app.clock.now()
     fresh = [(f"a{number:03}", now) for number in range(MOST)]
     late = [(f"b{number:03}", now - timedelta(hours=2)) for number in range(MOST)]

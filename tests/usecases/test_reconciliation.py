@@ -139,7 +139,7 @@ async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
 
 
 async def test_all_transfers_of_a_payment_count_on_both_sides(day: Day) -> None:
-    """The second is in suspense; sent back, it came all the same, and the bank has both ways."""
+    """The second transfer is in suspense. After its return the bank lists both directions."""
     payment_id = await day.live.paid(mode="live")
     await day.live.app.told(payment_id, Simulation(status=InvoiceStatus.PAID, again=True))
     await day.live.app.work(60)
@@ -260,7 +260,7 @@ async def test_failed_comparison_resumes_where_it_stood_and_closes_nothing(day: 
 
 
 class Counting:
-    """The bank's list, which says what it was asked for, and fails from a moment on."""
+    """The bank's list. It records the periods it was read for, and fails from a moment on."""
 
     def __init__(self, bank: SimulatedBank, fails_from: datetime | None = None) -> None:
         self._entries = bank.entries

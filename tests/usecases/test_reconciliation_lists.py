@@ -1,4 +1,4 @@
-"""How much of which banks' lists is read, and from when on (docs/reconciliation.md)."""
+"""Which banks' lists are read, how far, and from when on (docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -88,7 +88,7 @@ async def test_a_list_that_never_ends_fails_and_does_not_go_on_for_ever(
 async def test_an_entry_is_of_the_day_on_which_the_bank_took_it_up(
     day: Day, monkeypatch: pytest.MonkeyPatch, hours: float, moment: int, is_of_it: bool
 ) -> None:
-    """Also where a bank gives more of its list than it was asked for."""
+    """Also if a bank returns more of its list than was requested."""
     bank = day.live.bank("live")
     entries, begin = bank.entries, bounds(day.day)[0]
 

@@ -1,4 +1,5 @@
-"""Recurring jobs (core/usecases/recurring_jobs.py) are written until they stand, each by itself, by every worker."""
+"""Recurring jobs (core/usecases/recurring_jobs.py): every worker creates the missing ones, each independently of the
+others."""
 
 import asyncio
 from collections.abc import AsyncIterator

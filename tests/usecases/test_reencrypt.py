@@ -64,7 +64,7 @@ NOT_ENCRYPTED = {
     "Exchange.blob": "a signed transfer, which is broadcast for all to see",
     "ExchangeTransfer.sent_back": "a signed transfer, which is broadcast for all to see",
 }
-"""Fields that hold bytes, and why none of them is sealed."""
+"""Fields of type bytes that are not encrypted, each with the reason."""
 
 
 def holds_bytes(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
@@ -99,7 +99,7 @@ def calls(name: str) -> Iterator[tuple[Path, ast.Call]]:
 
 
 def test_core_encrypts_only_with_associated_data_of_the_list() -> None:
-    """Sealed text could lie in a field that is no bytes; so the sealing itself is looked at, too."""
+    """Encrypted text could also be in a field of another type, so the calls of `encrypt` are checked as well."""
     known = {field.aad.__name__ for field in ENCRYPTED_FIELDS}
     # A secret that waits for a second operator lives as long as its action: some days.
     allowed = {

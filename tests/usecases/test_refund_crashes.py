@@ -114,7 +114,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
             with suppress(Killed):
                 await self.story(refunds, fused_throughout(whole, fuse), payment_id)
             refunds.app.ports = whole
-            # The new process: leases of the dead one end, the job takes up what was left.
+            # The new process: the dead one's leases expire, and the job resumes the work.
             await refunds.app.work(LEASES_ARE_OVER)
             await self.story(refunds, whole, payment_id)
             await refunds.app.work(LEASES_ARE_OVER)
@@ -136,7 +136,7 @@ async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, few
 
 
 async def _return(refunds: RefundApp, ports: Ports, payment_id: str) -> None:
-    """Reject what came; where the bank could not send it back, try once more."""
+    """Reject the received money. If the bank could not return it, try once more."""
     payment = await refunds.payment(payment_id)
     if payment.status == "amount_mismatch":
         await resolve_mismatch(ports, payment_id, "failed")

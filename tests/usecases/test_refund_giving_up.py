@@ -37,7 +37,7 @@ async def refunds() -> AsyncIterator[RefundApp]:
 
 
 async def waiting(refunds: RefundApp) -> str:
-    """A refund that the fee of its own payment left uncovered; its id."""
+    """Return the id of a refund that its own payment's fee left uncovered."""
     refund_id = await refunds.apply(await refunds.settled())
     await refunds.app.work(60)
     assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
@@ -189,7 +189,7 @@ class TestTheReserve:
     """Payouts leave what refunds need that wait for money, where the account is set so."""
 
     async def poor(self, refunds: RefundApp, **settings: str) -> str:
-        """A refund whose money was paid out, and of which no settlement of 30 RUB brings enough; its id."""
+        """Return the id of a refund whose money was paid out, and which no settlement of 30 RUB can cover."""
         payment_id = await refunds.settled()
         await refunds.set(payout_wallet=WALLET, **settings)
         await pay_out_now(refunds.ports, refunds.app.account.account_id, Mode.TEST)

@@ -111,7 +111,7 @@ async def test_a_reason_is_taken_from_one_character_to_the_longest(refunds: Refu
 
 
 async def test_only_a_refund_that_there_is_is_settled(refunds: RefundApp) -> None:
-    """The operator's word on what the bank contradicts."""
+    """The operator's decision on a refund that the bank contradicts."""
     for unknown in ("ref_00000000-0000-4000-8000-000000000000", "ref_x", ""):
         assert await code(settle_contradiction(refunds.ports, unknown)) == "REFUND_NOT_FOUND"
 

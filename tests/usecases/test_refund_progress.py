@@ -300,7 +300,7 @@ async def test_the_events_carry_what_the_schema_has_and_rise_in_sequence(refunds
 
 
 async def test_failed_refund_that_was_sent_after_all_waits_for_an_operator(refunds: RefundApp) -> None:
-    """`failed` is final and the merchant has the money again: nothing moves, and somebody must know."""
+    """`failed` is final and the merchant has the money again, so nothing is booked, and an operator must decide."""
     _, refund_id = await refunds.processing()
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
     assert await contradicted_refunds(refunds.ports) == []
@@ -323,7 +323,7 @@ async def test_failed_refund_that_was_sent_after_all_waits_for_an_operator(refun
 
 
 async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refunds: RefundApp) -> None:
-    """Nothing moves, and nobody is told anything else: until the bank says that it went, or it comes back."""
+    """Nothing is booked, and no event is sent, until the bank reports the refund as done or the money returns."""
     _, refund_id = await refunds.completed()
     before = await refunds.balance()
     for word, waits in ((S.FAILED, 1), (S.FAILED, 1), (S.PROCESSING, 1), (S.DONE, 0), (S.FAILED, 1)):

@@ -157,7 +157,7 @@ class Interrupted:
 async def test_settlement_between_balance_check_and_waiting_mark_is_not_missed(
     refunds: RefundApp,
 ) -> None:
-    """Its `retry_waiting` found nobody waiting yet, and the next settlement is a day away."""
+    """Its `retry_waiting` did not find the refund waiting yet, and the next settlement is a day later."""
     refund_id = (await refunds.make(await refunds.settled())).id
     storage = Interrupted(refunds.ports.storage, refunds.settled)
     await begin(msgspec.structs.replace(refunds.ports, storage=storage), refund_id)

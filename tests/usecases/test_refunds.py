@@ -51,7 +51,7 @@ async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
     await refunds.settled()
     [source] = refunds.ports.rates.of_mode("test")
     assert isinstance(source, RateSimulator)
-    # The rate of that payment's settlement counts, not the one of now.
+    # The rate of that payment's settlement counts, not the present one.
     await source.simulate(RateSimulation(rate=Decimal(80)))
     before = await refunds.balance()
     assert before.available == Usdt(2 * SETTLED_100)
@@ -97,7 +97,7 @@ async def test_the_overdraft_limit_may_be_used_to_the_last_unit(
     [
         # A refund that is still not covered does not block the next one.
         ("15.00", "10.00", "0.05", (False, True)),
-        # Enough for one of two: the oldest.
+        # Enough for one of two: the older one.
         ("12.50", "12.50", "0.1", (True, False)),
         ("15.00", "10.00", "1", (True, True)),
     ],
@@ -130,7 +130,7 @@ async def test_waiting_refunds_are_retried_oldest_first(
 async def test_retry_ends_if_the_storage_is_away_but_not_if_one_refund_fails(
     refunds: RefundApp, monkeypatch: pytest.MonkeyPatch, fault: Exception, tries: int
 ) -> None:
-    """Their payout would take what they wait for."""
+    """A payout would take the money that the refunds wait for."""
     settled = [await refunds.settled() for _ in range(2)]
     await refunds.set(payout_wallet=WALLET)
     await pay_out_now(refunds.ports, refunds.app.account.account_id, Mode.TEST)

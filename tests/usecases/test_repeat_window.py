@@ -74,7 +74,7 @@ class Forgetful:
         self.moved: Counter[str] = Counter()
         """How often each operation was really done."""
         self.invoices = 0
-        """How many it was asked for."""
+        """Number of requested invoices."""
         self.says: Any = None
         """Its answer for any operation that it is polled for."""
         bank = inside(bank)
@@ -98,7 +98,7 @@ class Forgetful:
         return Invoice(reference=request.operation, payload="qr", link="https://qr.example/1")
 
     async def _find(self, _operation: str) -> Any:
-        # A list that lags, or lost what it had: the worst that a bank can say.
+        # A list that lags, or lost entries: the worst answer that a bank can give.
         return self.says
 
 

@@ -1,5 +1,5 @@
-"""A database that was restored from a backup has forgotten what was sent since; the bank and the wallet have not.
-Nothing is paid twice (ARCHITECTURE.md "Three outcomes")."""
+"""A restored database lacks the operations sent since its backup; the bank and the wallet know them. Nothing is paid
+twice (ARCHITECTURE.md "Three outcomes")."""
 
 import asyncio
 from datetime import datetime
@@ -424,7 +424,8 @@ class TestExecutedRefunds:
 
 
 class TestSearches:
-    """A bank that searches by time is asked from the backup on: the operation may be older than its row."""
+    """A bank that searches by time is queried from the backup's moment on, because the operation may be older than its
+    row."""
 
     @pytest.fixture
     def asked_since(self, world: World) -> dict[str, datetime]:
@@ -499,7 +500,7 @@ class TestOlderThanTheProcess:
 
     @pytest.fixture
     def sent(self, world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """Every operation by which a bank was asked to send money."""
+        """Return every operation by which a bank was asked to send money."""
         operations: list[str] = []
 
         def watch(bank: SimulatedBank, name: str) -> None:

@@ -43,7 +43,7 @@ LEASES_ARE_OVER = 90
 
 
 class Copying:
-    """A storage of which a copy is made after each commit."""
+    """A storage that is copied after each commit."""
 
     def __init__(self, storage: Any, world: World) -> None:
         self._storage = storage
@@ -65,7 +65,8 @@ class Copying:
 
 
 class Story:
-    """`begin` is before every copy, `tell` may be told again, and `went` is all that went out of the world."""
+    """A story: `begin` runs before every copy, `tell` may run again, and `went` returns all money that left the
+    system."""
 
     async def begin(self, app: App) -> None:
         raise NotImplementedError
@@ -117,7 +118,7 @@ class ACharge(Story):
         self.subscription_id = await app.bound()
 
     async def tell(self, app: App) -> None:
-        # A repeat waits for a request that holds the key, and here nobody moves the clock meanwhile.
+        # A repeat waits for a request that holds the key, and nothing advances the clock in this test.
         await app.work(60)
         order = ChargeOrder(amount_rub="100.00")
         await create_charge(app.ports, await app.caller(), self.subscription_id, KEY, lambda: order)

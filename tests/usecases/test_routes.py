@@ -40,7 +40,7 @@ FIRST, SECOND = "simulator-asked-test", "second"
 
 
 class TwoBanks:
-    """An app whose test mode has a second bank, which knows no lifetimes of its own."""
+    """An app whose test mode has a second bank, which supports no lifetimes."""
 
     def __init__(self, app: TestApp, second: Script) -> None:
         self.app = app
@@ -222,7 +222,8 @@ async def test_a_terminal_with_no_wired_bank_has_no_route(two: TwoBanks) -> None
 
 
 async def test_overtaken_request_answers_with_the_invoice_its_watch_opened(two: TwoBanks) -> None:
-    """The first bank takes 12 seconds to say that it is away; the watch, after 10, is refused and goes on."""
+    """The first bank takes 12 seconds to report that it is unavailable; the watch, after 10, is refused and continues
+    with the next one."""
     two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), NO])
     asking = asyncio.create_task(two.app.create())
     await two.app.work(15)
@@ -244,7 +245,7 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: 
 
 
 async def test_notification_that_precedes_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
-    """The watch would look after ten seconds."""
+    """The watch would poll after ten seconds."""
     two.first.create.append(Twist(ending=Ending.UNKNOWN_DONE, silence=5))
     asking = asyncio.create_task(two.app.create())
     await two.app.clock.advance(1)
@@ -260,8 +261,7 @@ async def test_notification_that_precedes_a_lost_answer_ends_the_creation(two: T
 
 
 async def test_request_answers_as_its_key_if_the_watch_met_an_unknown_outcome(two: TwoBanks) -> None:
-    """The bank's later answer does not matter: a repeat was answered with 502 meanwhile, and every further repeat gets
-    the same answer."""
+    """The bank's later answer does not matter: a repeat got 502, and every further repeat gets the same answer."""
     two.first.create.extend([Twist(silence=5), LOST_NOT_DONE])
     key = str(uuid4())
     asking = asyncio.create_task(two.app.create(key=key))
@@ -278,8 +278,8 @@ async def test_request_answers_as_its_key_if_the_watch_met_an_unknown_outcome(tw
 
 
 async def test_an_answer_that_comes_late_keeps_its_own_bank_and_deadline(two: TwoBanks) -> None:
-    """Two flows ask two banks at once: whichever answers first, reference, bank and deadline belong together, and the
-    other's invoice is shown to nobody."""
+    """Two flows call two banks at once. Whichever answers first, reference, bank and deadline belong together, and
+    nobody sees the other's invoice."""
     two.first.create.append(Twist(ending=Ending.UNAVAILABLE, silence=5))
     asking = asyncio.create_task(two.app.create({"ttl_minutes": 60}))
     await two.app.clock.advance(1)
@@ -373,7 +373,8 @@ async def test_drawn_invoice_of_a_bank_without_notifications_is_polled_sooner(
 
 
 async def test_drawing_bank_is_called_for_amounts_that_it_wants_to_see(app: TestApp) -> None:
-    """404.02 acts by itself, so the bank must hear of it (docs/sandbox.md "Amounts that act by themselves")."""
+    """404.02 triggers an outcome at the bank, so the bank must get the call (docs/sandbox.md "Amounts that act by
+    themselves")."""
     payment = await app.created({"amount_rub": "404.02"})
     assert await app.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None
     plain = await app.created()

@@ -198,7 +198,8 @@ class TestSettlement:
         late = await paid(app)
         await app.work((DAY + 9 * HOUR).total_seconds())
         assert (await shown(other, theirs))["settled_at"] == "2026-01-02T09:00:00.000Z"
-        # The settlements of its own clock and of the common clock have both passed; by its own it was 3 January 09:00.
+        # The settlements of its own clock and of the common clock have both passed; by its own clock it was 3 January
+        # 09:00.
         assert (await shown(app, late))["settled_at"] == "2026-01-03T09:00:00.000Z"
         assert len(await everything(app.ports, Settlement)) == 3
         await check_books(app.ports)
@@ -364,7 +365,7 @@ class TestRefusals:
 
 
 async def test_the_position_of_undelivered_letters_is_kept(app: TestApp) -> None:
-    """A receiver that is away for the whole advance: its webhooks are given up after a week of its own time."""
+    """A receiver is down during the whole advance: its webhooks are given up after a week of its own time."""
     payment = await app.created()
     app.postman.answers = [DeliveryResult(answer=Answer.RESPONDED, status=500)] * 1000
     await advance(app, 30 * DAY)

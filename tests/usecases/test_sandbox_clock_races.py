@@ -167,7 +167,7 @@ async def test_a_job_in_a_workers_hand_is_waited_for_and_counts_no_attempt(
         sleep = clock.sleep
 
         async def watched(seconds: float) -> None:
-            """The advance looks again when it is told to, and not between the run of the job and the look at it."""
+            """Let the advance poll only on request, and not between a job's run and its check."""
             if seconds == IN_HAND:
                 waits.set()
                 await go_on.wait()
@@ -193,7 +193,7 @@ async def test_progress_of_an_advance_is_visible_and_never_goes_back() -> None:
         seen: list[dict[str, Any]] = []
 
         class Curious:
-            """A receiver that asks the service whenever it is told of something."""
+            """A receiver that calls the service on each webhook."""
 
             async def send(self, webhook: WebhookRequest) -> DeliveryResult:
                 present = await standing(app)
@@ -218,7 +218,7 @@ async def test_progress_of_an_advance_is_visible_and_never_goes_back() -> None:
 
 
 async def test_payment_made_during_an_advance_is_processed_on_the_way(app: TestApp) -> None:
-    """A receiver that makes a payment when it hears of another's end."""
+    """A receiver creates a payment when it gets the webhook of another's end."""
     first = await app.created()
     made: list[str] = []
 
@@ -243,7 +243,7 @@ async def test_payment_made_during_an_advance_is_processed_on_the_way(app: TestA
 
 
 async def test_unit_begun_before_an_advance_and_committed_after_loses_nothing(app: TestApp) -> None:
-    """Its job was written by the clock as it was: the looks after the end set it right."""
+    """Its job was written by the former clock; the polls after the end correct it."""
     async with living_with(app.ports, app.account.account_id, Mode.TEST):
         await advanced(app, YEAR)
         late = Job(
@@ -299,7 +299,7 @@ async def test_events_of_a_call_that_the_clock_overtook_stay_in_order(app: TestA
 
 
 class Slow:
-    """A receiver that answers nobody, and takes its time for it."""
+    """A receiver that never answers, and takes long for it."""
 
     def __init__(self, app: TestApp, seconds: float) -> None:
         self.app = app

@@ -41,7 +41,7 @@ RECURRING_JOBS = {"ledger.seal", "settlement.daily", "webhook.retain", "feed.tid
 
 @pytest.fixture
 async def merchant(url: str) -> AsyncIterator[RefundApp]:
-    """A merchant who may do everything, on each storage."""
+    """Yield a merchant with all permissions, on each storage."""
     async with open_test_app(database_url=url) as app:
         await ready(app)
         yield RefundApp(app)
@@ -74,7 +74,7 @@ async def fill(merchant: RefundApp) -> None:
     app = merchant.app
     await merchant.paid()
     await app.work(1)
-    # Refunded before its settlement; a part of it afterwards fails, and comes back as a correction.
+    # Refunded before its settlement. A later partial refund fails, and its money returns as a correction.
     first = await merchant.paid("300.00")
     early, late = await merchant.apply(first, "50.00"), await merchant.apply(first, "70.00")
     await action(merchant, f"/sandbox/refunds/{early}/simulate", outcome="completed")

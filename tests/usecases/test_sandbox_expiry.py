@@ -1,4 +1,4 @@
-"""Old test data is forgotten by itself (docs/sandbox.md "Forgetting")."""
+"""Old test data is deleted automatically (docs/sandbox.md "Forgetting")."""
 
 from datetime import timedelta
 

@@ -31,7 +31,7 @@ def test_a_provider_says_itself_when_within_our_bounds(hint: float, seconds: flo
      (0, True, 6), (1, True, 6), (5.99, True, 6), (6, True, None)],
 )  # fmt: skip
 def test_ended_record_is_polled_once_more_at_each_late_moment(hours: float, advanced: bool, due: float | None) -> None:
-    """Where a sandbox's clock is advanced over it, after the last of them only."""
+    """If a sandbox clock is advanced over these moments, only after the last of them."""
     pauses = [timedelta(hours=each) for each in (1, 2, 6)]
     found = next_late_status_poll(pauses, NOW, NOW + timedelta(hours=hours), advanced=advanced)
     assert found == (None if due is None else NOW + timedelta(hours=due))

@@ -1,4 +1,4 @@
-"""A bank that cannot be asked by our id gets what was sent and since when, wherever its word is needed
+"""A bank without a query by our id gets the sent data and the start time of the search, wherever its answer is needed
 (docs/adapters.md "Finding and repeating")."""
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ _WAYS: dict[str, tuple[str, Any]] = {
 
 
 class Searching:
-    """A bank whose answers to writes are lost, and that knows of an operation only where it is told all of it."""
+    """A bank whose answers to writes are lost, and which finds an operation only by all its search terms."""
 
     def __init__(self, app: TestApp, bank: Any) -> None:
         self.app = app

@@ -90,7 +90,7 @@ async def outcome(app: TestApp) -> dict[str, Any]:
 
 
 async def run(way: str, fuse: CrashPoint) -> dict[str, Any]:
-    """Settle with a crash on the way; then a new process goes on where it stood."""
+    """Settle with a crash on the way; then a new process continues."""
     async with open_test_app() as app:
         await app.work(43_200)
         await ready(app)
@@ -129,7 +129,7 @@ async def test_batch_that_another_process_settles_is_left_to_it(app: TestApp) ->
 
 
 async def test_a_batch_that_was_left_open_is_taken_up_before_another_is_opened(app: TestApp) -> None:
-    """Its rate is the one at which it began. It is told from the first moment, with how much there is to do."""
+    """It uses the rate of its beginning. It is reported from the first moment, with the amount of open work."""
     await ready(app)
     first = app.ports.clock.now() + timedelta(seconds=1)
     with suppress(Killed):

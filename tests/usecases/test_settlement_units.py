@@ -91,7 +91,7 @@ async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(be
             job = await app.ports.storage.get(Job, RELEASE.id_of(account_id))
             assert job is not None
             async with app.ports.storage.unit() as unit:
-                unit[Job].remove(job)  # it has looked again, and is over
+                unit[Job].remove(job)  # it polled again and ended
                 await unit.commit()
 
         between(set_and_released)
@@ -141,7 +141,7 @@ async def test_caller_that_settles_holds_the_batch_from_the_first_moment(app: Te
 async def test_taking_a_batch_over_counts_as_another_runner(
     app: TestApp, held: int | None, version: int, attempts: int | None
 ) -> None:
-    """The attempt distinguishes runners: a runner that resumes finds that the batch is another's."""
+    """The attempt distinguishes runners: a resumed runner finds that another one owns the batch."""
     now = app.ports.clock.now()
     batch = await settlement.open_batch(app.ports, "test:1", Mode.TEST, now)
     job = await batch_job(app)
@@ -161,7 +161,7 @@ async def test_taking_a_batch_over_counts_as_another_runner(
 
 
 async def test_each_unit_holds_the_batch_for_a_minute_more(app: TestApp, between: Callable[..., None]) -> None:
-    """So a settlement may take longer than a lease, and nobody else begins on it."""
+    """So a settlement may take longer than a lease, and no other runner starts it."""
     for _ in range(3):
         await paid(app)
     left = []
@@ -179,7 +179,7 @@ async def test_each_unit_holds_the_batch_for_a_minute_more(app: TestApp, between
 async def test_merchants_with_nothing_due_are_passed_over_under_the_lease(
     app: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many they are, no second runner begins meanwhile."""
+    """No second runner starts meanwhile, however many they are."""
     for number in range(5):
         await create_account(app.ports, f"Merchant {number}")
     left = []

@@ -54,7 +54,7 @@ class TestTheEnds:
 
     async def test_transfer_that_never_expires_is_polled_until_it_is_final(self, subject: Subject) -> None:
         """It is sent again as long as the network does not know it. A replacement by the wallet has the hash that
-        people look up."""
+        people search for."""
         wallet = ReplacingWallet(subject.wallet.inner)
         senders = Senders(senders={wallet.name: wallet}, modes={"test": wallet.name})
         ports = msgspec.structs.replace(subject.ports, senders=senders)
@@ -399,9 +399,9 @@ class Fuse(CrashPoint):
 
 
 POINTS = {"payout": 7, "exchange": 6, "return": 6, "gift": 7}
-"""Find, sign, stored, broadcast, told that it was taken where that is awaited, state, told that it is final."""
+"""Find, sign, stored, broadcast, the network's acceptance if the engine waits for it, state, final state."""
 POINTS_ANEW = {"payout": 7, "exchange": 12, "return": 12, "gift": 13}
-"""The same after a first transfer that is proven never to move; a payout ends there, a gift is told once."""
+"""The same after a first transfer that provably can never move. A payout ends there; a gift is reported once."""
 
 
 async def swept(kind: str, at: int, *, after: bool, never: bool) -> int:

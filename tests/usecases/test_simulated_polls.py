@@ -1,5 +1,5 @@
-"""While a sandbox clock is advanced, simulated providers are looked at at deadlines only (docs/sandbox.md "The clock"):
-nothing happens there but by a call. Nothing that came is missed for it, and a real provider is looked at as ever."""
+"""While a sandbox clock is advanced, simulated providers are polled at deadlines only (docs/sandbox.md "The clock"),
+because they change only by a call. No money is missed, and real providers are polled as usual."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from tests.refund_app import open_refund_app
 
 HOUR = timedelta(hours=1)
 LOST = timedelta(hours=5)
-"""When a late payment comes of which nobody tells: within the window for late money."""
+"""When a late payment without a notification arrives: within the window for late money."""
 
 
 class TestExchanges:

@@ -1,4 +1,4 @@
-"""A process ends within its seconds after it was told to, whatever hangs in it; its jobs are left for others."""
+"""A process ends within its grace period after SIGTERM, whatever hangs in it, and leaves its jobs to others."""
 
 import asyncio
 import logging

@@ -62,7 +62,7 @@ async def run_with_crash(at: int, *, after: bool, calendar: bool) -> int:
         with suppress(Killed):
             await story(app, fused(whole, fuse))
         app.ports = whole
-        # The new process: leases of the dead one end, the watches take up what was left.
+        # The new process: the dead one's leases expire, and the watches resume the work.
         await app.work(LEASE + 30)
         made = await story(app, whole)
         await app.work(LEASE)

@@ -104,8 +104,8 @@ async def test_confirm_and_cancel_at_once_lose_no_money(busy: TestApp) -> None:
 
 
 async def test_stale_read_of_a_payment_does_not_make_its_money_unapplied(busy: TestApp) -> None:
-    """A notification comes twice; the second reads the payment as it was, and the subscription as it is after the first
-    and a cancellation."""
+    """The notification comes twice. The second handler reads the payment before the first one's commit, and the
+    subscription after it and a cancellation."""
     made = await subscribed(busy)
     payment = await open_link(busy, made["id"])
     binding = (await record(busy, made["id"])).binding
@@ -131,7 +131,8 @@ async def test_stale_read_of_a_payment_does_not_make_its_money_unapplied(busy: T
 async def test_a_rebinding_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
     busy: TestApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had found no such key, and looks once the payer has confirmed the link that another request with it gave."""
+    """The request found no such key. It polls once the payer has confirmed the link that another request with the key
+    returned."""
     made, key, own = await bound(busy), str(uuid4()), use_case._own
     await play(busy, made["id"], "mandate_lost")
 

@@ -1,5 +1,5 @@
-"""The clock of a subscription asks what no notification told of: its open binding, and its mandate where that is
-another's (docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds")."""
+"""A subscription's watch polls what no notification reported: its open binding, and a mandate at another bank
+(docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds")."""
 
 from datetime import timedelta
 from uuid import uuid4

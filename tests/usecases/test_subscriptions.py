@@ -137,8 +137,8 @@ async def test_patch_works_only_in_active_and_pending_binding(app: TestApp, outc
 
 
 async def test_cancelling_holds_though_the_bank_is_away_and_its_side_is_retried(app: TestApp) -> None:
-    """It is cancelled also while the bank is away, whose side is tried again by itself; cancelling twice is
-    INVALID_STATE (docs/subscriptions.md "Changing and ending")."""
+    """It is cancelled even while the bank is down; the call to the bank is retried. Cancelling twice is INVALID_STATE
+    (docs/subscriptions.md "Changing and ending")."""
     made = await bound(app)
     reference = (await record(app, made["id"])).mandate_reference or ""
     app.script.revoke.extend([Twist(ending=Ending.UNAVAILABLE), Twist(ending=Ending.UNKNOWN_NOT_DONE)])
@@ -224,8 +224,8 @@ async def test_a_mandate_that_is_valid_again_makes_a_new_binding_needless(app: T
 
 
 async def test_flags_are_told_with_equal_statuses(app: TestApp) -> None:
-    """`past_due` changes are told, and previous_status equals status
-    (docs/subscriptions.md "When the mandate is lost")."""
+    """Changes of `past_due` are sent with previous_status equal to status (docs/subscriptions.md "When the mandate is
+    lost")."""
     made = await bound(app)
     assert (await play(app, made["id"], "past_due")).json()["past_due"] is True
     assert (await play(app, made["id"], "past_due_cleared")).json()["past_due"] is False

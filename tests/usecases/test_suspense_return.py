@@ -218,7 +218,8 @@ async def test_a_bank_that_sends_nothing_back_is_said_at_once() -> None:
 
 
 async def test_money_that_the_bank_never_told_of_is_asked_for_without_a_transfer(refunds: RefundApp) -> None:
-    """The operator says what came; a bank that knows of none refuses, and it stays with the operator."""
+    """The operator enters the received amount. A bank that knows no such money refuses, and the item stays with the
+    operator."""
     payment = await refunds.app.created()
     await apply(refunds.ports, payment["id"], Report(status=PaymentStatus.PAID))
     await resolve_mismatch(refunds.ports, payment["id"], "failed", amount=(await refunds.payment(payment["id"])).amount)

@@ -244,7 +244,7 @@ async def test_50_parallel_creates_and_their_moves_keep_the_tallies(url: str, tm
         made = {end.id: end for end in ends if isinstance(end, Payment)}
         assert len(made) >= 43
         assert await totals(app) == {S.PENDING: len(made)}
-        # Every payment hears of its money three times at once.
+        # Every payment gets three notifications about its money at once.
         kinds = (InvoiceStatus.PAID, InvoiceStatus.FAILED, InvoiceStatus.PROCESSING)
         await asyncio.gather(
             *(simulate(app, payment, kinds[n % 3]) for n, payment in enumerate(made.values()) for _ in range(3))
@@ -258,7 +258,7 @@ async def test_50_parallel_creates_and_their_moves_keep_the_tallies(url: str, tm
 
 
 async def story(app: TestApp, ports: Ports) -> None:
-    """A payment that one bank refuses at first, another amount, the operator's word."""
+    """A payment that one bank refuses first, another amount, and the operator's decision."""
     app.ports = ports
     payment = await create(app, ports)
     payment = await simulate(app, payment, InvoiceStatus.PAID, 60_00)

@@ -289,7 +289,7 @@ class TestDirectLink:
         assert (await app.get(f"/payments/{payment['id']}/sbp-link")).json() == {"sbp_link": None}
 
     async def test_direct_link_is_forbidden_if_the_bank_does_not_allow_it(self) -> None:
-        """`BankCapabilities.direct_link`; a bank that is no longer wired cannot be asked."""
+        """`BankCapabilities.direct_link`; a bank that is no longer configured has no capabilities."""
         closed = BankCapabilities(own_lifetime=True, direct_link=False, simulated=True)
         async with open_test_app(further_banks=[FurtherBank(name="closed", capabilities=closed)]) as app:
             terminal = await add(app, routes=("closed",), direct_link=True)
@@ -312,7 +312,7 @@ class TestDirectLink:
 
 
 class TestPayerContactMasked:
-    """The mask of the payer's phone is only in what is told after payment (docs/payments.md "Taking one")."""
+    """The mask of the payer's phone is only in answers and events after the payment (docs/payments.md "Taking one")."""
 
     async def test_it_appears_from_settled_on_in_answers_and_events(self, app: TestApp) -> None:
         payment = await app.created({"client_phone": PHONE, "metadata": {"a": 1, "payerContactMasked": "mine"}})

@@ -19,7 +19,7 @@ from tests.apps import TestApp
 from tests.refund_app import begin, open_refund_app
 
 MANY = TRIES + 5
-"""More than one of them could lose to."""
+"""More than one unit could lose races against."""
 
 
 async def test_many_refunds_of_a_merchant_at_once_all_take_their_money(url: str, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Rows that cannot be read: they are set aside, reported, and taken up again. Money waits rather than being counted
-without such a row (docs/operations.md "Rows that cannot be read")."""
+"""Rows that cannot be read: they are set aside, reported, and processed once readable. Money waits rather than being
+counted without such a row (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,5 +1,5 @@
-"""One event or delivery that cannot be read delays no other webhook, not even of its own merchant; a type that this
-version does not know is sent as it is (docs/operations.md "Rows that cannot be read")."""
+"""One event or delivery that cannot be read delays no other webhook, not even of its own merchant; an event type
+unknown to this version is sent unchanged (docs/operations.md "Rows that cannot be read")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -111,7 +111,7 @@ async def test_repaired_event_is_sent_within_the_hour(street: Spoilable) -> None
 
 
 async def test_a_delivery_that_can_be_read_again_is_sent_without_a_further_event(street: Spoilable) -> None:
-    """Its receiver was asked for while nobody could read it, and that work is over."""
+    """Its receiver's job ran while the delivery was unreadable, and has ended."""
     [event] = await waiting(street, 1)
     await street.spoil(f"UPDATE deliveries SET give_up_at = give_up_at + {BEYOND}")
     await street.work()
@@ -138,7 +138,7 @@ async def test_a_delivery_to_a_further_endpoint_that_can_be_read_again_is_sent(s
 
 
 async def test_a_delivery_that_was_to_be_tried_later_is_tried_at_its_time(street: Spoilable) -> None:
-    """When nobody could read it, the timer had no time to be set to."""
+    """While the delivery was unreadable, there was no time to set the timer to."""
     [event] = await waiting(street, 1)
     street.street.refuses = 1
     await street.work()
@@ -181,7 +181,7 @@ async def test_delivery_skipped_again_by_an_older_worker_is_still_sent(
 
 
 async def test_a_held_delivery_that_can_be_read_again_is_released(street: Spoilable) -> None:
-    """The receiver was set meanwhile, and the other held deliveries were released without it."""
+    """The receiver was set, and the other held deliveries were released without this one."""
     account_id = street.merchants["ours"].account_id
     [event] = await happen(street.ports, account_id, receives=False)
     await street.spoil(f"UPDATE deliveries SET created_at = created_at + {BEYOND}")

@@ -111,7 +111,7 @@ class Town:
         self._numbers = count(1)
 
     async def they_are_paid_and_told(self) -> str:
-        """At once: the clock stands. The payment's id."""
+        """Pay at the present time, deliver the webhooks, and return the payment's id."""
         pair = self._theirs.test
         headers = {"X-Api-Key": pair.api_key, "X-Api-Secret": pair.api_secret, "Idempotency-Key": str(uuid4())}
         post = self.app.http.post

@@ -16,7 +16,7 @@ SENT = SignedTransfer(operation="out_1", tx_hash="sent", blob=b"", expires_at=No
 
 
 class Wallet:
-    """Knows one transfer, or raises when it is asked, and counts what it is told to do."""
+    """A wallet that knows one transfer, or raises on a query, and counts its calls."""
 
     name = "wallet"
     capabilities = SenderCapabilities(network=Network.TRON, decimals=6)
@@ -95,7 +95,7 @@ async def test_transfer_without_a_signed_copy_is_not_sent_again(blob: bytes) -> 
 
 
 class Half(msgspec.Struct, frozen=True):
-    """A row of which a part was lost."""
+    """A row that lost a part of its fields."""
 
     tx_hash: str | None = "sent"
     blob: bytes | None = None

@@ -190,7 +190,7 @@ async def owner(app: TestApp) -> Caller:
 
 
 async def tried(app: TestApp, job_id: str, attempts: int) -> Job:
-    """The job, as it stands in its run of this number."""
+    """Return the job as of its run with this number."""
     job = await app.ports.storage.get(Job, job_id)
     assert job is not None
     async with app.ports.storage.unit() as unit:
@@ -237,7 +237,7 @@ async def test_a_new_secret_closes_the_breaker(app: TestApp) -> None:
 async def test_release_and_drop_jobs_look_twice_more(
     app: TestApp, kind: FollowUp, attempts: int, seconds: float | None
 ) -> None:
-    """A webhook may be under way, and somebody may have read the account before."""
+    """A webhook may be in flight, and a unit may have read the account before."""
     endpoint_id = (await made(app))["id"]
     asking = await owner(app)
     if kind is DROP:

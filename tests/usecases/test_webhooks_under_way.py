@@ -1,4 +1,4 @@
-"""As many webhooks are under way as operators are told (docs/operations.md "Running several machines")."""
+"""The number of webhooks in flight is the documented one (docs/operations.md "Running several machines")."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.apps import open_test_app
 
 class _Receiver:
     def stir(self) -> None:
-        """Is never told: nothing is given back here."""
+        """Never called: nothing is given back in these tests."""
 
 
 @pytest.mark.parametrize(

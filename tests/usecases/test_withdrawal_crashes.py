@@ -62,7 +62,7 @@ class Ended(msgspec.Struct, frozen=True):
 async def run_with_crash(
     commit: int = 0, call: int = 0, *, after: bool = False, outage: float = 0, weather: Sequence[Twist] = ()
 ) -> Ended:
-    """Run the story with a crash; after an `outage` a new process goes on, and the next settlement comes."""
+    """Run the story with a crash. After an `outage` a new process continues, and the next settlement follows."""
     async with open_payouts() as payouts:
         payouts.script.broadcast.extend(weather)
         await payouts.credit()

@@ -1,4 +1,4 @@
-"""Several at one payout at once: runs of its job, an operator, payouts and refunds that take the same money
+"""Concurrent changes of one payout: runs of its job, an operator, and payouts and refunds that take the same money
 (docs/settlement.md "Payouts")."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Automatic payouts: made after a settlement, called off or asked for by operators (docs/settlement.md "Payouts")."""
+"""Automatic payouts: made after a settlement, cancelled or requested by operators (docs/settlement.md "Payouts")."""
 
 import logging
 from collections.abc import AsyncIterator

@@ -24,7 +24,7 @@ from tests.tables import table
 from tests.usecases.test_events import caller
 
 HALF = bytes(MEGABYTE // (2 * COPIES) - PER_REQUEST)
-"""A body of which two fit into a megabyte."""
+"""Half a megabyte: two of these bodies fit into the limit."""
 SMALL = DailyBytes(live=2, test=1)
 
 

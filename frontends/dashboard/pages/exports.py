@@ -106,7 +106,7 @@ _TYPES = {
 
 
 def export_form(ask: Ask, wanted: Filter, total: int | None) -> list[Block]:
-    """Return the form by which a person orders a file of the list with its filter; empty without the right, or when
+    """Return the form that requests a file of the filtered list; empty without the right, or when
     the list is empty. `total`: rows of the list, if they are known.
 
     A person who has not confirmed recently is led to the confirmation and back to this list.
@@ -249,7 +249,7 @@ async def deleted(ask: Ask) -> Redirect:
 
 
 async def file(ask: Ask) -> Response[bytes] | Stream:
-    """Send the file; the download is in the audit log."""
+    """Send the file, and record the download in the audit log."""
     export, parts = await open_file(ask.ports, ask.actor, ask.path("export_id"))
     headers = {
         **HEADERS,

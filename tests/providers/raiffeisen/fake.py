@@ -43,7 +43,7 @@ class Raiffeisen(FakeReceipts):
         self.callback: str | None = None
         self.calls: Counter[str] = Counter()
         self.knows_orders = True
-        """Whether an order can be looked up by its number, as its documents leave open for registered QRs."""
+        """Whether an order can be looked up by its number; the bank's documents leave this open for registered QRs."""
         free, shop, paying = self._anybody, self._shop, self._payer_of_people
         self._endpoint("POST", "/sbp/v2/qrs", free, self._register)
         self._endpoint("GET", "/sbp/v2/qrs/{id}", shop, self._qr)
@@ -73,7 +73,7 @@ class Raiffeisen(FakeReceipts):
         return ProviderAnswer.of_json({"status": status, "error": "Unauthorized", "path": "/api"}, status)
 
     def pay(self, qr_id: str) -> None:
-        """A payer scans the QR and pays what it says."""
+        """Let a payer scan the QR and pay its amount."""
         qr = self.qrs[qr_id]
         assert self.shown(qr) == "NEW", f"nobody can pay a QR that is {self.shown(qr)}"
         self._number += 1
@@ -91,8 +91,8 @@ class Raiffeisen(FakeReceipts):
         subscription["status"] = "SUBSCRIBED"
 
     def notification(self, order: str, amount: str | None = None) -> tuple[bytes, dict[str, str]]:
-        """Return body and headers of the bank's notification about this order's payment. `amount` is the amount as it
-        is spelt."""
+        """Return body and headers of the bank's notification about this order's payment. `amount` is copied
+        literally."""
         qr = next((each for each in self.qrs.values() if each["order"] == order), {})
         spelt = amount or str(qr.get("amount", "1.00"))
         at, status = qr.get("at") or self._moment(), qr.get("payment", "SUCCESS")

@@ -52,7 +52,7 @@ def arrived(posted: tuple[bytes, dict[str, str]]) -> InboundNotification:
 
 
 class RaiffeisenHarness(BankHarness):
-    """The bank tells no reason of a decline, no refusal of a subscription, and no mandate that is lost for a while."""
+    """The bank reports no reason of a decline, no refusal of a subscription, and no temporary loss of a mandate."""
 
     secrets = (SECRET, PAYOUT_SECRET)
     bank_id = "bank100000000007"
@@ -70,7 +70,7 @@ class RaiffeisenHarness(BankHarness):
         return self.banks[-1]
 
     async def lose_next_answer(self, *, done: bool) -> None:
-        """Our HTTP client sends a DELETE once more by itself where it finds no answer: that one is lost, too."""
+        """Our HTTP client repeats a DELETE without an answer, so that answer is lost as well."""
         await super().lose_next_answer(done=done)
         lost = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
         self.books.next(lost, matching=self._is_sent_again)

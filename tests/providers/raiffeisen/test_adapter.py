@@ -49,7 +49,7 @@ PART = "exch_0198c3f2-7d1a-7e4b-9f60-000000000001/1"
 
 @pytest.fixture
 async def harness() -> AsyncIterator[RaiffeisenHarness]:
-    """Open a harness whose adapter and fake share a clock that stands still."""
+    """Open a harness whose adapter and fake share a stopped clock."""
     clock = VirtualClock(START)
     async with Raiffeisen(clock.now) as books:
         made = RaiffeisenHarness(new_tools(clock), books)
@@ -150,7 +150,7 @@ class TestInvoices:
     async def test_money_whose_moment_cannot_be_read_came_now(
         self, harness: RaiffeisenHarness, bank: RaiffeisenBank, said: Any
     ) -> None:
-        """It is paid all the same."""
+        """It is paid nevertheless."""
         invoice = await created(harness, bank)
         harness.books.pay(qr_of(invoice))
         harness.books.qrs[qr_of(invoice)]["at"] = said
@@ -197,7 +197,7 @@ class TestRefunds:
     async def test_a_refusal_that_may_be_of_a_repeat_is_unknown(
         self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
-        """Where the bank, asked whether it was, does not answer."""
+        """The bank does not answer the query whether it was."""
         invoice = await self.paid(harness, bank)
         asked = iter([False, True])
         harness.books.next(

@@ -37,7 +37,7 @@ class Shop:
         return answered
 
     def told(self, object_id: str) -> list[str]:
-        """The statuses of an object that the merchant's server was told, in their order."""
+        """Return the statuses of an object that webhooks reported, in order."""
         bodies = [each for each in self.app.postman.bodies if object_id in each.values()]
         return [each["status"] for each in bodies if "status" in each]
 
@@ -72,7 +72,7 @@ async def test_a_payment_is_told_paid_and_refunded(shop: Shop) -> None:
 
 
 async def test_one_that_nobody_pays_expires_with_its_qr(shop: Shop) -> None:
-    """For the calls that docs/providers/raiffeisen.md tells."""
+    """It makes the calls that docs/providers/raiffeisen.md lists."""
     first = await shop.ask("POST", "/payments", amount_rub="490.00")
     assert await shop.tell(shop.bank.notification(first["id"])) == 200
     await shop.app.work(86_400)

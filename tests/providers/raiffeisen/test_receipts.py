@@ -97,7 +97,7 @@ async def test_whatever_goes_wrong_one_receipt_is_registered(bank: RaiffeisenBan
             return asked.method == method
 
         books.next(fault, matching=is_meant)
-        with suppress(OutcomeUnknown, Unavailable):  # the HTTP client repeats a GET and a PUT by itself
+        with suppress(OutcomeUnknown, Unavailable):  # the HTTP client itself repeats a GET and a PUT
             await bank.write_receipt(request)
         assert (await bank.write_receipt(request)).status is ReceiptStatus.PROCESSING, (fault, method)
         books.finish()

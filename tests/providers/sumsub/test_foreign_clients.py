@@ -1,9 +1,8 @@
-"""Clients that others wrote speak to our fake: so it is Sumsub's protocol that it speaks, and not ours alone
-(docs/providers/sumsub.md "Tested and untested").
+"""Clients by other authors work with our fake, so it follows Sumsub's protocol (docs/providers/sumsub.md "Tested and
+untested").
 
 The npm package is looked for where an earlier run put it, and else installed there, without running anything of it.
-Where node or npm are missing the test is left out, but fails when CI is `true`, as in tests/servers.py.
-"""
+Where node or npm are missing the test is left out, but fails when CI is `true`, as in tests/servers.py."""
 
 import asyncio
 import fcntl
@@ -164,7 +163,8 @@ def _sdk() -> Path:
 
 
 def _install(folder: Path) -> None:
-    """Put the package there with what it needs, whole or not at all. Raises: OSError, subprocess.SubprocessError."""
+    """Install the package with its dependencies, completely or not at all. Raises: OSError,
+    subprocess.SubprocessError."""
     fresh = folder.with_suffix(".fresh")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()

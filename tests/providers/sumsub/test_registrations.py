@@ -116,7 +116,7 @@ async def test_a_file_that_is_gone_is_refused(harness: SumsubHarness) -> None:
 
 
 async def test_who_hands_in_at_once_and_comes_second_is_not_refused(harness: SumsubHarness) -> None:
-    """The first had it reviewed meanwhile, so Sumsub takes no more images of it."""
+    """The first registration was reviewed in the meantime, so Sumsub accepts no more images for it."""
     held = harness.fake.hold_next(matching=ending("/idDoc"), done=False)
     second = harness.made()
     slow = asyncio.create_task(harness.verifier.register(harness.request()))

@@ -286,7 +286,7 @@ async def test_a_reset_in_the_cabinet_leads_the_person_to_a_form(harness: Sumsub
 
 
 async def test_who_was_approved_stays_so_through_a_new_review(harness: SumsubHarness) -> None:
-    """A monitoring, or a person in the cabinet, looks again: until that is decided GREEN stands."""
+    """Monitoring, or a person at Sumsub, reviews again: until the decision, GREEN remains."""
     begun = await harness.verifier.register(harness.request())
     harness.fake.decide(OPERATION, "GREEN")
     assert (await harness.verifier.check_state(begun.reference)).status is S.VERIFIED

@@ -34,7 +34,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class Applicant(msgspec.Struct, kw_only=True):
-    """One applicant, as it stands."""
+    """State of one applicant."""
 
     id: str
     external: str

@@ -21,7 +21,7 @@ from tests.providers.tbank.harness import TBankHarness, open_harness, tools_of
 PAY, BIND, CHARGE = operation_id("pay", 1), binding_id(), operation_id("pay", 7)
 BACK = {operation_id("ref", 1): 40_00, operation_id("ref", 2): 60_00}
 POINTS = 46
-"""Commits and calls of the story; a test holds it against what is seen."""
+"""Commits and calls of the story; a test compares it with the actual number."""
 
 
 def dying(harness: TBankHarness, fuse: CrashPoint) -> TBank:

@@ -25,7 +25,8 @@ LOOSE = {"PaymentId", "RequestKey", "Amount", "OriginalAmount", "NewAmount"}
 
 
 def _read(schema: Any) -> Any:
-    """JSON Schema of OpenAPI's: types whose examples disagree with them may be both, and formats are told by nobody."""
+    """Return OpenAPI's schema as JSON Schema. Types whose examples disagree with them accept both, and formats are
+    ignored."""
     if isinstance(schema, list):
         return [_read(each) for each in schema]
     if not isinstance(schema, dict):

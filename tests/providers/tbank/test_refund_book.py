@@ -201,7 +201,7 @@ class TestBeginning:
 
     @pytest.mark.parametrize("stage", [Stage.SENT, Stage.TAKEN])
     def test_one_at_a_time(self, stage: Stage) -> None:
-        """The next one waits, and says so, until nobody can tell any more when the first one ends."""
+        """The next refund reports that it waits, until the end of the first one is known or can no longer be found."""
         busy, after = book(entry(30, stage)), seen(PAID)
         with pytest.raises(Unavailable):
             begun(busy, ask(10, "c"), after, NOW)

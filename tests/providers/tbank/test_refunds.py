@@ -210,7 +210,7 @@ class TestLostAnswers:
     async def test_a_second_part_whose_amount_does_not_show_is_an_operator_s(
         self, harness: TBankHarness, invoice: Invoice, fault: ProviderFault
     ) -> None:
-        """Where T-Bank does not lower the amount, after one part nothing tells another one of the same amount."""
+        """If T-Bank does not lower the amount, two partial refunds of the same amount cannot be distinguished."""
         harness.books.lowers_amount = False
         await harness.tbank.refund(back(invoice, 30_00))
         with pytest.raises(OutcomeUnknown):

@@ -147,7 +147,7 @@ class Books:
             self.pay(made["id"])
 
     def pay(self, payment_id: str, *, bind: bool = True) -> None:
-        """The payer pays; and gives the mandate that was asked for, or not."""
+        """Let the payer pay, and grant the requested mandate or not."""
         payment = self.things[payment_id]
         self._grow_old(payment)
         if payment["status"] != "pending":

@@ -45,7 +45,7 @@ class YooKassaFake(FakeProvider):
         self.skew = timedelta(0)
         """How far its clock is ahead."""
         self.page: int = 100
-        """How many it lists at once, whatever was asked."""
+        """Number of entries per page of a list, whatever the request says."""
         self.needs_receipts = False
         self.has_sbp = True
         self.told: list[dict[str, Any]] = []

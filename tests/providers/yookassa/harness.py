@@ -24,7 +24,7 @@ def bank_of(tools: Tools, fake: YooKassaFake, **more: object) -> YooKassaBank:
 
 
 class YooKassaHarness(BankHarness):
-    """YooKassa, whose payers pay at once when they are told to."""
+    """YooKassa with payers who pay as soon as they are told to."""
 
     secrets = (KEY, PAYOUT_KEY, SHOP, GATEWAY)
     bank_id = "bank100000000111"

@@ -54,7 +54,7 @@ class TestPayments:
     async def test_a_payment_costs_one_call_to_make_and_one_for_each_look(
         self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        """docs/providers/yookassa.md "Calls": nothing is noted, nothing is asked twice."""
+        """docs/providers/yookassa.md "Calls": nothing is noted, and nothing is requested twice."""
         with counted(fake) as calls:
             invoice = await harness.banks[0].create_invoice(harness.request(PAY))
             await harness.banks[0].invoice_state(invoice.reference)
@@ -263,7 +263,7 @@ class TestMandates:
     async def test_a_mandate_that_the_payer_revoked_fails_as_such(
         self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        """Whether or not their state of the method shows it: the charge tells."""
+        """Whether or not the method's state at YooKassa shows it, the charge does."""
         await harness.bank.bind(self.request(harness, 100_00))  # type: ignore[attr-defined]
         await harness.confirm(binding_id())
         state = await harness.banks[0].mandate_state(f"first.{fake.books.of_operation(binding_id())['id']}")

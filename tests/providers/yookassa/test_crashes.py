@@ -30,7 +30,7 @@ from .fake import YooKassaFake
 PAY, BACK = str(UUID(int=7)), str(UUID(int=8))
 CALLS = ("create_invoice", "search_invoice", "invoice_state", "refund", "search_refund")
 POINTS = 23
-"""Commits and calls of the story; a test holds it against what is seen."""
+"""Commits and calls of the story; a test compares it with the actual number."""
 
 
 def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
@@ -92,7 +92,7 @@ async def run_with_crash(at: int, *, after: bool) -> int:
         with suppress(Killed):
             await story(app, fake, cabinet, fused_throughout(whole, fuse))
         app.ports = whole
-        # The new process: leases of the dead one end, the watch takes up what was left.
+        # The new process: the dead one's leases expire, and the watch resumes the work.
         await app.work(LEASE + 30)
         await story(app, fake, cabinet, whole)
         await app.work(LEASE)

@@ -28,7 +28,7 @@ _TOLD_ELSEWHERE = {
 
 
 def _read(schema: Any) -> Any:
-    """JSON Schema of OpenAPI 3.0's: formats are told by nobody, and alternatives overlap."""
+    """Return the schema of OpenAPI 3.0 as JSON Schema. Formats are ignored, and alternatives may overlap."""
     if isinstance(schema, list):
         return [_read(each) for each in schema]
     if not isinstance(schema, dict):

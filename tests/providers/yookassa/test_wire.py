@@ -28,7 +28,7 @@ from tests.tables import table
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
-# The example of a paid SBP payment in YooKassa's documentation, with what is not read left in it.
+# The example of a paid SBP payment in YooKassa's documentation, including the fields that we do not read.
 PAID = {
     "id": "2d8e8fcf-000f-5000-8000-18db351245c7",
     "status": "succeeded",
@@ -156,7 +156,7 @@ def test_it_says_when_to_come_back_in_milliseconds() -> None:
 
 
 def test_what_it_says_of_us_is_not_repeated() -> None:
-    """An error may quote what was sent, phone and all."""
+    """An error may quote our request, including the phone."""
     error = {"code": "invalid +79001234567", "description": "phone 79001234567", "parameter": "p. 79001234567!"}
     assert "9001234567" not in str(fault_of(_answer(400, error), owner=None, now=NOW))
 

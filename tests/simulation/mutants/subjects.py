@@ -67,20 +67,20 @@ def _soon_proven(plan: "Plan") -> bool:
 
 
 def _too_much_at_once(plan: "Plan") -> bool:
-    """More comes while what came is paid out for."""
+    """More money arrives while the first money is paid out."""
     swaps = (swap for swap in plan.swaps if swap.takes_usdt and len(swap.sendings) == 2)
     return any(swap.sendings[0].percent > 100 and swap.sendings[1].after < 400 for swap in swaps)
 
 
 def _seen_to_wait(plan: "Plan") -> bool:
-    """Webhooks fail, and the vigil looks at them."""
+    """Webhooks fail while the vigil watches them."""
     weather = plan.weather
     fails = weather.webhook_lost or weather.webhook_refused or weather.webhook_unanswered
     return bool(fails) and not (weather.storage_lost or weather.storage_unanswered or weather.storage_late)
 
 
 def _signed_twice(plan: "Plan") -> bool:
-    """A worker stands still while a payout is signed for it, and another takes the job."""
+    """A worker freezes while a payout is signed for it, and another one claims the job."""
     return plan.workers > 1 and _by_problem("signer stops")(plan)
 
 

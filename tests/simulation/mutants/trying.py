@@ -17,7 +17,7 @@ from tests.mutated import ROOT, Finder
 from tests.simulation.mutants.table import MUTANTS
 
 LIMIT = 120.0
-"""Seconds of CPU after which a world is taken to go on for ever. One as it should be needs some 2."""
+"""Seconds of CPU after which a world counts as endless. A healthy one needs about 2."""
 
 
 class _Endless(SystemExit):

@@ -1,4 +1,4 @@
-"""Slips over what all stands on: keys, jobs and their leases, webhooks, the storage's units."""
+"""Mutants of the foundations: keys, jobs and their leases, webhooks, the storage's units."""
 
 from tests.mutants import Mutant
 from tests.simulation.mutants.slips import Slip, at, domain, slip, usecase

@@ -33,7 +33,7 @@ NEW = "olga@new.example"
 
 
 def link_to(mailbox: Mailbox, address: str) -> str:
-    """The link in the letter to an address."""
+    """Return the link in the last e-mail to an address."""
     text = next(each.text for each in reversed(mailbox.letters) if each.to == address)
     found = re.search(r"https://\S+/profile/email\?token=\S+", text)
     assert found is not None, text
@@ -41,7 +41,7 @@ def link_to(mailbox: Mailbox, address: str) -> str:
 
 
 async def asked(app: TestApp, actor: Actor, mailbox: Mailbox, address: str = NEW) -> str:
-    """The token of a link that the person asked for."""
+    """Request a change of the address, and return the token of the link."""
     await request_email_change(app.ports, actor, address)
     await run_due(app.ports)
     return token_of(link_to(mailbox, address))
@@ -169,7 +169,8 @@ async def test_address_that_was_taken_meanwhile_is_refused(app: TestApp) -> None
 
 
 async def test_link_that_a_scanner_opens_changes_nothing(app: TestApp) -> None:
-    """Pages: the form asks for the password, a GET of the link spends nothing, and a stranger must sign in first."""
+    """Pages: opening the link shows a form for the password and does not use the link up; a stranger must sign in
+    first."""
     mailbox = with_mail(app)
     with lent_app(app.ports) as face:
         app.http = httpx.AsyncClient(transport=httpx.ASGITransport(face), base_url=BASE)

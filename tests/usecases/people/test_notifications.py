@@ -59,7 +59,7 @@ DAY = 24 * 3600
 
 
 class People:
-    """An app with mail, a merchant who may refund, and a member who wants everything."""
+    """An app with mail, a merchant who may refund, and a member who subscribes to all notifications."""
 
     def __init__(self, merchant: RefundApp, mailbox: Mailbox) -> None:
         self.merchant = merchant
@@ -187,7 +187,7 @@ async def test_endpoint_that_recovers_in_time_is_not_reported(people: People) ->
 
 class TestDailySum:
     async def sums(self, people: People, role: Role = Role.SUPPORT, **chosen: Any) -> Sequence[MailMessage]:
-        """The letters after a Moscow day with one paid payment of live mode."""
+        """Return the e-mails after a Moscow day with one paid live payment."""
         actor = await people.member(role, **chosen)
         await self.factor(people.ports, actor)
         await start_recurring_jobs(people.ports)

@@ -66,7 +66,7 @@ class Verifier:
 
 
 async def stepped_up(app: TestApp, **more: Any) -> Actor:
-    """A person who has just confirmed, at a service with passkeys."""
+    """Return a person who has just confirmed, at a service with passkeys."""
     app.ports = msgspec.structs.replace(app.ports, passkeys=Verifier())
     actor = await person(app, **more)
     new = await change_session(app.ports, actor, steps_up=True)

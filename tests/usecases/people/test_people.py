@@ -49,7 +49,7 @@ from tests.invariants import everything
 from tests.people_kit import PASSWORD, joined, person, signed_in, token_of, with_mail
 from tests.tables import table
 
-OTHER = "another long sentence"  # of nobody
+OTHER = "another long sentence"  # A password that belongs to nobody.
 
 
 def code_of(refusal: pytest.ExceptionInfo[Refusal]) -> str:
