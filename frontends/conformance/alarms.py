@@ -35,7 +35,7 @@ def alarm(number: int = 1, **more: Any) -> Alarm:
 class TestMessages:
     """A message arrives and can be read."""
 
-    async def test_what_begins_arrives_and_so_does_its_end(self, alarms_harness: AlarmsHarness) -> None:
+    async def test_begin_and_end_of_a_problem_arrive(self, alarms_harness: AlarmsHarness) -> None:
         await alarms_harness.channel.tell(alarm())
         [began] = await alarms_harness.arrived()
         assert BEGUN.text in began
@@ -95,7 +95,7 @@ class TestFailures:
     but only after a certain failure may another channel take over."""
 
     @pytest.mark.parametrize("fault", NOT_DONE)
-    async def test_what_did_not_arrive_is_never_taken_for_told(
+    async def test_alarm_that_did_not_arrive_is_never_taken_for_delivered(
         self, alarms_harness: AlarmsHarness, fault: ProviderFault
     ) -> None:
         await alarms_harness.spoil_write(fault)

@@ -73,7 +73,7 @@ class TestCharges:
         assert paid.transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
         await has_debited(bank_harness, paid.reference, 250_00)
 
-    async def test_what_we_forgot_is_found_and_a_repeat_never_debits_again(self, bank_harness: BankHarness) -> None:
+    async def test_forgotten_charge_is_found_and_a_repeat_never_debits_again(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         await bank.charge(debit(mandate))
@@ -143,7 +143,7 @@ class TestCharges:
         await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
         assert (await charge_of(bank_harness, operation_id("pay", 8))).status is ChargeStatus.PAID
 
-    async def test_what_is_refused_leaves_no_charge(self, bank_harness: BankHarness) -> None:
+    async def test_refused_charge_leaves_no_charge(self, bank_harness: BankHarness) -> None:
         bank, mandate = charger(bank_harness), await bound(bank_harness)
         unconfirmed = await bank.bind(binding(bank_harness, operation=OTHER))
         rows = (

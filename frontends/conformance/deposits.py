@@ -55,9 +55,7 @@ class TestDeposits:
         watcher = deposits_harness.watcher
         assert list(await watcher.deposits(await watcher.address(OPERATION))) == []
 
-    async def test_what_came_is_named_by_transaction_and_place_the_same_each_time(
-        self, deposits_harness: DepositsHarness
-    ) -> None:
+    async def test_deposit_is_named_by_transaction_and_index_each_time(self, deposits_harness: DepositsHarness) -> None:
         watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
         tx_hash = await deposits_harness.send(address, UNITS)
@@ -88,13 +86,13 @@ class TestDeposits:
         await deposits_harness.send(address, 5_00)
         assert await came(watcher, address) == [(5_00, True)], "a token that is only named USDT would be paid out"
 
-    async def test_what_came_elsewhere_is_not_seen_here(self, deposits_harness: DepositsHarness) -> None:
+    async def test_deposit_to_another_address_is_not_seen(self, deposits_harness: DepositsHarness) -> None:
         watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
         await deposits_harness.send(await watcher.address(OTHER), UNITS)
         assert await came(watcher, address) == []
 
-    async def test_what_is_not_final_says_so_and_may_be_gone(self, deposits_harness: DepositsHarness) -> None:
+    async def test_deposit_that_is_not_final_says_so_and_may_vanish(self, deposits_harness: DepositsHarness) -> None:
         watcher = deposits_harness.watcher
         address = await watcher.address(OPERATION)
         tx_hash = await deposits_harness.send(address, 5_00, final=False)

@@ -57,7 +57,7 @@ class TestFiles:
             await content_of(files_harness)
 
     @pytest.mark.parametrize("content", [FACE, LARGE], ids=["small", "large"])
-    async def test_what_was_uploaded_is_read_as_it_was(self, files_harness: FilesHarness, content: bytes) -> None:
+    async def test_uploaded_file_is_read_unchanged(self, files_harness: FilesHarness, content: bytes) -> None:
         await stored(files_harness, content)
         assert await files_harness.files.stat(KEY) == StoredFile(key=KEY, size=len(content))
         parts = await content_of(files_harness)
@@ -72,7 +72,7 @@ class TestFiles:
         await files_harness.files.remove(OTHER)
         assert b"".join(await content_of(files_harness)) == FACE
 
-    async def test_what_is_taken_away_is_gone_and_may_be_taken_away_again(self, files_harness: FilesHarness) -> None:
+    async def test_removed_file_is_gone_and_may_be_removed_again(self, files_harness: FilesHarness) -> None:
         await stored(files_harness)
         for _ in range(2):
             await files_harness.files.remove(KEY)
@@ -85,7 +85,7 @@ class TestFiles:
         assert await files_harness.files.stat(KEY) is None
         await stored(files_harness)
 
-    async def test_of_uploads_at_once_one_stays_whole(self, files_harness: FilesHarness) -> None:
+    async def test_simultaneous_uploads_keep_one_whole(self, files_harness: FilesHarness) -> None:
         address, contents = granted(files_harness), [FACE + bytes([each]) * 100_000 for each in range(4)]
         await asyncio.gather(*(files_harness.put(address, JPEG, content) for content in contents))
         assert b"".join(await content_of(files_harness)) in contents

@@ -78,12 +78,12 @@ class TestChecks:
         with pytest.raises(Refused):
             await kyc_harness.verifier.check_state("no-such-reference")
 
-    async def test_by_documents_no_form_is_asked_for(self, kyc_harness: KycHarness) -> None:
+    async def test_check_by_documents_needs_no_form(self, kyc_harness: KycHarness) -> None:
         begun = await kyc_harness.verifier.register(by_documents(kyc_harness))
         assert begun.status is not CheckStatus.FORM
         assert begun.form_url is None
 
-    async def test_by_redirect_there_is_a_form_that_does_not_tell_who_it_is_for(self, kyc_harness: KycHarness) -> None:
+    async def test_form_address_does_not_reveal_the_person(self, kyc_harness: KycHarness) -> None:
         begun = await kyc_harness.verifier.register(by_form(kyc_harness))
         assert begun.status is CheckStatus.FORM
         assert begun.form_url is not None, "a check in FORM says where the form is"
@@ -116,7 +116,7 @@ class TestChecks:
 class TestVerdicts:
     """The verdict of a check stays the same however often it is read."""
 
-    async def test_who_is_verified_has_a_level_and_nothing_more_to_fill_in(self, kyc_harness: KycHarness) -> None:
+    async def test_verified_person_has_a_level_and_no_form(self, kyc_harness: KycHarness) -> None:
         await kyc_harness.verifier.register(either(kyc_harness))
         await kyc_harness.verify(OPERATION)
         done = await state(kyc_harness.verifier)
@@ -126,13 +126,13 @@ class TestVerdicts:
         assert await state(kyc_harness.verifier) == done
         assert await kyc_harness.verifier.register(either(kyc_harness)) == done, "a repeat tells how it stands"
 
-    async def test_who_failed_has_no_level_and_no_number(self, kyc_harness: KycHarness) -> None:
+    async def test_failed_person_has_no_level_and_no_number(self, kyc_harness: KycHarness) -> None:
         await kyc_harness.verifier.register(either(kyc_harness))
         await kyc_harness.fail(OPERATION)
         done = await state(kyc_harness.verifier)
         assert (done.status, done.level, done.account_number) == (CheckStatus.FAILED, 0, None)
 
-    async def test_what_becomes_of_one_check_is_no_other_s(self, kyc_harness: KycHarness) -> None:
+    async def test_outcome_of_one_check_does_not_change_another(self, kyc_harness: KycHarness) -> None:
         await kyc_harness.verifier.register(either(kyc_harness))
         await kyc_harness.verifier.register(either(kyc_harness, OTHER))
         await kyc_harness.verify(OPERATION)

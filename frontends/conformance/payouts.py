@@ -48,7 +48,7 @@ class TestSigning:
     async def test_nothing_and_less_is_refused(self, payouts_harness: PayoutsHarness, units: int) -> None:
         await self._refused(payouts_harness, payouts_harness.address, units, "amount")
 
-    async def test_what_is_no_multiple_of_the_step_is_refused(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_amount_that_is_no_multiple_of_the_step_is_refused(self, payouts_harness: PayoutsHarness) -> None:
         """Rounding down would send less than was booked."""
         if payouts_harness.sender.capabilities.step == 1:
             pytest.skip("the network moves any amount")
@@ -61,7 +61,7 @@ class TestSigning:
         await payouts_harness.sender.broadcast(made)
         assert await payouts_harness.moved() == step
 
-    async def test_what_is_no_address_of_the_network_is_refused(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_address_of_another_network_is_refused(self, payouts_harness: PayoutsHarness) -> None:
         for address in payouts_harness.wrong_addresses:
             await self._refused(payouts_harness, address, UNITS, "address")
 
@@ -98,7 +98,7 @@ class TestBroadcast:
         await asyncio.gather(*(payouts_harness.sender.broadcast(made) for _ in range(5)))
         assert await payouts_harness.moved() == UNITS
 
-    async def test_what_was_stored_can_be_sent_after_a_restart(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_stored_transfer_can_be_sent_after_a_restart(self, payouts_harness: PayoutsHarness) -> None:
         """The stored transfer contains everything needed to send it, so another process can send it from the
         database."""
         stored = msgspec.json.encode(await signed(payouts_harness))
@@ -108,7 +108,7 @@ class TestBroadcast:
         assert await payouts_harness.restarted().state(read) is TransferState.FINAL
 
     @pytest.mark.parametrize("done", [True, False])
-    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_moves_the_money_once(
+    async def test_lost_answer_is_an_unknown_outcome_and_a_repeat_pays_once(
         self, payouts_harness: PayoutsHarness, done: bool
     ) -> None:
         made = await signed(payouts_harness)
@@ -119,7 +119,7 @@ class TestBroadcast:
         assert await payouts_harness.moved() == UNITS
 
     @pytest.mark.parametrize("change", [{"tx_hash": "0" * 64}, {"blob": b""}, {"blob": b"{}"}], ids=str)
-    async def test_what_the_wallet_did_not_sign_is_refused(
+    async def test_transfer_that_the_wallet_did_not_sign_is_refused(
         self, payouts_harness: PayoutsHarness, change: dict[str, object]
     ) -> None:
         wrong = msgspec.structs.replace(await signed(payouts_harness), **change)
@@ -133,15 +133,13 @@ class TestEnds:
     """FAILED proves that the transfer can never happen, and the money is returned after it. The wallet must not report
     it too early, and nothing may be sent afterwards."""
 
-    async def test_one_that_was_not_sent_is_unseen_until_it_can_come_no_more(
-        self, payouts_harness: PayoutsHarness
-    ) -> None:
+    async def test_unsent_transfer_is_unseen_until_it_expires(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         assert await payouts_harness.sender.state(made) is TransferState.UNSEEN, "it may still come: nothing is proven"
         await payouts_harness.outlive(made)
         assert await payouts_harness.sender.state(made) is TransferState.FAILED
 
-    async def test_what_is_proven_stays_so(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_transfer_proven_failed_stays_failed(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.outlive(made)
         for wallet in (payouts_harness.sender, payouts_harness.restarted()):
@@ -151,7 +149,7 @@ class TestEnds:
             assert await wallet.state(made) is TransferState.FAILED
         assert await payouts_harness.moved() == 0
 
-    async def test_one_that_is_final_does_not_expire(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_final_transfer_does_not_expire(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.sender.broadcast(made)
         await payouts_harness.outlive(made)
@@ -164,7 +162,7 @@ class TestMemory:
     """A restored database has forgotten transfers that the wallet and the network remember. A wallet that can search by
     operation reports them, so that they are not sent again."""
 
-    async def test_what_was_sent_is_found_by_its_operation(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_sent_transfer_is_found_by_its_operation(self, payouts_harness: PayoutsHarness) -> None:
         made = await signed(payouts_harness)
         await payouts_harness.sender.broadcast(made)
         for wallet in (_finding(payouts_harness.sender), _finding(payouts_harness.restarted())):
@@ -198,7 +196,7 @@ class TestMemory:
         await wallet.broadcast(made)
         await self._is_found(payouts_harness, wallet, made)
 
-    async def test_what_was_not_sent_is_not_found(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_unsent_transfer_is_not_found(self, payouts_harness: PayoutsHarness) -> None:
         wallet = _finding(payouts_harness.sender)
         assert await wallet.find(OPERATION) is None
         made = await signed(payouts_harness)
@@ -207,9 +205,7 @@ class TestMemory:
         for other in ("wd_conformance_2", OPERATION[:-1], f"{OPERATION}1", f"{OPERATION}/1"):
             assert await wallet.find(other) is None, "that is another operation"
 
-    async def test_what_failed_is_not_found_and_what_was_sent_after_it_is(
-        self, payouts_harness: PayoutsHarness
-    ) -> None:
+    async def test_failed_transfer_is_not_found_but_its_successor_is(self, payouts_harness: PayoutsHarness) -> None:
         wallet = _finding(payouts_harness.sender)
         await payouts_harness.outlive(await signed(payouts_harness))
         assert await wallet.find(OPERATION) is None, "it can come no more: it may be signed again"
@@ -217,7 +213,7 @@ class TestMemory:
         await wallet.broadcast(again)
         await self._is_found(payouts_harness, wallet, again)
 
-    async def test_what_was_sent_since_a_moment_is_listed(self, payouts_harness: PayoutsHarness) -> None:
+    async def test_transfers_sent_since_a_moment_are_listed(self, payouts_harness: PayoutsHarness) -> None:
         """The list survives the loss of the wallet's notes, and contains no transfer that was only signed."""
         wallet = _listing(payouts_harness.sender)
         made = await signed(payouts_harness)

@@ -269,7 +269,7 @@ class CancelRules:
 class TwoProcessRules:
     """Several processes each have an adapter of the same name, on one storage and one provider."""
 
-    async def test_what_one_did_the_other_repeats(self, work: Work) -> None:
+    async def test_second_process_repeats_the_operation_of_the_first(self, work: Work) -> None:
         await work.write()
         await _beside(work)()
         await work.once()

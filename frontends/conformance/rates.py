@@ -47,7 +47,7 @@ class TestRates:
         assert (await rates_harness.source.quote()).rate == 93
 
     @pytest.mark.parametrize("text", ['"x"', "null", "[]", "{}", "true", "0", "-92.5", '"NaN"'])
-    async def test_what_is_no_price_is_unavailable(self, rates_harness: RatesHarness, text: str) -> None:
+    async def test_answer_without_a_price_is_unavailable(self, rates_harness: RatesHarness, text: str) -> None:
         await rates_harness.say_garbage(text)
         with pytest.raises(Unavailable):
             await rates_harness.source.quote()

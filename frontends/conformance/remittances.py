@@ -83,7 +83,7 @@ class TestRemittances:
         await remitter(bank_harness).remit(to(bank_harness))
         assert await bank_harness.remitted() == AMOUNT
 
-    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
+    async def test_forgotten_remittance_is_found_and_a_repeat_moves_no_money(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         await remitter(bank_harness).remit(to(bank_harness))
         await bank_harness.forget()
@@ -127,7 +127,9 @@ class TestRemittances:
     @pytest.mark.parametrize(
         "wrong", [{"phone": ""}, {"phone": "79990000001"}, {"bank_id": ""}, {"bank_id": "x"}], ids=str
     )
-    async def test_nobody_is_refused_and_gets_nothing(self, bank_harness: BankHarness, wrong: dict[str, Any]) -> None:
+    async def test_unknown_recipient_is_refused_and_gets_nothing(
+        self, bank_harness: BankHarness, wrong: dict[str, Any]
+    ) -> None:
         await self._refused(bank_harness, to(bank_harness, **wrong), "recipient")
 
     async def _refused(self, harness: BankHarness, request: RemittanceRequest, reason: str) -> None:

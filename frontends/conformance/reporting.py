@@ -75,12 +75,12 @@ class TestReporting:
         [transfer] = (await bank.invoice_state(invoice.reference)).transfers
         assert None in (entry.fee_kopecks, transfer.fee_kopecks) or entry.fee_kopecks == transfer.fee_kopecks
 
-    async def test_what_nobody_paid_is_not_done(self, bank_harness: BankHarness) -> None:
+    async def test_unpaid_invoice_is_not_done(self, bank_harness: BankHarness) -> None:
         reporter(bank_harness)
         await bank_harness.bank.create_invoice(bank_harness.request(OPERATION))
         assert [each for each in await listed(bank_harness) if each.state is ReportedState.DONE] == []
 
-    async def test_what_ends_later_keeps_its_place(self, bank_harness: BankHarness) -> None:
+    async def test_entry_that_ends_later_keeps_its_moment(self, bank_harness: BankHarness) -> None:
         """A day then has the same entries whenever it is read."""
         reporter(bank_harness)
         invoice, began = (

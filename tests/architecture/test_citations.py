@@ -167,7 +167,7 @@ def test_there_are_citations_and_they_are_found() -> None:
         '(refunds.md "Rules")',
     ],
 )
-def test_what_leads_nowhere_is_told(line: str) -> None:
+def test_dead_citation_is_reported(line: str) -> None:
     assert [*faults(line)]
 
 
@@ -181,11 +181,11 @@ def test_what_leads_nowhere_is_told(line: str) -> None:
         'PAGES = ["docs/refunds.md", "Rules and more"]',
     ],
 )
-def test_what_leads_somewhere_is_left_alone(line: str) -> None:
+def test_valid_citation_passes(line: str) -> None:
     assert [*faults(line)] == []
 
 
-def test_a_link_to_a_heading_that_is_gone_is_told() -> None:
+def test_link_to_a_removed_heading_is_reported() -> None:
     assert [*faults("[rules](refunds.md#rules)", "docs/index.md")] == []
     assert [*faults("[rules](refunds.md#laws)", "docs/index.md")]
     assert [*faults("[rules](docs/refunds.md#laws)", "README.md")]

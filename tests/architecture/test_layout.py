@@ -18,7 +18,7 @@ def app_files() -> list[Path]:
     return [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
 
 
-def test_the_package_folder_holds_the_six_links_and_the_public_entry_points() -> None:
+def test_package_folder_holds_the_six_links_and_the_entry_points() -> None:
     found = {path.name: path for path in (ROOT / "cambist").iterdir() if path.name != "__pycache__"}
     assert set(found) == {*LINKS, *ENTRY_POINTS}
     links = {name: str(path.readlink()) for name, path in found.items() if path.is_symlink()}

@@ -18,7 +18,7 @@ TEXTS = [
 
 
 @table("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_users_read_names_public_modules_only(path: Path) -> None:
+def test_texts_for_users_name_public_modules_only(path: Path) -> None:
     text = path.read_text("utf-8")
     assert {found for found in IMPORT.findall(text) if found not in EDGES} == set()
     assert ROOM.findall(text) == []

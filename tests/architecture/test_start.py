@@ -94,7 +94,7 @@ async def test_a_service_on_sqlite_loads_nothing_of_other_configurations(tmp_pat
     assert loaded == ""
 
 
-def test_what_only_imports_needed_is_let_go_and_later_imports_find_their_modules() -> None:
+def test_import_caches_are_freed_and_later_imports_still_work() -> None:
     """Not those of the standard library alone: the folder of the package is read anew, too."""
     script = """
 import linecache, sys
@@ -116,7 +116,7 @@ class TestCollector:
             assert not gc.isenabled()
         assert gc.isenabled()
 
-    def test_one_that_the_program_has_stopped_stays_stopped(self) -> None:
+    def test_collector_stopped_by_the_program_stays_stopped(self) -> None:
         gc.disable()
         try:
             with gc_paused():
@@ -130,13 +130,13 @@ class TestCollector:
             raise ImportError
         assert gc.isenabled()
 
-    def test_what_was_made_is_old_and_not_kept_for_good(self) -> None:
+    def test_objects_made_meanwhile_are_old_and_not_frozen(self) -> None:
         with gc_paused():
             made: list[Any] = [[]]
         assert any(each is made for each in gc.get_objects(generation=2))
         assert gc.get_freeze_count() == 0
 
-    def test_what_the_program_keeps_frozen_stays_so(self) -> None:
+    def test_objects_frozen_by_the_program_stay_frozen(self) -> None:
         gc.freeze()
         try:
             with gc_paused():
@@ -145,7 +145,7 @@ class TestCollector:
         finally:
             gc.unfreeze()
 
-    def test_all_is_collected_where_something_has_grown_old_since_the_last_time(self) -> None:
+    def test_full_collection_runs_only_if_objects_grew_old(self) -> None:
         gc.collect()
         gc.disable()
         try:

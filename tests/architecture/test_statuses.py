@@ -89,7 +89,7 @@ def test_a_state_table_says_once_where_a_trigger_leads() -> None:
         Moves((*KYC_MOVES.rows, KYC_MOVES.rows[0]))
 
 
-def test_nobody_else_writes_a_status_or_a_sequence() -> None:
+def test_only_the_listed_functions_write_a_status_or_a_sequence() -> None:
     found: dict[str, set[str]] = {}
     for path in sorted((ROOT / "core").rglob("*.py")):
         functions = set(writes(ast.parse(path.read_text("utf-8"))))

@@ -7,7 +7,7 @@ import pytest
 from tests.tables import table
 
 
-def test_every_row_is_tried_and_each_that_fails_is_told() -> None:
+def test_every_row_is_tried_and_each_failure_reported() -> None:
     tried = []
 
     @table("left, right", [(1, 1), pytest.param(1, 2, id="wrong"), (3, 3), (4, 5)])
@@ -25,7 +25,7 @@ def test_every_row_is_tried_and_each_that_fails_is_told() -> None:
     ]
 
 
-async def test_of_two_tables_every_pair_is_tried_and_one_failure_is_itself() -> None:
+async def test_two_tables_try_every_pair_and_raise_a_single_failure_as_it_is() -> None:
     tried = []
 
     @table("left", [1, 2])

@@ -181,7 +181,7 @@ async def test_an_audit_log_made_anew_is_named(attacked: TestApp, attacker: Atta
     assert await extend_chain(attacked.ports, AUDIT) == 0
 
 
-async def test_a_former_state_passes_but_for_a_head_that_was_told_since(attacked: TestApp, attacker: Attacker) -> None:
+async def test_former_state_passes_except_against_a_later_published_head(attacked: TestApp, attacker: Attacker) -> None:
     """Rows and heads of an earlier moment have true tags, so only a head recorded elsewhere exposes them."""
     former = [(chain, await attacker.rows(chain), await attacker.head(chain)) for chain in (LEDGER, AUDIT)]
     payments = {each.id for each in await everything(attacked.ports, Payment)}

@@ -93,7 +93,7 @@ async def test_field_of_another_browser_is_refused_without_browser_headers(app: 
     assert victim.answer.status_code == 403
 
 
-async def test_reset_letter_names_no_host_of_the_request(app: TestApp) -> None:
+async def test_reset_mail_names_no_host_of_the_request(app: TestApp) -> None:
     with mailed(app) as mailbox:
         await joined(app, Role.OWNER)
         browser = await Browser(app).open("/reset")
@@ -123,7 +123,7 @@ async def test_reset_letter_names_no_host_of_the_request(app: TestApp) -> None:
         ("%", 0),
     ],
 )
-async def test_reset_letter_goes_to_the_stored_address_alone(app: TestApp, address: str, letters: int) -> None:
+async def test_reset_mail_goes_to_the_stored_address_alone(app: TestApp, address: str, letters: int) -> None:
     with mailed(app) as mailbox:
         if not await everything(app.ports, User):
             await joined(app, Role.OWNER)
@@ -206,7 +206,7 @@ async def test_unknown_address_costs_one_hash_like_a_known_one(app: TestApp) -> 
     assert hasher.verified == [True, False, False]
 
 
-async def test_pages_do_not_tell_known_addresses_from_unknown_ones(app: TestApp) -> None:
+async def test_pages_do_not_reveal_which_addresses_are_known(app: TestApp) -> None:
     await joined(app, Role.OWNER)
     for path in ("/login", "/reset"):
         shown = []

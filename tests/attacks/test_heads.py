@@ -91,7 +91,7 @@ async def test_a_head_in_small_pieces_counts_as_one_head(fed: list[int]) -> None
 @pytest.mark.parametrize(
     "tail", [b"0\r\n" + b"a:b\r\n" * (MUCH // 5), b"1;" + b"x" * MUCH], ids=["trailers", "a chunk's extension"]
 )
-async def test_what_comes_around_a_body_is_bounded_too(fed: list[int], tail: bytes) -> None:
+async def test_framing_of_a_body_is_bounded_too(fed: list[int], tail: bytes) -> None:
     async with a_service() as port:
         await said(port, CHUNKED, tail)
     assert sum(fed) <= 2 * HEAD  # bytes in one piece with the head are parsed with it
@@ -140,7 +140,7 @@ async def test_requests_one_after_another_are_counted_each_for_itself(fed: list[
     "sent",
     [b"\x16\x03\x01\x02\x00", b"GARBAGE\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"GET / HTTP/9\r\n\r\n"],
 )
-async def test_what_is_no_request_is_told_so_in_the_documented_form(sent: bytes) -> None:
+async def test_malformed_request_is_answered_in_the_documented_form(sent: bytes) -> None:
     async with a_service() as port:
         head, _, body = (await said(port, sent)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")

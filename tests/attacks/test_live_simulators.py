@@ -82,7 +82,7 @@ async def test_the_refused_key_is_free_once_there_is_a_bank(tmp_path: Path) -> N
         ("kyc/check", {"phone": "+79001234567"}),
     ],
 )
-async def test_whatever_live_mode_cannot_do_is_a_documented_answer(
+async def test_live_mode_answers_unsupported_requests_as_documented(
     app: TestApp, path: str, body: dict[str, Any]
 ) -> None:
     wish = {"recurring": "true", "exchange": "true", "kyc": "required", "terminals": "false"}
@@ -143,7 +143,7 @@ async def test_log_and_doctor_name_every_one_and_the_setting(
     assert ("no real money moves" in said) is (allowed is True)
 
 
-async def test_an_installation_with_real_providers_hears_nothing(tmp_path: Path) -> None:
+async def test_installation_with_real_providers_gets_no_warning(tmp_path: Path) -> None:
     opened = App(settings=Settings(base_url=PUBLIC), ports=None)  # type: ignore[arg-type]  # not looked at
     assert judge_simulators(opened).level is Level.OK
 

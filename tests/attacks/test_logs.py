@@ -51,7 +51,7 @@ async def test_ten_thousand_malformed_requests_are_two_lines(
     assert len(told) < 10, "two a minute"
 
 
-async def test_requests_to_upgrade_are_told_once(root: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_requests_to_upgrade_are_logged_once(root: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
     async with a_service() as port:
         configure_logging("info", "json")
         for _ in range(20):
@@ -70,7 +70,7 @@ def warned(
 
 
 @pytest.mark.parametrize("later", [60.0, -60.0], ids=["a minute later", "the clock was set back"])
-def test_after_a_minute_the_count_is_told_and_the_next_line_is_written(
+def test_count_is_logged_after_a_minute_and_the_next_line_written(
     capsys: pytest.CaptureFixture[str], later: float
 ) -> None:
     handler = SparingHandler()
@@ -97,7 +97,7 @@ def test_causes_that_strangers_make_up_are_bounded(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.splitlines() == [f"unavailable: %s ({10_000 - CAUSES - 1} more within a minute)"]
 
 
-async def test_what_was_counted_is_told_though_nothing_follows(
+async def test_counted_lines_are_logged_even_if_nothing_follows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handler, alarms = SparingHandler(), []

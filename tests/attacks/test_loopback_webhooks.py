@@ -37,12 +37,12 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @table("host", [host for host in HOSTS if host != "rebound.example"])
-async def test_a_letter_of_test_mode_reaches_no_service_of_this_machine(receiver: Receiver, host: str) -> None:
+async def test_test_mode_webhook_reaches_no_service_of_this_machine(receiver: Receiver, host: str) -> None:
     receipt = await post(webhook(receiver.url_at(host)), resolver=Names(LIES), loopback=False, limit=5)
     assert (receipt.answer, receiver.connections) == (Answer.BLOCKED, 0)
 
 
-async def test_nor_by_a_name_that_changes_between_two_letters(receiver: Receiver) -> None:
+async def test_name_that_resolves_to_loopback_later_is_blocked(receiver: Receiver) -> None:
     names = Names({"rebound.example": [["192.168.0.1"], ["127.0.0.1"]]})
     for _ in range(3):
         receipt = await post(webhook(receiver.url_at("rebound.example")), resolver=names, loopback=False, limit=5)

@@ -137,7 +137,7 @@ async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: Exchan
     assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
 
 
-async def test_what_is_under_way_at_the_upgrade_is_taken_over_with_the_chains(
+async def test_operations_under_way_at_the_upgrade_are_adopted_with_the_chains(
     exchanges: ExchangeApp, attacker: Attacker
 ) -> None:
     """Older versions tagged nothing; until an operator vouches for the history, nothing of it is sent."""
@@ -163,7 +163,7 @@ async def test_what_is_under_way_at_the_upgrade_is_taken_over_with_the_chains(
     assert len(await exchanges.on_chain()) == 2
 
 
-async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeApp, attacker: Attacker) -> None:
+async def test_return_goes_only_to_the_operators_address(exchanges: ExchangeApp, attacker: Attacker) -> None:
     exchange_id = await late_usdt(exchanges)
     [planned] = await return_money(exchanges.ports, exchange_id, BACK)
     assert await named(exchanges.ports) == []

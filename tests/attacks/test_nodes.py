@@ -158,7 +158,7 @@ class TestInventions:
 class TestMoments:
     """The moment of a block decides whether a deposit is in time, and whether a transfer on TRON has expired."""
 
-    async def test_the_moment_of_a_final_block_two_nodes_tell(self, networks: ChainWorld) -> None:
+    async def test_moment_of_a_final_block_needs_two_nodes(self, networks: ChainWorld) -> None:
         async with fronts_of(networks, BSC, 2) as (world, [liar, honest]):
             nodes = Nodes(CHAINS[BSC], [liar.address, honest.address], world.clock)
             view = await nodes.view()
@@ -228,7 +228,7 @@ class TestPayouts:
             await harness.recover()
             assert await harness.wallet.state(made) is TransferState.FINAL
 
-    async def test_the_number_of_a_transaction_two_nodes_tell(self, networks: ChainWorld) -> None:
+    async def test_number_of_a_transaction_needs_two_nodes(self, networks: ChainWorld) -> None:
         """One node reports another number for our transaction, as if nothing had come of it."""
         async with self.harness(networks) as (harness, liar, _):
             made = await harness.wallet.sign("wd_1", harness.address, THOUSAND)

@@ -39,7 +39,7 @@ class Gullible(Hearing):
         )
 
 
-async def test_who_has_the_address_moves_no_money() -> None:
+async def test_sender_who_knows_the_address_moves_no_money() -> None:
     """Even if the adapter believes it: the service polls the bank, which reports that nobody paid."""
     async with hearing() as world:
         world.bank.__class__ = Gullible
@@ -70,7 +70,7 @@ async def test_no_header_is_our_fault(name: str) -> None:
             assert answer.status_code in (400, 403)
 
 
-async def test_a_flood_of_genuine_notifications_makes_no_more_jobs_than_operations() -> None:
+async def test_flood_of_genuine_notifications_makes_one_job_an_operation() -> None:
     async with hearing() as world:
         world.bank.__class__ = Gullible
         body = b"\n".join(b"pay_%d" % number for number in range(2 * MOST))
@@ -103,7 +103,7 @@ async def test_a_notification_is_counted_as_one_however_its_path_is_spelt(spelli
         ("HEAD", "/api/v1/notices/{0}"),
     ],
 )
-async def test_what_is_no_notification_is_counted_by_the_common_limit(method: str, path: str) -> None:
+async def test_other_requests_under_the_path_count_in_the_common_limit(method: str, path: str) -> None:
     """Otherwise requests to such paths would not be counted."""
     async with watched() as app:
         base, rest = app.address.split("/api/v1/notices/")

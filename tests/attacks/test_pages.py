@@ -45,9 +45,7 @@ def clients(ports: Ports, hits: HitCounter | None = None, **given: Any) -> Clien
     return client
 
 
-async def test_of_six_hundred_pages_a_minute_the_next_reads_nothing(
-    app: TestApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_page_beyond_six_hundred_a_minute_reads_nothing(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     payment, read = await app.created(), []
     hits = HitCounter()
     client = clients(app.ports, hits)
@@ -182,7 +180,7 @@ async def test_a_payer_sees_a_page_that_opens_by_itself(app: TestApp, kind: str,
     [("GET", "/p/pay_1/state"), ("GET", "/p/pay_1/events"), ("GET", "/s/sub_1/state"), ("GET", "/s/sub_1/events"),
      ("POST", "/kyc/state"), ("POST", "/kyc/upload-url"), ("POST", "/kyc/register")],
 )  # fmt: skip
-async def test_a_script_is_told_by_the_envelope(app: TestApp, method: str, path: str) -> None:
+async def test_script_over_the_limit_gets_the_error_envelope(app: TestApp, method: str, path: str) -> None:
     async with clients(app.ports, pages_per_minute=1)() as one:
         await one.request(method, path)
         answer = await one.request(method, path)

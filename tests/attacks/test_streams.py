@@ -65,7 +65,7 @@ async def test_an_address_has_thirty_streams_and_who_leaves_makes_room() -> None
 
 
 @pytest.mark.parametrize("other", [Seat(page="b", address="a"), Seat(page="a", address="b")], ids=["page", "address"])
-def test_what_is_closed_is_forgotten(other: Seat) -> None:
+def test_closed_stream_is_forgotten(other: Seat) -> None:
     streams = WindowStreams()
     with streams.taken(Seat(page="a", address="a")), streams.taken(other):
         assert streams.open == 2

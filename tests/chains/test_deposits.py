@@ -119,7 +119,9 @@ class TestReading:
             await harness.watcher.deposits(address)
         assert (front.calls["eth_getLogs"], front.calls["eth_getTransactionReceipt"]) == (1, 0)
 
-    async def test_who_asks_again_at_once_gets_the_same_look(self, harness: NodesDepositsHarness, front: Front) -> None:
+    async def test_repeated_poll_gets_the_same_answer_without_a_call(
+        self, harness: NodesDepositsHarness, front: Front
+    ) -> None:
         address = await harness.watcher.address("exch_1")
         await harness.watcher.deposits(address)
         front.calls.clear()
@@ -129,7 +131,7 @@ class TestReading:
         await harness.watcher.deposits(address)
         assert front.calls["eth_getLogs"] == 1
 
-    async def test_who_gives_up_waiting_takes_the_answer_from_nobody(
+    async def test_cancelled_caller_does_not_cancel_the_others_answer(
         self, harness: NodesDepositsHarness, front: Front
     ) -> None:
         one, other = await given(harness, 2)
@@ -142,7 +144,7 @@ class TestReading:
         await held.release()
         assert told(await patient) == [(5_00, True)]
 
-    async def test_what_is_read_is_kept(self, harness: NodesDepositsHarness, front: Front) -> None:
+    async def test_deposits_and_progress_survive_a_restart(self, harness: NodesDepositsHarness, front: Front) -> None:
         """A deposit and the reading position are stored, and the next process continues there."""
         address = await harness.watcher.address("exch_1")
         watcher = harness.restarted(span=10)
@@ -156,7 +158,7 @@ class TestReading:
         first, _ = spans(front)[0]
         assert first == harness.world.height(TRON) - 1 - CHAINS[TRON].reread + 1
 
-    async def test_one_that_is_far_behind_holds_nobody_up(self, harness: NodesDepositsHarness, front: Front) -> None:
+    async def test_address_far_behind_delays_no_other(self, harness: NodesDepositsHarness, front: Front) -> None:
         old = await harness.watcher.address("exch_old")
         await harness.world.mine(70)
         young = await harness.watcher.address("exch_young")
@@ -166,7 +168,7 @@ class TestReading:
         await watcher.deposits(old)
         assert all(last - first < 10 for first, last in spans(front))
 
-    async def test_what_takes_long_goes_on_where_it_stopped(self, harness: NodesDepositsHarness, front: Front) -> None:
+    async def test_long_scan_resumes_where_it_stopped(self, harness: NodesDepositsHarness, front: Front) -> None:
         """After hours without a node each pass reads a part, and the answer is "unknown" until everything is read."""
         address = await harness.watcher.address("exch_1")
         await harness.send(address, 5_00)
@@ -254,7 +256,7 @@ class TestRefusals:
         with pytest.raises(Unavailable, match="no logs here"):
             await harness.watcher.deposits(address)
 
-    async def test_who_counts_us_is_not_asked_for_less_but_later(
+    async def test_rate_limiting_node_is_asked_later_not_in_smaller_spans(
         self, harness: NodesDepositsHarness, front: Front
     ) -> None:
         address, watcher = await harness.watcher.address("exch_1"), harness.restarted(span=64)
@@ -294,9 +296,7 @@ class TestLies:
         with pytest.raises(Unavailable):
             await harness.watcher.deposits(address)
 
-    async def test_what_was_removed_or_is_of_another_contract_is_not_counted(
-        self, harness: NodesDepositsHarness, front: Front
-    ) -> None:
+    async def test_removed_or_foreign_log_is_not_counted(self, harness: NodesDepositsHarness, front: Front) -> None:
         address = await harness.watcher.address("exch_1")
         await harness.send(address, 5_00)
         front.lie = lambda method, params, result: (
@@ -331,7 +331,7 @@ class TestWallet:
         assert await harness.wallet.skip(3) == 7, "it went back"
         assert await harness.watcher.address("exch_2") == (await harness.wallet.addresses(7, 1))[0].address
 
-    async def test_what_came_is_shown_by_number(self, harness: NodesDepositsHarness) -> None:
+    async def test_deposits_are_shown_by_address_number(self, harness: NodesDepositsHarness) -> None:
         for number in range(3):
             await harness.watcher.address(f"exch_{number}")
         shown = await harness.wallet.addresses(0, 4)
@@ -355,7 +355,9 @@ class TestWallet:
 class TestPages:
     """The stored page of an address, as a newly started process finds it."""
 
-    async def test_what_is_kept_is_asked_for_once_more(self, harness: NodesDepositsHarness, front: Front) -> None:
+    async def test_stored_deposit_is_verified_once_more_after_a_restart(
+        self, harness: NodesDepositsHarness, front: Front
+    ) -> None:
         address = await harness.watcher.address("exch_1")
         await harness.send(address, 5_00)
         await harness.watcher.deposits(address)
@@ -398,7 +400,7 @@ async def test_two_processes_keep_one_page(harness: NodesDepositsHarness) -> Non
     assert sorted(told(await harness.restarted().deposits(address))) == [(5_00, True), (7_00, True)]
 
 
-async def test_a_storage_that_fails_keeps_nothing_from_being_told(
+async def test_failing_storage_does_not_hide_deposits(
     harness: NodesDepositsHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     address, watcher = await harness.watcher.address("exch_1"), harness.wallet

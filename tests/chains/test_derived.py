@@ -62,7 +62,7 @@ class TestAccountKey:
             ("x" * 100_000, "checksum"),
         ],
     )
-    def test_what_is_no_accounts_public_key_is_refused(self, text: str, why: str) -> None:
+    def test_invalid_account_public_key_is_refused(self, text: str, why: str) -> None:
         with pytest.raises(NotConfigured, match=why) as raised:
             AccountKey(text)
         assert not text or text not in str(raised.value), "a key that stands in the wrong place is quoted"

@@ -182,7 +182,7 @@ class TestNumbers:
         assert nonce_of(again) == 2
         assert await harness.moved() == 2 * UNITS
 
-    async def test_what_was_handed_over_is_never_given_up(self, harness: EvmHarness) -> None:
+    async def test_broadcast_transfer_is_never_abandoned(self, harness: EvmHarness) -> None:
         """When a node forgot a transfer, the next transfer in line hands it over again."""
         first, behind = await sent(harness), await sent(harness, "wd_2")
         harness.drop([first.tx_hash])
@@ -199,7 +199,7 @@ class TestNumbers:
         with pytest.raises(Unavailable, match="the book lacks"):
             await harness.restarted().find("wd_1")
 
-    async def test_what_somebody_else_sent_is_told_and_does_not_stop_us(
+    async def test_foreign_transaction_of_the_wallet_is_logged_and_stops_nothing(
         self, harness: EvmHarness, caplog: pytest.LogCaptureFixture
     ) -> None:
         await harness.send_raw(harness.raw(0))
@@ -293,7 +293,7 @@ class TestFees:
         assert await harness.moved() == UNITS
 
     @pytest.mark.parametrize("lack", ["coins", "limit"])
-    async def test_what_cannot_be_paid_for_is_told_and_waits(
+    async def test_transfer_without_coins_or_above_the_limit_is_logged_and_waits(
         self, harness: EvmHarness, lack: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         made = await self._stuck(harness)
@@ -351,7 +351,7 @@ class TestMeans:
     async def test_a_price_above_the_limit(self, harness: EvmHarness) -> None:
         await self._lacks(harness, "above the limit of 0.00", harness.restarted(limit=1))
 
-    async def test_the_check_tells_of_an_empty_wallet(self, harness: EvmHarness) -> None:
+    async def test_check_reports_an_empty_wallet(self, harness: EvmHarness) -> None:
         await harness.wallet.check()
         harness.endow(coins=0)
         with pytest.raises(Unavailable, match="lacks coins"):
@@ -383,7 +383,7 @@ class TestProof:
         await harness.settle()
         assert await harness.wallet.state(made) is TransferState.FINAL
 
-    async def test_one_that_the_contract_refused_is_failed_when_it_is_final(self, harness: EvmHarness) -> None:
+    async def test_transfer_reverted_by_the_contract_fails_once_final(self, harness: EvmHarness) -> None:
         made = await sent(harness)
         harness.endow(usdt=0)
         await harness.world.mine()
@@ -493,7 +493,7 @@ class TestSettings:
             ({"bsc_key": "1" * 64}, "set CAMBIST_BSC_NODES"),
         ],
     )
-    async def test_what_is_missing_is_named(self, given: dict[str, object], said: str) -> None:
+    async def test_missing_setting_is_named(self, given: dict[str, object], said: str) -> None:
         with pytest.raises(PluginError, match=said):
             async with open_app(Settings(database_url="memory://", payouts="bsc", providers=given)):
                 pass

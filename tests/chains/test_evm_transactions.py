@@ -112,7 +112,7 @@ def test_rlp_of_ethereum_s_page(item: rlp.Item, published: str) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_what_is_no_transaction_is_a_value_error(raw: bytes) -> None:
+def test_malformed_transaction_is_a_value_error(raw: bytes) -> None:
     for reading in (read, read_transfer, rlp.decoded):
         try:
             said = reading(raw)

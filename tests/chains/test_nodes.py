@@ -85,7 +85,7 @@ class TestSeveral:
         await two.world.mine()
         assert isinstance(await two.watcher.lookup(BSC, tx_hash), Final)
 
-    async def test_what_is_final_two_have_said(self, two: Two) -> None:
+    async def test_finality_needs_two_nodes(self, two: Two) -> None:
         tx_hash = await two.final_payment()
         await two.watcher.lookup(BSC, tx_hash)
         assert [front.calls["eth_getTransactionReceipt"] for front in (two.one, two.other)] == [1, 1]
@@ -127,7 +127,9 @@ class TestSeveral:
         await two.world.mine()
         assert await two.watcher.lookup(BSC, tx_hash) == InBlock()
 
-    async def test_one_that_lags_is_left_out_and_taken_back(self, two: Two, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_lagging_node_is_left_out_until_it_catches_up(
+        self, two: Two, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """It would say that nothing came, and exchanges would expire by that."""
         old = two.world.nodes[BSC].ask("eth_getBlockByNumber", "latest", False)
 
@@ -145,7 +147,7 @@ class TestSeveral:
         assert told[0].startswith("left out of questions for heads: bsc node 1 does not keep up: its newest block is ")
         assert told[1:] == ["bsc node 1 is asked for heads again"]
 
-    async def test_where_all_lag_nothing_is_known(self, two: Two) -> None:
+    async def test_chain_is_unavailable_if_all_nodes_lag(self, two: Two) -> None:
         await two.world.clock.advance(CHAINS[BSC].quiet + 10)
         with pytest.raises(Unavailable, match="does not keep up"):
             await two.watcher.lookup(BSC, HASH)
@@ -177,7 +179,7 @@ class TestChainId:
         assert await two.watcher.lookup(BSC, HASH) == NotFound()
         assert two.one.calls["eth_getTransactionReceipt"] == 0
 
-    async def test_where_all_are_it_says_so(self, two: Two) -> None:
+    async def test_all_nodes_of_another_chain_are_a_configuration_fault(self, two: Two) -> None:
         two.one.lie = two.other.lie = lambda method, params, result: "0x61" if method == "eth_chainId" else result
         with pytest.raises(NotConfigured, match="chain 97"):
             await two.watcher.lookup(BSC, HASH)
@@ -199,7 +201,7 @@ class TestChainId:
 
 
 class TestFinality:
-    async def test_where_the_tag_is_not_known_blocks_are_counted(self, two: Two) -> None:
+    async def test_blocks_are_counted_if_nodes_lack_the_finality_tag(self, two: Two) -> None:
         def no_tag(method: str, params: list[Any]) -> tuple[int, str] | None:
             return (-32602, "invalid block number") if "finalized" in params else None
 
@@ -259,7 +261,7 @@ class TestNode:
         ],
         ids=repr,
     )
-    async def test_what_is_no_answer_says_nothing(
+    async def test_faulty_answer_is_unavailable(
         self, front: Front, node: Node, fault: ProviderFault | ProviderAnswer
     ) -> None:
         front.next(fault, always=True)
@@ -273,7 +275,7 @@ class TestNode:
             await stranger.ask("eth_chainId", str)
         await stranger.close()
 
-    async def test_one_that_counts_us_is_left_alone_as_long_as_it_says(self, front: Front) -> None:
+    async def test_rate_limiting_node_is_left_alone_as_long_as_it_says(self, front: Front) -> None:
         clock = VirtualClock()
         node = Node("tron node 1", front.address, clock)
         front.next(ProviderFault.BUSY, retry_after=7)
@@ -286,7 +288,7 @@ class TestNode:
         assert await node.ask("eth_chainId", str) == "0x2b6653dc"
         await node.close()
 
-    async def test_one_that_gives_no_answer_is_asked_ever_more_seldom(self, front: Front) -> None:
+    async def test_silent_node_is_asked_ever_more_rarely(self, front: Front) -> None:
         """A node that hangs would delay every pass by the whole time limit of a query."""
         clock, rests = VirtualClock(), list[float]()
         node = Node("tron node 1", front.address, clock)
@@ -320,7 +322,7 @@ class TestNode:
             (-32000, "failed to generate the operation's parameters", False),
         ],
     )
-    async def test_too_often_is_told_from_too_much(
+    async def test_too_many_requests_and_too_large_answers_are_distinguished(
         self, front: Front, node: Node, code: int, said: str, *, is_counted: bool
     ) -> None:
         front.refuse = lambda method, params: (code, said)
@@ -328,7 +330,7 @@ class TestNode:
             await node.ask("eth_chainId", str)
         assert isinstance(raised.value, TooOften) is is_counted
 
-    async def test_what_a_node_says_is_quoted_without_addresses(self, front: Front, node: Node) -> None:
+    async def test_error_of_a_node_is_quoted_without_addresses(self, front: Front, node: Node) -> None:
         front.refuse = lambda method, params: (-32000, f"https://provider.example/{KEY} is not served\n" + "x" * 9999)
         with pytest.raises(Fault) as raised:
             await node.ask("eth_chainId", str)

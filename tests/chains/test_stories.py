@@ -145,7 +145,7 @@ async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: E
     assert await exchanging.status(made["id"]) == "completed", "it was paid in time"
 
 
-async def test_who_pays_in_the_last_seconds_has_paid_in_time(exchanging: Exchanging) -> None:
+async def test_payment_in_the_last_seconds_is_in_time(exchanging: Exchanging) -> None:
     """The poll at the deadline cannot have seen the block yet."""
     app, node = exchanging.app, exchanging.world.nodes[TRON]
     made = await exchanging.post("100")
@@ -161,7 +161,7 @@ async def test_who_pays_in_the_last_seconds_has_paid_in_time(exchanging: Exchang
     assert await exchanging.status(made["id"]) == "completed"
 
 
-async def test_who_pays_nothing_loses_nothing_but_a_minute(exchanging: Exchanging) -> None:
+async def test_unpaid_exchange_expires_a_minute_after_its_end(exchanging: Exchanging) -> None:
     made = await exchanging.post("100")
     end = datetime.fromisoformat(made["expires_at"])
     await exchanging.work(round((end - exchanging.app.clock.now()).total_seconds()) + 72)

@@ -202,12 +202,12 @@ class TestBytes:
             operation=st.text(max_size=40),
         )
     )
-    def test_what_is_built_is_read_again(self, made: Transfer) -> None:
+    def test_built_transfer_reads_back_the_same(self, made: Transfer) -> None:
         assert read(made.raw) == made
         assert parted(signed(made.raw, bytes(range(65)))) == (made.raw, bytes(range(65)))
 
     @given(st.binary(max_size=400))
-    def test_what_is_no_transfer_is_a_value_error(self, raw: bytes) -> None:
+    def test_malformed_transfer_is_a_value_error(self, raw: bytes) -> None:
         for reading in (read, parted, protobuf.decoded):
             try:
                 reading(raw)
@@ -230,7 +230,7 @@ class TestBytes:
             read(more)
 
     @pytest.mark.parametrize("key", ["", "hunter2", "0" * 64, "f" * 64, "0x12"])
-    def test_what_is_no_key_is_refused_without_being_quoted(self, key: str) -> None:
+    def test_invalid_key_is_refused_without_being_quoted(self, key: str) -> None:
         with pytest.raises(NotConfigured) as caught:
             KeySigner(key)
         assert "hunter2" not in str(caught.value)
@@ -288,7 +288,7 @@ class TestMeans:
             with pytest.raises(Unavailable, match="above the limit"):
                 await tight.sign("wd_1", TO, UNITS)
 
-    async def test_the_check_tells_of_an_empty_wallet(self, harness: TronHarness) -> None:
+    async def test_check_reports_an_empty_wallet(self, harness: TronHarness) -> None:
         await harness.wallet.check()
         harness.network.sun[harness.owner] = 0
         with pytest.raises(Unavailable, match="neither energy nor TRX"):
@@ -418,7 +418,7 @@ class TestSeveralNodes:
         ],
         ids=repr,
     )
-    async def test_what_one_interface_refuses_the_other_answers(
+    async def test_second_interface_answers_if_the_first_refuses(
         self, two: tuple[TronHarness, Sequence[TronNetwork]], path: str, refusal: ProviderFault | ProviderAnswer
     ) -> None:
         harness, (one, _) = two
@@ -481,7 +481,7 @@ class TestSeveralNodes:
         with pytest.raises(Unavailable, match="otherwise than it was signed"):
             await harness.restarted().find("wd_2")
 
-    async def test_what_one_does_not_take_now_the_next_one_takes(
+    async def test_next_interface_takes_a_transfer_that_one_does_not_take(
         self, two: tuple[TronHarness, Sequence[TronNetwork]]
     ) -> None:
         harness, (one, _) = two
@@ -618,7 +618,7 @@ class TestWhatWasSent:
         assert await harness.restarted().find("wd_1") is not None
         assert "/wallet/gettransactionbyid" not in {each.path for each in harness.network.requests}
 
-    async def test_what_a_reorg_may_take_back_is_not_noted(self, harness: TronHarness) -> None:
+    async def test_transfer_that_a_reorg_may_undo_is_not_recorded(self, harness: TronHarness) -> None:
         made = await harness.wallet.sign("wd_1", TO, UNITS)
         await harness.wallet.broadcast(made)
         await harness.network.pass_time(PACE)
@@ -626,7 +626,7 @@ class TestWhatWasSent:
         harness.network.hides.add(made.tx_hash)
         assert await harness.wallet.find("wd_1") is None
 
-    async def test_what_somebody_else_built_is_no_operation_s(self, harness: TronHarness) -> None:
+    async def test_foreign_transfer_belongs_to_no_operation(self, harness: TronHarness) -> None:
         """Its call says none: it is found by nobody, and listed for nobody."""
         block = bytes.fromhex(harness.network.blocks[-1][0])
         now = round(harness.network.clock.now().timestamp() * 1000)
@@ -637,7 +637,7 @@ class TestWhatWasSent:
         assert await harness.wallet.find("wd_1") is None
         assert await harness.wallet.sent_since(START) == []
 
-    async def test_a_node_that_tells_a_transaction_otherwise_says_nothing(self, harness: TronHarness) -> None:
+    async def test_node_that_alters_a_transaction_is_not_believed(self, harness: TronHarness) -> None:
         made = await harness.wallet.sign("wd_1", TO, UNITS)
         await harness.wallet.broadcast(made)
         await harness.network.pass_time(PACE)
@@ -675,7 +675,7 @@ class TestSettings:
             ({"tron_nodes": ("https://node.example/jsonrpc",)}, "set CAMBIST_TRON_KEY"),
         ],
     )
-    async def test_what_is_missing_is_named(self, given: dict[str, object], said: str) -> None:
+    async def test_missing_setting_is_named(self, given: dict[str, object], said: str) -> None:
         with pytest.raises(PluginError, match=said):
             async with open_app(Settings(database_url="memory://", payouts="tron", providers=given)):
                 pass

@@ -99,7 +99,9 @@ async def test_network_takes_a_tronpy_transfer_and_our_wallet_does_not_claim_it(
     assert await harness.wallet.find("wd_1") is None
 
 
-async def test_what_the_network_refuses_tronpy_hears_in_its_words(harness: TronHarness, foreign: Foreign) -> None:
+async def test_tronpy_raises_its_own_error_for_each_refusal_of_the_network(
+    harness: TronHarness, foreign: Foreign
+) -> None:
     harness.network.code = "TAPOS_ERROR"
     with pytest.raises(exceptions.TaposError):
         await foreign.send(7_000_000)

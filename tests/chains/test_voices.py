@@ -129,7 +129,7 @@ async def single(networks: ChainWorld) -> AsyncIterator[Watched]:
 class TestRefusals:
     @pytest.mark.parametrize("refusal", REFUSALS)
     @pytest.mark.parametrize("place", [0, 1])
-    async def test_receipts_that_one_of_three_refuses_the_others_tell(
+    async def test_receipt_refused_by_one_of_three_nodes_comes_from_the_others(
         self, three: Watched, refusal: str, place: int
     ) -> None:
         tx_hash = await three.paid()
@@ -341,7 +341,7 @@ class TestOddLogs:
             | {"transactionHash": f"0x{OTHER}", "removed": None},
         ],
     )
-    async def test_what_cannot_be_ours_drops_nothing(self, harness: NodesDepositsHarness, odd: Any) -> None:
+    async def test_odd_log_that_cannot_be_ours_drops_no_deposit(self, harness: NodesDepositsHarness, odd: Any) -> None:
         address = await harness.wallet.address("exch_1")
         await harness.send(address, UNITS)
         self.adds(harness, odd)
@@ -356,9 +356,7 @@ class TestOddLogs:
         assert [each.units for each in await harness.wallet.deposits(address)] == [UNITS]
 
     @pytest.mark.parametrize("odd", [None, 7, {}, {"address": CHAINS[TRON].usdt}, {"address": None}])
-    async def test_what_may_be_ours_keeps_the_scanner_where_it_is(
-        self, harness: NodesDepositsHarness, odd: Any
-    ) -> None:
+    async def test_odd_log_that_may_be_ours_stops_the_scanner(self, harness: NodesDepositsHarness, odd: Any) -> None:
         address = await harness.wallet.address("exch_1")
         await harness.send(address, UNITS)
         await harness.world.mine(60)
@@ -386,13 +384,13 @@ class TestTwoScanners:
             await made.close()
 
     @pytest.mark.parametrize("place", [0, 1])
-    async def test_logs_that_one_node_hides_the_other_tells(self, harness: NodesDepositsHarness, place: int) -> None:
+    async def test_logs_hidden_by_one_node_come_from_the_other(self, harness: NodesDepositsHarness, place: int) -> None:
         address = await harness.wallet.address("exch_1")
         await harness.send(address, UNITS)
         harness._fronts[place].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
         assert [each.is_final for each in await harness.wallet.deposits(address)] == [True]
 
-    async def test_what_one_node_alone_read_is_read_again(self, harness: NodesDepositsHarness) -> None:
+    async def test_span_read_by_one_node_alone_is_read_again(self, harness: NodesDepositsHarness) -> None:
         """It says that nothing came while the other is away."""
         address = await harness.wallet.address("exch_1")
         await harness.send(address, UNITS)

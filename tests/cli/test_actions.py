@@ -107,7 +107,7 @@ class TestNames:
         assert login_name(tmp_path / "none") == pwd.getpwuid(os.getuid()).pw_name
 
     @pytest.mark.parametrize("said", ["4294967295", "", "x"])
-    def test_who_did_not_log_in_is_whom_the_process_belongs_to(self, tmp_path: Path, said: str) -> None:
+    def test_operator_without_a_login_is_the_owner_of_the_process(self, tmp_path: Path, said: str) -> None:
         (tmp_path / "loginuid").write_text(said)
         assert login_name(tmp_path / "loginuid") == pwd.getpwuid(os.getuid()).pw_name
 

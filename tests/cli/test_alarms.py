@@ -52,7 +52,7 @@ def test_a_test_is_sent_by_every_channel(call: Call, chat: Chat) -> None:
     assert call("alarm", "test", "--channel", "email", env=chat.env).status == 1
 
 
-def test_a_channel_that_does_not_take_it_is_told_without_its_address(call: Call, chat: Chat) -> None:
+def test_refusing_channel_is_reported_without_its_address(call: Call, chat: Chat) -> None:
     env = {**chat.env, "CAMBIST_SLACK_URL": "http://127.0.0.1:1/hunter2"}
     done = call("alarm", "test", "--json", env=env)
     assert done.status == 1
@@ -65,7 +65,7 @@ def test_without_a_channel_there_is_nothing_to_test(call: Call) -> None:
     assert (done.status, done.document["error"]["code"]) == (1, "NOT_CONFIGURED")
 
 
-def test_what_alarms_and_how_the_channels_do_is_listed(call: Call, chat: Chat) -> None:
+def test_problems_and_channels_are_listed(call: Call, chat: Chat) -> None:
     call("gateway", "set", "simulator-live", "down")
     done = call("alarm", "list", "--json", env=chat.env)
     assert (done.status, done.err) == (0, "")
@@ -103,7 +103,7 @@ def test_a_backup_is_noted_by_itself_or_by_word(call: Call, tmp_path: Path) -> N
         ("SLACK_URL", "https://hooks.example/a b"),
     ],
 )
-def test_a_setting_that_cannot_be_is_told_without_its_value(call: Call, name: str, value: str) -> None:
+def test_invalid_setting_is_reported_without_its_value(call: Call, name: str, value: str) -> None:
     done = call("config", "check", env={f"CAMBIST_{name}": value})
     assert done.status == 1
     assert f"CAMBIST_{name}" in done.err
@@ -115,7 +115,7 @@ def test_quiet_hours_are_shown_as_they_were_written(call: Call) -> None:
     assert "22:30-08:00-05:30" in shown
 
 
-def test_the_doctor_says_whether_anybody_is_told(call: Call, chat: Chat) -> None:
+def test_doctor_says_whether_any_channel_is_set(call: Call, chat: Chat) -> None:
     call("account", "create", "Shop")
     assert "nobody is told of problem" in call("doctor").out
     far = {"CAMBIST_BASE_URL": "https://pay.example"}

@@ -264,7 +264,7 @@ class TestKey:
 
 
 class TestLogs:
-    def test_the_requests_of_an_account_are_told_the_oldest_first(self, ask: Ask, call: Call, account: Any) -> None:
+    def test_requests_of_an_account_are_listed_oldest_first(self, ask: Ask, call: Call, account: Any) -> None:
         """docs/concepts.md "Your requests"."""
         account_id, path = account["account_id"], "/api/v1/payments/{payment_id}"
 
@@ -310,7 +310,7 @@ class TestProcesses:
         assert spawn("account", "create", "Tea").status == 0
         assert (folder / "cambist-data").stat().st_mode & 0o077 == 0
 
-    def test_the_data_folder_goes_where_it_is_told(self, spawn: Call, folder: Path) -> None:
+    def test_data_folder_follows_its_setting(self, spawn: Call, folder: Path) -> None:
         env = {"CAMBIST_DATA_DIR": str(folder / "by-variable")}
         assert spawn("account", "create", "Tea", env=env).status == 0
         assert spawn("--data-dir", "by-flag", "account", "create", "Tea", env=env).status == 0

@@ -149,7 +149,7 @@ class TestHanging:
         yield event
         event.set()
 
-    def test_one_that_waits_is_left_at_its_limit_and_the_others_are_made(
+    def test_hanging_check_ends_at_its_limit_and_the_others_run(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def hangs(_: Any) -> Finding:
@@ -161,7 +161,7 @@ class TestHanging:
         assert told["disk"].message == "no answer within 3 s"
         assert told["ledger"].level is Level.OK
 
-    def test_one_that_blocks_the_whole_thread_is_left_behind(
+    def test_check_that_blocks_its_thread_is_abandoned(
         self, account: str, monkeypatch: pytest.MonkeyPatch, released: threading.Event
     ) -> None:
         async def blocks(_: Any) -> Finding:
@@ -246,7 +246,7 @@ class TestSecretFiles:
         ({"journal_mode": "delete"}, Level.WARNING),
     ],
 )
-def test_what_a_database_says_of_itself(said: dict[str, str], level: Level) -> None:
+def test_database_settings_decide_the_level(said: dict[str, str], level: Level) -> None:
     facts = DatabaseFacts(kind="Postgres", version="15", revision="0001", head="0001", settings=said)
     assert judge_database(facts, is_live=True).level is level
 
@@ -271,7 +271,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
         (60, "noeviction", Level.FAILED),
     ],
 )
-def test_what_redis_says_of_itself(apart: int, policy: str, level: Level) -> None:
+def test_redis_settings_decide_the_level(apart: int, policy: str, level: Level) -> None:
     said = {"redis_version": "7", "maxmemory_policy": policy}
     assert judge_redis(NOW + timedelta(seconds=apart), NOW, said).level is level
 
@@ -362,7 +362,7 @@ class TestVault:
 
 
 class TestBackup:
-    def test_a_damaged_ledger_is_copied_and_told(self, call: Call, account: str, folder: Path) -> None:
+    def test_damaged_ledger_is_copied_and_reported(self, call: Call, account: str, folder: Path) -> None:
         database = sqlite3.connect(folder / "cambist-data" / "cambist.db", isolation_level=None)
         database.execute(
             "INSERT INTO ledger_accounts (id, owner, mode, balance_type, balance, version)"

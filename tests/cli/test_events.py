@@ -105,7 +105,7 @@ def test_a_range_is_sent_again_in_one_mode_or_both(ask: Any, account: str, folde
         (("--account", "acc_1", "--from", "2020-01-01T00:00:00Z", "--to", "2021-01-01T00:00:00Z"), "ACCOUNT_NOT_FOUND"),
     ],
 )
-def test_what_is_not_there_is_refused(call: Call, arguments: tuple[str, ...], code: str) -> None:
+def test_resending_an_unknown_event_is_refused(call: Call, arguments: tuple[str, ...], code: str) -> None:
     outcome = call("event", "resend", *arguments, "--json")
     assert (outcome.status, outcome.document["error"]["code"]) == (1, code)
 

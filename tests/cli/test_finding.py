@@ -37,11 +37,11 @@ def test_a_command_that_is_misspelt_is_guessed(call: Call, words: tuple[str, ...
     assert f"did you mean {meant}?" in outcome.err
 
 
-def test_what_is_near_nothing_is_not_guessed(call: Call) -> None:
+def test_word_unlike_any_command_gets_no_suggestion(call: Call) -> None:
     assert "did you mean" not in call("zzz").err
 
 
-def test_settings_are_told_with_form_meaning_and_default(call: Call) -> None:
+def test_settings_are_shown_with_form_meaning_and_default(call: Call) -> None:
     said = " ".join(call("account", "set", "--help").out.split())
     for name, setting in ACCOUNT_SETTINGS.items():
         assert f"{name} {setting.meaning} ({setting.form}" in said
@@ -53,7 +53,7 @@ def account_id(call: Call) -> str:
     return made
 
 
-def test_a_change_is_told_and_nothing_else(call: Call) -> None:
+def test_only_a_change_is_reported(call: Call) -> None:
     wanted = ("refunds=true", "ttl_minutes_max=60", f"webhook_secret={'s' * 20}")
     out = call("account", "set", account_id(call), *wanted).out
     assert [" ".join(line.split()) for line in out.splitlines()] == [

@@ -220,7 +220,7 @@ class TestArguments:
         assert Duration().convert(text, None, None) == duration
 
     @tables.table("text", ["", "24", "h", "1.5h", "-1h", "1w", "24 h", "٢h", "24h\n", "1h30m", "9999999s"])
-    def test_what_is_no_duration(self, text: str) -> None:
+    def test_invalid_duration_is_wrong_usage(self, text: str) -> None:
         with pytest.raises(click.UsageError, match="24h"):
             Duration().convert(text, None, None)
 
@@ -233,7 +233,7 @@ class TestOutput:
         assert table(("a", "bb"), [("long", None), ("x", True)]) == "a     bb\nlong  -\nx     true"
         assert fields({"a": 1, "long": "x"}) == "a     1\nlong  x"
 
-    def test_what_a_terminal_would_obey_is_escaped(self) -> None:
+    def test_control_characters_are_escaped(self) -> None:
         assert shown("a\x1b[2Jb\u202ec\nd") == "a\\x1b[2Jb\\u202ec\\nd"
 
     def test_json_is_utf_8_whatever_the_terminal_is(self, spawn: Call) -> None:

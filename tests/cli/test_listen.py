@@ -121,7 +121,7 @@ async def failed(app: TestApp) -> str:
     return payment
 
 
-async def test_every_letter_is_forwarded_as_it_is_and_verifies(served: Served, tmp_path: Path) -> None:
+async def test_every_webhook_is_forwarded_unchanged_and_verifies(served: Served, tmp_path: Path) -> None:
     async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
         payment = await failed(served.app)
         [request] = await local.arrived(1)
@@ -145,7 +145,7 @@ async def test_a_restart_loses_none_and_repeats_none(served: Served, tmp_path: P
             await eventually(lambda: running.objects == missed)
 
 
-async def test_what_was_under_way_at_a_kill_comes_again(served: Served, tmp_path: Path) -> None:
+async def test_event_in_flight_at_a_kill_comes_again(served: Served, tmp_path: Path) -> None:
     """The cursor moves only after a letter was handed over."""
     file = tmp_path / "c"
     CursorFile(file).write("0")
@@ -181,7 +181,7 @@ async def test_a_dropped_service_is_waited_for_with_growing_pauses(served: Serve
         assert len(running.said) == 2, running.said
 
 
-async def test_a_letter_that_is_sent_again_comes_again(served: Served, tmp_path: Path) -> None:
+async def test_resent_event_is_forwarded_again(served: Served, tmp_path: Path) -> None:
     app = served.app
     payment = await failed(app)
     async with Receiver() as local, following(served, tmp_path / "c", "beginning", forward_to=local.url) as running:
@@ -194,7 +194,7 @@ async def test_a_letter_that_is_sent_again_comes_again(served: Served, tmp_path:
         assert (one.body, one.headers["x-webhook-id"]) == (two.body, two.headers["x-webhook-id"])
 
 
-async def test_what_the_local_address_does_is_told_and_holds_up_nothing(served: Served, tmp_path: Path) -> None:
+async def test_answers_of_the_local_address_are_shown_and_delay_nothing(served: Served, tmp_path: Path) -> None:
     app = served.app
     for _ in range(4):
         await failed(app)
@@ -217,7 +217,7 @@ async def test_now_is_from_now_on(served: Served, tmp_path: Path) -> None:
         assert (handed.status, handed.error) == (None, None)
 
 
-async def test_what_will_never_be_answered_ends_it(served: Served, tmp_path: Path) -> None:
+async def test_rejected_credentials_end_the_listener(served: Served, tmp_path: Path) -> None:
     served.app.account = msgspec.structs.replace(
         served.app.account, test=msgspec.structs.replace(served.app.account.test, api_secret="0" * 64)
     )
@@ -231,7 +231,7 @@ async def test_a_cursor_of_another_installation_ends_it(served: Served, tmp_path
         await follower(served, tmp_path / "c", Listening()).follow("7")
 
 
-async def test_what_is_not_the_service_ends_it_or_is_waited_for(served: Served, tmp_path: Path) -> None:
+async def test_other_server_ends_the_listener_or_is_retried(served: Served, tmp_path: Path) -> None:
     async with Receiver() as other:
         served.port = other.port
         other.answer_with(reply(404, b"<html>"))
@@ -267,7 +267,7 @@ def test_files_differ_by_service_and_key() -> None:
     assert all(file.parent.parts[-2:] == (".config", "cambist") for file in files)
 
 
-def test_wrong_usage_is_told_without_asking_anybody(call: Call) -> None:
+def test_wrong_usage_is_reported_without_a_call(call: Call) -> None:
     pair = ("--api-key", "svc_test_1", "--api-secret", "x")
     for arguments, word in (
         ((), "--api-key"),

@@ -226,7 +226,7 @@ def test_a_ledger_that_holds_is_0(books: Books) -> None:
 
 
 @pytest.mark.parametrize("told", ["text", "file", "folder", "log"])
-def test_a_head_that_was_told_is_held_against_the_chain(books: Books, tmp_path: Path, told: str) -> None:
+def test_published_head_is_compared_with_the_chain(books: Books, tmp_path: Path, told: str) -> None:
     books.pay()
     books.settle()
     line = books.call("ledger", "head", "--json").document["head"]
@@ -239,7 +239,7 @@ def test_a_head_that_was_told_is_held_against_the_chain(books: Books, tmp_path: 
     assert document["differing"] == ["the head ledger=3 has no place in it: the chain ends at 2"]
 
 
-def test_what_is_no_head_is_wrong_usage(call: Call, tmp_path: Path) -> None:
+def test_invalid_head_is_wrong_usage(call: Call, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_bytes(b"\xff\x00 no head here")
     for given in (str(empty), str(tmp_path / "gone"), str(tmp_path), "ledger=1:short", "x" * 5000, ""):

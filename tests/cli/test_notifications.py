@@ -58,7 +58,7 @@ def test_before_the_first_start_there_is_no_address_and_nothing_is_made(call: Ca
     assert "no address yet" in call("doctor").out or "not looked at" in call("doctor").out
 
 
-def test_after_it_every_way_tells_the_same_address(call: Call) -> None:
+def test_every_command_shows_the_same_address_afterwards(call: Call) -> None:
     started(call)
     found = address(call)
     assert found.startswith(f"https://pay.example/api/v1/notices/{NAME}/")
@@ -74,7 +74,7 @@ def test_after_it_every_way_tells_the_same_address(call: Call) -> None:
     }
 
 
-def test_a_new_address_is_an_audited_action_and_tells_until_when_the_former_one_counts(call: Call) -> None:
+def test_rotation_of_an_address_is_audited_and_shows_the_formers_end(call: Call) -> None:
     started(call)
     former = address(call)
     done = call("notification", "rotate", NAME, "--reason", "it was posted to a chat", "--json")
@@ -99,13 +99,13 @@ def test_a_new_address_is_an_audited_action_and_tells_until_when_the_former_one_
     assert asyncio.run(audited()) == ("notification.rotate", NAME, "it was posted to a chat")
 
 
-def test_an_adapter_that_hears_nothing_is_refused(call: Call) -> None:
+def test_adapter_without_notifications_is_refused(call: Call) -> None:
     started(call)
     done = call("notification", "rotate", "simulator-test", "--json")
     assert (done.status, done.document["error"]["code"]) == (1, "GATEWAY_NOT_FOUND")
 
 
-def test_what_no_provider_can_reach_is_a_warning(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_base_url_is_a_warning(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     started(call)
     monkeypatch.setenv("CAMBIST_BASE_URL", "http://127.0.0.1:8080")
     assert "set CAMBIST_BASE_URL" in call("doctor").out
@@ -140,7 +140,7 @@ class TestNetworks:
         }
         assert loaded.warnings == ()
 
-    def test_one_that_is_none_stops_the_start_and_says_which(self, call: Call) -> None:
+    def test_invalid_network_stops_the_start_and_is_named(self, call: Call) -> None:
         done = call("notification", "list", env={"CAMBIST_EXAMPLE_NOTIFICATION_NETWORKS": "203.0.113.0/99"})
         assert done.status == 1
         assert "CAMBIST_EXAMPLE_NOTIFICATION_NETWORKS: must be networks such as 10.0.0.0/8" in done.err

@@ -38,7 +38,7 @@ def test_the_limit_that_shells_give_is_raised(monkeypatch: pytest.MonkeyPatch, h
 
 
 @pytest.mark.parametrize("soft", [WANTED, 524_288, resource.RLIM_INFINITY], ids=["wanted", "more", "no limit"])
-def test_one_that_is_enough_is_left_alone(monkeypatch: pytest.MonkeyPatch, soft: int) -> None:
+def test_sufficient_limit_is_not_changed(monkeypatch: pytest.MonkeyPatch, soft: int) -> None:
     """A unit may forbid the call, with death."""
     limits = Limits(monkeypatch, soft, soft)
     raise_limit()
@@ -49,7 +49,7 @@ def test_one_that_is_enough_is_left_alone(monkeypatch: pytest.MonkeyPatch, soft:
 @pytest.mark.parametrize(
     ("hard", "fixed"), [(1000, False), (524_288, True)], ids=["no more allowed", "not to be changed"]
 )
-def test_where_it_stays_low_it_is_said(
+def test_limit_that_stays_low_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, hard: int, fixed: bool
 ) -> None:
     Limits(monkeypatch, 1000, hard, fixed=fixed)
@@ -59,7 +59,7 @@ def test_where_it_stays_low_it_is_said(
 
 
 @table("files", [64, 300, 1024, 4096, WANTED])
-def test_nobody_s_share_is_another_s(files: int) -> None:
+def test_shares_of_the_file_budget_do_not_overlap(files: int) -> None:
     webhooks, connections, of_an_address = file_budget(files)
     spare = files - webhooks - connections
     assert webhooks <= files // 2
@@ -71,5 +71,5 @@ def test_nobody_s_share_is_another_s(files: int) -> None:
     assert min(webhooks, connections, of_an_address) >= 1
 
 
-def test_a_whole_process_has_all_its_letters() -> None:
+def test_process_with_enough_files_sends_all_its_webhooks() -> None:
     assert file_budget(WANTED) == (WEBHOOKS, CONNECTIONS, CONNECTIONS)

@@ -53,7 +53,7 @@ def account_id(call: Call, folder: Path) -> str:
     return made
 
 
-def test_what_is_available_is_paid_out_listed_and_called_off(call: Call, account_id: str) -> None:
+def test_payout_is_made_listed_and_cancelled(call: Call, account_id: str) -> None:
     assert payout(call, "list") == {"data": []}
     made = payout(call, "now", account_id, "--mode", "test")
     assert made == {
@@ -82,7 +82,7 @@ def test_what_is_available_is_paid_out_listed_and_called_off(call: Call, account
     assert "5.00000000" in text
 
 
-def test_what_the_wallet_sent_otherwise_is_accepted(call: Call, account_id: str, folder: Path) -> None:
+def test_transfer_that_the_wallet_sent_is_accepted(call: Call, account_id: str, folder: Path) -> None:
     """As after a restore: the wallet knows more than the database."""
     made = payout(call, "now", account_id, "--mode", "test")
     before = call("payout", "accept", made["withdrawal_id"], "--reason", "the log says so", "--json")
@@ -99,7 +99,7 @@ def test_what_the_wallet_sent_otherwise_is_accepted(call: Call, account_id: str,
     assert payout(call, "now", account_id, "--mode", "test")["amount_usdt"] == "1.00000000"
 
 
-def test_what_cannot_be_done_is_refused_with_its_code(call: Call, account_id: str) -> None:
+def test_impossible_command_is_refused_with_its_code(call: Call, account_id: str) -> None:
     def code(*arguments: str) -> str:
         done = call("payout", *arguments, "--json")
         assert done.status == 1
@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_refused_with_its_code(call: Call, account_id: st
     assert code("cancel", made["withdrawal_id"], "--reason", "why") == "INVALID_STATE"
 
 
-def test_what_is_missing_is_wrong_usage(call: Call) -> None:
+def test_missing_argument_is_wrong_usage(call: Call) -> None:
     assert call("payout", "now", "acc_1").status == 2
     assert call("payout", "cancel", "wd_1").status == 2
     assert call("payout", "list", "--status", "gone").status == 2

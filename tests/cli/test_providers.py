@@ -52,7 +52,7 @@ def test_a_provider_that_does_not_answer_is_a_failure(call: Call) -> None:
 
 
 @pytest.mark.parametrize("command", [("check", "nobody"), ("trial", "nobody", "--yes")])
-def test_one_that_is_not_there_is_refused(call: Call, command: Sequence[str]) -> None:
+def test_unknown_gateway_is_refused(call: Call, command: Sequence[str]) -> None:
     done = call("provider", *command, "--json")
     assert (done.status, done.document["error"]["code"]) == (1, "GATEWAY_NOT_FOUND")
     assert "simulator-live" in done.document["error"]["message"]

@@ -88,6 +88,6 @@ def test_a_bank_without_a_list_is_named_and_exits_with_2(call: Call, monkeypatch
 
 
 @pytest.mark.parametrize("arguments", [("--day", "yesterday"), ("--day", "2199-01-01"), ("--bank", "nobody")])
-def test_what_cannot_be_compared_exits_with_2(call: Call, arguments: tuple[str, ...]) -> None:
+def test_impossible_comparison_exits_with_2(call: Call, arguments: tuple[str, ...]) -> None:
     done = call("reconcile", *arguments, "--json")
     assert (done.status, done.document["error"]["code"]) == (2, "VALIDATION_ERROR")

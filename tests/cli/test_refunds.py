@@ -164,7 +164,7 @@ def test_money_in_suspense_is_returned(call: Call, folder: Path, account_id: str
     assert (unknown.status, unknown.document["error"]["code"]) == (1, "SUSPENSE_NOT_FOUND")
 
 
-def test_what_a_bank_has_forgotten_is_listed_and_ended_by_its_operation(call: Call, account_id: str) -> None:
+def test_unanswered_operations_are_listed_and_ended(call: Call, account_id: str) -> None:
     """`cambist operation` (docs/operations.md "What needs a person"); test_repeat_window.py tests its effects."""
     assert account_id
     assert call("operation", "list", "--json").document == {"data": []}

@@ -51,9 +51,7 @@ def accounts(call: Call) -> list[str]:
     return sorted(each["name"] for each in call("account", "list", "--json").document["data"])
 
 
-def test_what_was_backed_up_stands_there_again_held_and_the_former_is_kept(
-    call: Call, backup: Path, data: Path
-) -> None:
+def test_restored_database_is_quarantined_and_the_former_is_kept(call: Call, backup: Path, data: Path) -> None:
     told = call("restore", str(backup), "--yes", "--json")
     assert told.status == 0, told.err
     assert told.document["held"] is True
@@ -111,7 +109,7 @@ def test_a_file_that_a_command_has_open_is_refused(call: Call, backup: Path, dat
     assert accounts(call) == ["After", "Before"]
 
 
-def test_what_is_not_what_was_backed_up_is_refused(call: Call, backup: Path, data: Path) -> None:
+def test_altered_backup_is_refused(call: Call, backup: Path, data: Path) -> None:
     with (backup / "cambist.db").open("r+b") as file:
         file.seek(-1, 2)
         last = file.read(1)
@@ -202,7 +200,7 @@ def test_a_swap_that_fails_leaves_the_former(
     assert sqlite_current(target) == head()
 
 
-def test_what_holds_no_backup_is_refused(call: Call, backup: Path, folder: Path) -> None:
+def test_folder_without_a_backup_is_refused(call: Call, backup: Path, folder: Path) -> None:
     (folder / "empty").mkdir()
     told = call("restore", str(folder / "empty"), "--yes")
     assert (told.status, "holds no backup" in told.err) == (1, True)

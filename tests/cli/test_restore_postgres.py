@@ -57,7 +57,7 @@ def test_restored_backup_is_quarantined_until_it_is_resumed(call: Call, url: str
         assert hold_line(call, empty).startswith("ok")
 
 
-def test_what_is_there_is_replaced_only_when_asked_for(call: Call, url: str) -> None:
+def test_existing_database_is_replaced_only_on_request(call: Call, url: str) -> None:
     told = call("restore", "b1", "--yes", env=at(url))
     assert (told.status, "not empty" in told.err) == (1, True)
     assert accounts(call, url) == ["After", "Before"]

@@ -83,7 +83,7 @@ def test_at_a_terminal_it_is_asked_for_and_not_shown(account: str) -> None:
     assert SECRET.encode() not in shown
 
 
-def test_one_that_is_made_is_shown_once_and_signs(call: Call, account: str) -> None:
+def test_generated_secret_is_shown_once(call: Call, account: str) -> None:
     made = call("account", "set", account, "--generate-secret", "--json").document
     assert re.fullmatch("[0-9a-f]{64}", made["webhook_secret"])
     assert made["settings"]["webhook_secret_set"] is True
@@ -146,7 +146,7 @@ class TestRedisPassword:
         assert WORD not in repr(settings) + str(settings) + repr(load(env, {}, Path()).explained)
 
     @pytest.mark.parametrize("form", URLS)
-    async def test_what_speaks_with_redis_logs_nothing_of_it(
+    async def test_redis_clients_do_not_log_the_password(
         self, redis_location: str, form: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)

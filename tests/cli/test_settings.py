@@ -151,7 +151,7 @@ class TestReading:
     def test_a_redis_address_is_kept(self, url: str) -> None:
         assert _load({"CAMBIST_REDIS_URL": url}).settings.redis_url == url
 
-    def test_vault_keys_may_be_several_and_the_first_seals(self) -> None:
+    def test_first_of_several_vault_keys_encrypts(self) -> None:
         env = {"CAMBIST_VAULT_KEY": f"2:{OTHER_KEY},1:{KEY}", "CAMBIST_VAULT_PEPPER": PEPPER}
         vault = _load(env).settings.vault
         assert vault is not None
@@ -257,7 +257,7 @@ class TestFaults:
         for path in (folder / "none", folder, folder / "binary"):
             assert "cannot be read" in _faults({"CAMBIST_VAULT_KEY_FILE": str(path)})["CAMBIST_VAULT_KEY_FILE"]
 
-    def test_all_faults_are_told_at_once(self) -> None:
+    def test_all_faults_are_reported_at_once(self) -> None:
         assert set(_faults({"CAMBIST_PORT": "x", "CAMBIST_LOG_LEVEL": "x"})) == {"CAMBIST_PORT", "CAMBIST_LOG_LEVEL"}
 
     @pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2", b"\xff", b"[port"])
@@ -321,7 +321,7 @@ class TestManyProcesses:
 
 
 class TestWarnings:
-    def test_an_unknown_variable_is_told_with_the_nearest_name(self) -> None:
+    def test_unknown_variable_is_reported_with_the_nearest_name(self) -> None:
         assert _load({"CAMBIST_DATABSE_URL": "x"}).warnings == (
             "CAMBIST_DATABSE_URL is no setting; did you mean CAMBIST_DATABASE_URL?",
         )
@@ -330,13 +330,13 @@ class TestWarnings:
         [warning] = _load({"CAMBIST_PORT_FILE": "/x"}).warnings
         assert "CAMBIST_PORT_FILE is no setting" in warning
 
-    def test_an_unknown_name_in_the_file_is_told(self, folder: Path) -> None:
+    def test_unknown_name_in_the_file_is_reported(self, folder: Path) -> None:
         (folder / "cambist.toml").write_text("prot = 1\n[database]\nurl = 'x'\n")
         warnings = _load(folder=folder).warnings
         assert len(warnings) == 2
         assert "'prot' is no setting; did you mean port?" in warnings[0]
 
-    def test_what_is_not_ours_is_not_looked_at(self) -> None:
+    def test_foreign_variables_are_ignored(self) -> None:
         assert _load({"PATH": "/bin", "CAMBISTRO": "x"}).warnings == ()
 
 
@@ -401,7 +401,7 @@ class TestFourEyes:
         shown = {each.name: each.value for each in _load(env).explained}
         assert (shown["four_eyes"], shown["four_eyes_refund_above"]) == (["payout_wallet", "refunds"], "50000.00")
 
-    def test_of_the_file_too(self, folder: Path) -> None:
+    def test_settings_of_the_file_are_read_too(self, folder: Path) -> None:
         (folder / "cambist.toml").write_text(
             'operator_names = "key"\nfour_eyes = ["suspense", "refunds"]\n'
             "four_eyes_refund_above = 100\nfour_eyes_days = 7\n"
@@ -425,7 +425,7 @@ class TestFourEyes:
             ("FOUR_EYES_DAYS", "91"),
         ],
     )
-    def test_wrong_ones_are_told(self, name: str, text: str) -> None:
+    def test_wrong_values_are_reported(self, name: str, text: str) -> None:
         assert set(_faults(KEYS | {"CAMBIST_FOUR_EYES": "refunds", f"CAMBIST_{name}": text})) == {f"CAMBIST_{name}"}
 
     def test_a_sum_without_refunds_says_nothing(self) -> None:

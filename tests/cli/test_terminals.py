@@ -81,7 +81,7 @@ def test_the_list_has_disabled_ones_too_the_oldest_first(ask: Ask, call: Call, a
         (("--route", "nowhere"), "simulator-test"),
     ],
 )
-def test_what_cannot_be_is_refused_saying_what_can(
+def test_invalid_option_is_refused_naming_the_valid_ones(
     call: Call, account_id: str, arguments: tuple[str, ...], told: str
 ) -> None:
     outcome = call("terminal", "add", account_id, "--label", "T", *arguments, "--json")

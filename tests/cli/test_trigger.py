@@ -70,7 +70,7 @@ async def test_every_event_happens(served: Served, name: str) -> None:
     ("name", "says"),
     [("subscription.past_due", b'"past_due":true'), ("subscription.charged", b'"event":"payment.status_changed"')],
 )
-async def test_what_no_status_says_is_said_otherwise(served: Served, name: str, says: bytes) -> None:
+async def test_recipe_without_a_status_of_its_own_makes_its_event(served: Served, name: str, says: bytes) -> None:
     await perform(caller(served), RECIPES[name], GIVEN, lambda _: None)
     await served.app.work(5)
     ports = served.app.ports
@@ -123,7 +123,7 @@ KEYS = ("--api-key", "svc_test_1", "--api-secret", "s")
         (("payment.paid",), "--api-key"),
     ],
 )
-def test_what_it_cannot_do_is_wrong_usage(call: Call, arguments: tuple[str, ...], message: str) -> None:
+def test_impossible_trigger_is_wrong_usage(call: Call, arguments: tuple[str, ...], message: str) -> None:
     outcome = call("trigger", *arguments)
     assert outcome.status == 2
     assert message in " ".join(outcome.err.split())

@@ -72,14 +72,14 @@ def test_a_restored_database_passes_over_what_it_forgot(call: Call, env: Mapping
     assert (row.action, row.object_id, row.reason) == ("wallet.skip", "3", "restored")
 
 
-def test_where_there_is_no_wallet_it_says_so(call: Call) -> None:
+def test_commands_without_a_wallet_are_refused(call: Call) -> None:
     for command in (("check",), ("addresses",), ("skip", "3")):
         done = call("wallet", *command, "--json")
         assert (done.status, done.document["error"]["code"]) == (1, "PROVIDER_NOT_CONFIGURED")
 
 
 @pytest.mark.parametrize("missing", ["CAMBIST_TRON_NODES", "CAMBIST_DEPOSIT_XPUB_TRON_FILE"])
-def test_what_is_missing_stops_the_start_and_is_named(call: Call, env: Mapping[str, str], missing: str) -> None:
+def test_missing_setting_stops_the_start_and_is_named(call: Call, env: Mapping[str, str], missing: str) -> None:
     done = call("wallet", "check", env={name: value for name, value in env.items() if name != missing})
     assert done.status == 1
     assert f"set {missing.removesuffix('_FILE')}" in done.err
@@ -95,7 +95,7 @@ def test_neither_key_nor_xpub_is_shown(call: Call, env: Mapping[str, str]) -> No
 @pytest.mark.parametrize(
     "nodes", ["node.example", "http://", NODE + "," + NODE, "https://node.example\n,,x", "ftp://node.example", ","]
 )
-def test_what_is_no_list_of_nodes_is_refused_and_not_quoted(call: Call, env: Mapping[str, str], nodes: str) -> None:
+def test_invalid_list_of_nodes_is_refused_and_not_quoted(call: Call, env: Mapping[str, str], nodes: str) -> None:
     done = call("config", "check", env={**env, "CAMBIST_TRON_NODES": nodes})
     assert done.status == 1
     assert "CAMBIST_TRON_NODES: must be https:// addresses" in done.out + done.err

@@ -66,7 +66,7 @@ def test_a_walk_ends_when_everything_goes() -> None:
     assert listed.asked == ["1", "2", "1"]
 
 
-def test_what_has_no_id_is_not_read_twice() -> None:
+def test_records_without_an_id_are_not_read_twice() -> None:
     """Lines of a statement have no id by which known and new ones differ."""
     listed = Shrinking("5", "4", "3", "2", "1")
     assert listed.walk({2: ["5"]}, lambda name: {"name": name}) == ["5", "4", "2", "1"]

@@ -177,7 +177,7 @@ def test_every_code_has_the_advice_of_the_catalogue(code: str) -> None:
         (CREATE, 503, "A_CODE_OF_A_NEWER_SERVICE", Advice.SAME_KEY),
     ],
 )
-def test_what_a_code_does_not_say_alone(request_: Any, status: int, code: str, advice: Advice) -> None:
+def test_advice_depends_on_code_and_status(request_: Any, status: int, code: str, advice: Advice) -> None:
     body = msgspec.json.encode({"error": {"code": code, "message": "No"}})
     assert refusal(request_, Answer(status=status, headers={}, body=body)).advice is advice
 
@@ -207,7 +207,7 @@ def test_a_pause_beyond_patience_is_not_begun() -> None:
     assert (service.pauses, error.retry_after, error.code) == ([30.0], 30, "RATE_UNAVAILABLE")
 
 
-def test_next_allowed_at_is_told_and_not_waited_for() -> None:
+def test_next_allowed_at_is_raised_and_not_waited_for() -> None:
     moment = "2026-02-01T00:00:00.000+03:00"
     service = Service(no(409, "CHARGE_BEFORE_WINDOW", details={"next_allowed_at": moment}))
     error = failing(service, Subscriptions.charge.request("sub_1", amount_rub="1"))
@@ -230,7 +230,7 @@ def test_a_new_key_only_where_asked_for_and_never_for_a_charge(request_: Any, wa
     assert len(service.asked) == len(set(service.keys)) == sent
 
 
-def test_a_good_answer_that_cannot_be_read_is_told_so() -> None:
+def test_unreadable_success_answer_is_reported_as_such() -> None:
     service = Service(httpx.Response(201, json={"id": 1}))
     error = failing(service, CREATE)
     assert (error.code, error.advice, error.idempotency_key) == ("UNEXPECTED_ANSWER", Advice.NEVER, CREATE.key)

@@ -222,7 +222,7 @@ def test_each_action_has_a_row() -> None:
 
 
 @pytest.mark.parametrize(("size", "rows"), [*PARTS, *WIDE])
-async def test_every_action_shows_asks_tells_and_is_audited_and_who_comes_too_late_is_told(
+async def test_every_action_confirms_is_audited_and_refuses_a_late_operator(
     size: tuple[int, int], rows: tuple[Row, ...]
 ) -> None:
     there: dict[str, str] = {}
@@ -386,7 +386,7 @@ async def test_a_dialog_whose_sums_cannot_be_read_says_so_and_stays() -> None:
         assert "is sent back" in await shared.confirm("wrong amount", {})
 
 
-def test_every_action_that_moves_money_tells_how_much() -> None:
+def test_every_action_that_moves_money_shows_how_much() -> None:
     actions = {
         action.name for kind in KINDS for action in (*kind.actions, *kind.list_actions) if action.tells is not None
     }

@@ -43,7 +43,7 @@ async def test_a_walk_from_home_and_back(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_of_two_operators_at_one_refund_one_wins_and_the_other_is_told(size: tuple[int, int]) -> None:
+async def test_two_operators_at_one_refund_have_one_winner_and_one_refusal(size: tuple[int, int]) -> None:
     async with sitting(size, waiting) as shared:
         await shared.press("enter")
         screen = shared.app.screen

@@ -130,7 +130,7 @@ async def test_a_list_says_how_many_there_are_or_how_many_at_least(
         assert (len(screen.records), heading(shared)) == (MANY, f"Payments · {MANY}")
 
 
-async def test_where_what_fits_is_looked_for_the_list_says_how_far_and_goes_on(
+async def test_unindexed_search_shows_how_far_it_came_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search of some records does not claim that nothing exists."""

@@ -18,7 +18,7 @@ async def twice(refunds: RefundApp) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_each_that_was_found_tells_whose_it_is_and_since_when(size: tuple[int, int]) -> None:
+async def test_each_hit_shows_its_merchant_and_time(size: tuple[int, int]) -> None:
     async with sitting(size, twice) as shared:
         await shared.press("slash", *"order-7", "enter")
         assert isinstance(shared.app.screen, SearchDialog)
@@ -38,7 +38,7 @@ async def several(refunds: RefundApp) -> None:
         await refunds.paid("100.00", external_id=name)
 
 
-async def test_where_no_order_is_named_so_those_that_begin_with_it_are_offered() -> None:
+async def test_search_offers_orders_that_begin_with_the_text() -> None:
     async with sitting(SIZES[0], several) as shared:
         assert [each.external_id for each in await search(shared.ports, "order-43")] == ["order-43"]
         found = await search(shared.ports, "order-4")
@@ -53,7 +53,7 @@ async def test_where_no_order_is_named_so_those_that_begin_with_it_are_offered()
         assert shared.front().record.external_id == "order-43", "the first is at the cursor"
 
 
-async def test_of_merchants_the_one_that_is_named_just_so_comes_first() -> None:
+async def test_search_puts_the_merchant_of_exactly_that_name_first() -> None:
     async with open_refund_app() as refunds:
         for name in ("Corner", "The Corner", "Corner House"):
             await create_account(refunds.ports, name)
@@ -61,7 +61,7 @@ async def test_of_merchants_the_one_that_is_named_just_so_comes_first() -> None:
         assert [each.text for each in found] == ["Corner", "The Corner", "Corner House"]
 
 
-async def test_one_that_only_begins_so_is_not_opened_by_itself() -> None:
+async def test_search_does_not_open_a_single_prefix_match() -> None:
     async with sitting(SIZES[0], several) as shared:
         await shared.press("slash", *"Order", "enter")
         assert isinstance(shared.app.screen, SearchDialog)

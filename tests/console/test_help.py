@@ -22,7 +22,7 @@ async def helped(shared: Sitting) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_each_screen_tells_its_own_keys_and_no_others(size: tuple[int, int]) -> None:
+async def test_each_screen_lists_exactly_its_own_keys(size: tuple[int, int]) -> None:
     async with sitting(size, both) as shared:
         at_home = await helped(shared)
         await shared.press("question_mark", "end")

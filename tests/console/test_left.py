@@ -162,7 +162,7 @@ async def test_two_keys_on_their_way_close_one_screen_each() -> None:
         assert len(shared.app.screen_stack) == 2
 
 
-async def test_what_is_asked_anew_or_left_before_its_first_step_was_never_begun() -> None:
+async def test_request_replaced_or_left_before_its_first_step_never_begins() -> None:
     """No coroutine is made and never awaited: that is an error in this suite (`filterwarnings`)."""
     async with sitting(SIZES[0], mismatch) as shared:
         await shared.press("1", "enter")

@@ -24,7 +24,7 @@ async def three(refunds: RefundApp) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_what_is_marked_is_decided_with_one_reason_and_each_by_itself(size: tuple[int, int]) -> None:
+async def test_marked_items_are_decided_one_by_one_with_one_reason(size: tuple[int, int]) -> None:
     async with sitting(size, three) as shared:
         home = shared.front()
         assert isinstance(home, HomeScreen)

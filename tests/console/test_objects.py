@@ -80,7 +80,7 @@ async def test_lists_follow_their_filters_and_orders() -> None:
                 assert_pages_join(await pages(ports, kind, order, 1), await pages(ports, kind, order, 100))
 
 
-async def test_what_belongs_together_is_one_key_away() -> None:
+async def test_related_objects_are_one_key_away() -> None:
     """One timeline per object: a payment names its refunds, and the owner of a refund or payout opens from it."""
     async with open_refund_app() as refunds:
         payment_id, refund_id = await refunds.completed("40.00")
@@ -212,7 +212,7 @@ async def late_and_gone(shared: Sitting) -> None:
     assert front(shared).records
 
 
-async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
+async def test_merchant_is_chosen_by_a_part_of_its_name() -> None:
     made: dict[str, str] = {}
 
     async def many(refunds: RefundApp) -> None:

@@ -77,7 +77,7 @@ async def test_a_screen_whose_answer_is_late_is_painted_without_it() -> None:
             assert shared.front().query_one("#state", Label).content == ""
 
 
-async def test_what_was_painted_goes_with_its_screen() -> None:
+async def test_caches_of_painted_widgets_go_with_their_screen() -> None:
     """Otherwise each full garbage collection would walk over the caches of the last thousand widgets."""
     async with sitting(SIZES[1], both) as shared:
         await shared.press("1")
@@ -99,7 +99,7 @@ async def test_a_full_collection_comes_when_nobody_has_typed_for_a_while() -> No
                 await came.wait()
 
 
-async def test_who_types_is_not_held_up_by_it() -> None:
+async def test_collection_waits_while_the_operator_types() -> None:
     async with sitting(SIZES[0]) as shared:
         opened = Console(shared.app.shared, owns_process=True)
         async with opened.run_test() as pilot:

@@ -55,7 +55,7 @@ async def test_a_further_endpoint_has_a_page_with_its_address_and_what_failed(ap
     assert facts["others"] == key.further
 
 
-async def test_what_failed_there_is_sent_again_there_alone(app: TestApp) -> None:
+async def test_failed_events_are_resent_to_that_receiver_alone(app: TestApp) -> None:
     key = await broken(app)
     before = len(sent_to(app, WEBHOOK_URL)), len(sent_to(app, URL))
     assert await resend_given_up(app.ports, key) == 1
@@ -174,7 +174,7 @@ async def test_failed_manual_probe_counts_and_delays_the_next_probe(app: TestApp
     assert after.next_probe_at > before.next_probe_at
 
 
-async def test_one_that_answers_or_has_nothing_waiting_is_not_asked(app: TestApp) -> None:
+async def test_receiver_that_answers_or_has_nothing_waiting_is_not_probed(app: TestApp) -> None:
     key = await away(app)
     await ask_now(app.ports, key)
     await app.work(5)
@@ -192,7 +192,7 @@ async def test_one_that_answers_or_has_nothing_waiting_is_not_asked(app: TestApp
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
-async def test_by_status_and_type_events_are_the_same_whichever_index_is_gone_by(
+async def test_events_by_status_and_type_are_the_same_by_either_index(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, newest_first: bool
 ) -> None:
     await made(app)

@@ -88,7 +88,7 @@ async def test_the_cursor_goes_by_lines_and_pages_and_is_always_seen() -> None:
         assert console.told == ["at 18", "open 18"]
 
 
-async def test_of_what_is_painted_one_line_alone_is_the_cursors() -> None:
+async def test_exactly_one_painted_line_is_the_cursors() -> None:
     """The line that the cursor left is painted anew, too."""
     async with shown(20) as (console, pilot):
         ground = console.rows.get_component_rich_style("rows--cursor").bgcolor

@@ -164,7 +164,7 @@ async def test_shop_is_chosen_by_name_among_the_merchants_shops() -> None:
         assert len(front(shared).records) == 2
 
 
-async def test_what_is_asked_for_is_not_cut_however_much_it_is() -> None:
+async def test_shown_filters_are_never_cut() -> None:
     async with sitting(SIZES[0], shops) as shared:
         account_id = shared.refunds.app.account.account_id
         wish = Wish(
@@ -177,7 +177,7 @@ async def test_what_is_asked_for_is_not_cut_however_much_it_is() -> None:
         assert "corner-1" in shared.shown()
 
 
-async def test_what_stands_above_a_list_is_not_cut() -> None:
+async def test_headline_of_a_list_is_not_cut() -> None:
     """Such as a fault of the books."""
     words = " ".join(f"word-{number}" for number in range(20))
 

@@ -35,6 +35,6 @@ def test_amounts_within_a_text_are_grouped_and_nothing_else_is(text: str, shown:
     assert plain(text) == shown
 
 
-def test_where_the_commas_do_not_fit_all_digits_still_do() -> None:
+def test_amount_drops_its_commas_before_its_digits() -> None:
     assert styled(Rub(1_234_567_89), width=12).plain == "1,234,567.89"
     assert styled(Rub(12_345_678_89), width=12).plain == "12345678.89"

@@ -104,7 +104,7 @@ class TestCharge:
         assert await bank.charge(debit(mandate)) == begun
         assert await bank.find_charge(CHARGE) == begun
 
-    async def test_no_repr_tells_a_token_or_a_payer(
+    async def test_no_repr_shows_a_token_or_a_payer(
         self, world: World, bank: SimulatedBank, mandate: MandateState
     ) -> None:
         await bank.charge(debit(mandate))

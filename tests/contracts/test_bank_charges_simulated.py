@@ -63,7 +63,7 @@ class TestNextCharge:
             ("cancelled_by_bank", (C.FAILED, "cancelled_by_bank", None), (C.FAILED, "cancelled_by_bank")),
         ],
     )
-    async def test_it_ends_as_it_was_told(
+    async def test_charge_ends_as_simulated(
         self,
         world: World,
         bank: SimulatedBank,
@@ -198,7 +198,7 @@ class TestSimulate:
             ((ChargeSimulation(status=C.FAILED), ChargeSimulation(status=C.PAID)), (C.FAILED, "declined_by_bank")),
         ],
     )
-    async def test_a_charge_in_processing_stands_as_it_was_told(
+    async def test_charge_in_processing_takes_the_simulated_status(
         self,
         world: World,
         bank: SimulatedBank,
@@ -214,7 +214,7 @@ class TestSimulate:
         assert (state.status, state.failure) == after
         assert (state.transfer is not None) is (state.status is C.PAID)
 
-    async def test_it_names_the_payer_where_told(self, bank: SimulatedBank, mandate: MandateState) -> None:
+    async def test_charge_names_the_simulated_payer(self, bank: SimulatedBank, mandate: MandateState) -> None:
         await bank.charge(debit(mandate))
         await bank.simulate_charge(CHARGE, ChargeSimulation(status=C.PAID, payer_name="Ivan Petrovich P."))
         transfer = (await charge_of(bank)).transfer

@@ -84,7 +84,7 @@ async def test_late_money_comes_in_as_for_any_invoice(world: World, bank: Simula
     assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
 
 
-async def test_without_its_reference_nobody_has_heard_of_it(world: World, bank: SimulatedBank) -> None:
+async def test_drawn_invoice_is_unknown_without_its_reference(world: World, bank: SimulatedBank) -> None:
     draw(world, bank)
     with pytest.raises(Refused):
         await bank.simulate(OPERATION, PAID)

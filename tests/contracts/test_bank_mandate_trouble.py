@@ -102,7 +102,7 @@ class TestStorageProblem:
         ],
     )
     @table("result", ["insufficient_funds", NEXT_PENDING])
-    async def test_a_crash_between_the_pages_charges_once_and_as_was_told(
+    async def test_crash_between_the_writes_charges_once_and_as_simulated(
         self, problem: Fault, spared: int, result: str
     ) -> None:
         """A charge is two pages: the mandate's, which knows what is to become of it, and its own."""

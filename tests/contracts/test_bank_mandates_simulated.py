@@ -59,7 +59,7 @@ class TestSimulate:
             ((E.CONFIRM, E.CONSENT_ENDED), E.MANDATE_RESTORED, (S.ENDED, 1)),
         ],
     )
-    async def test_a_mandate_does_what_it_was_told_where_it_can(
+    async def test_mandate_follows_every_possible_simulation(
         self,
         bank: SimulatedBank,
         before: tuple[MandateEvent, ...],
@@ -89,7 +89,7 @@ class TestSimulate:
             (None, E.LINK_READY, 1),
         ],
     )
-    async def test_money_and_mandate_are_told_apart_and_maybe_twice_or_never(
+    async def test_money_and_mandate_notify_separately_maybe_twice_or_never(
         self, bank: SimulatedBank, first: int | None, event: MandateEvent, notifications: int
     ) -> None:
         for number, (silent, doubled, factor) in enumerate(((False, False, 1), (False, True, 2), (True, True, 0))):
@@ -119,7 +119,7 @@ class TestSimulate:
 class TestLink:
     """The link may come later (docs/subscriptions.md "How the payer binds")."""
 
-    async def test_at_once_unless_told_otherwise(self, bank: SimulatedBank) -> None:
+    async def test_link_comes_at_once_by_default(self, bank: SimulatedBank) -> None:
         assert not bank.capabilities.mandate_links_later
         made = await bank.bind(binding())
         assert made.link == made.payload is not None
@@ -137,7 +137,7 @@ class TestLink:
         assert repeat.link == repeat.payload == state.link == state.payload is not None
         assert (state.status, repeat.check_after) == (S.OPEN, None)
 
-    async def test_when_it_is_told(self, world: World) -> None:
+    async def test_link_comes_when_simulated(self, world: World) -> None:
         bank = world.bank(links_after=None)
         made = await bank.bind(binding())
         assert (made.link, made.check_after) == (None, None)

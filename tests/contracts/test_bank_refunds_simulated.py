@@ -63,7 +63,7 @@ class TestSimulate:
             ((S.DONE, S.REVERSED), (S.DONE, None), RefundState(status=S.REVERSED)),
         ],
     )
-    async def test_a_refund_stands_as_it_was_told_where_it_can(
+    async def test_refund_follows_every_possible_simulation(
         self,
         slow_bank: SimulatedBank,
         before: tuple[RefundStatus, ...],
@@ -119,7 +119,7 @@ class TestTime:
         assert state is not None
         assert (state.status, state.check_after) == (status, None)
 
-    async def test_until_told_it_waits_for_ever(self, world: World, slow_bank: Bank) -> None:
+    async def test_held_refund_waits_until_simulated(self, world: World, slow_bank: Bank) -> None:
         await slow_bank.refund(back())
         await world.clock.advance(30 * 24 * 3600)
         assert await slow_bank.find_refund(REFUND) == PROCESSING

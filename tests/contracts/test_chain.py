@@ -58,7 +58,7 @@ class TestSimulator:
         assert await world.chain().lookup(Network.TRON, HASH) == await chain.lookup(Network.TRON, HASH)
 
     @pytest.mark.parametrize("odd", ["0x" + HASH, HASH.upper(), HASH + "\n"], ids=ascii)
-    async def test_only_the_canonical_form_can_be_told(self, chain: SimulatedChain, odd: str) -> None:
+    async def test_only_the_canonical_hash_can_be_simulated(self, chain: SimulatedChain, odd: str) -> None:
         with pytest.raises(ValueError, match="64 hex digits"):
             await chain.simulate(Network.TRON, odd, FINAL)
 
@@ -108,9 +108,7 @@ class TestSimulator:
         assert getattr(raised.value, "retry_after", 7.0) == 7.0
         assert await chain.lookup(Network.TRON, HASH) == NotFound()
 
-    async def test_an_answer_may_be_late_and_then_tells_how_it_is_now(
-        self, world: World, chain: SimulatedChain
-    ) -> None:
+    async def test_late_answer_shows_the_present_state(self, world: World, chain: SimulatedChain) -> None:
         world.script.lookup.append(Twist(silence=30))
         asking = asyncio.create_task(chain.lookup(Network.TRON, HASH))
         await world.clock.advance(29)

@@ -143,7 +143,7 @@ class TestVirtualClock:
         assert seen == [1.0]
         assert task.done()
 
-    async def test_settle_is_told_by_the_caller_where_turns_do_not_show_the_work(self) -> None:
+    async def test_caller_gives_settle_where_loop_turns_do_not_show_the_work(self) -> None:
         calls: list[float] = []
 
         async def settle() -> None:

@@ -150,7 +150,7 @@ class TestSimulator:
             await watcher.deposits(address)
         assert (await watcher.address(OPERATION), await watcher.deposits(address)) == (address, [])
 
-    async def test_a_late_answer_tells_how_it_is_then(self, world: World, watcher: SimulatedDeposits) -> None:
+    async def test_late_answer_shows_the_state_at_that_time(self, world: World, watcher: SimulatedDeposits) -> None:
         address = await watcher.address(OPERATION)
         world.script.deposits.append(Twist(silence=30))
         asking = asyncio.create_task(units(watcher, address))

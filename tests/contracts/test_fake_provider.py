@@ -282,7 +282,7 @@ async def test_request_that_is_no_http_gets_no_answer(provider: Books, ask: Ask,
     assert (await ask("GET", f"{provider.url}/invoices/1"))[0] == 200
 
 
-def test_reads_and_writes_are_told_by_method() -> None:
+def test_reads_and_writes_are_distinguished_by_method() -> None:
     told = {
         method: is_read(ProviderRequest(method=method, target="/", path="/", query={}, headers={}, body=b""))
         for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")

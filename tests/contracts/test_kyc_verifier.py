@@ -110,7 +110,7 @@ async def test_every_end_of_a_call_can_be_brought_about(
         await office.verifier.check_state(check.reference)
 
 
-async def test_it_can_be_told_everything(office: Office) -> None:
+async def test_every_outcome_can_be_simulated(office: Office) -> None:
     assert isinstance(office.verifier, VerifierSimulator)
     begun = await office.verifier.register(by_documents())
     one = await office.verifier.simulate("kyc_1_1", Verdict(status=CheckStatus.FAILED, address=DocumentState.FAILED))
@@ -131,7 +131,7 @@ async def test_it_can_be_told_everything(office: Office) -> None:
     assert (refused.status, refused.passport) == (CheckStatus.FAILED, DocumentState.FAILED)
 
 
-async def test_it_is_silent_as_long_as_it_is_told(office: Office) -> None:
+async def test_simulator_is_silent_for_the_scripted_time(office: Office) -> None:
     before = office.clock.monotonic()
     office.script.state.append(Twist(silence=7.0))
     begun = await office.verifier.register(by_documents())

@@ -212,7 +212,7 @@ async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypa
     assert (journal_holds(report), report.entries, report.unsealed) == (True, 40, 0)
 
 
-async def test_entries_that_come_during_the_sealing_are_sealed_later(ports: Ports) -> None:
+async def test_entries_booked_during_a_chain_extension_are_chained_later(ports: Ports) -> None:
     await book(ports, receipt("pay_1", 5))
     await asyncio.gather(extend_journal(ports), book(ports, receipt("pay_2", 5)), book(ports, receipt("pay_0", 5)))
     await extend_journal(ports)

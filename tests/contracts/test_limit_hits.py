@@ -64,7 +64,7 @@ async def test_today_is_the_utc_day_and_the_hour_goes_back_over_midnight(ports: 
     assert len(found.hour) == 60
 
 
-async def test_nothing_hit_is_told_as_nothing(ports: Ports) -> None:
+async def test_no_hits_are_reported_as_none(ports: Ports) -> None:
     assert await read(ports) == Hits(today={"ip": 0, "key": 0}, hour=[0] * 60)
 
 

@@ -138,9 +138,7 @@ async def test_a_day_that_is_over_is_counted_once_and_one_that_is_not_each_time(
         assert await counted(NOON, kind=TYPES[0]) == set(), "a short list is counted each time"
 
 
-async def test_days_before_the_first_record_are_not_looked_at(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_days_before_the_first_record_are_not_read(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A range from the year 1 would make the service count every day of two thousand years, and store the counts."""
     monkeypatch.setattr(long_lists, "LONG", 3)
     chance, start = random.Random(1), datetime(1, 1, 1, tzinfo=UTC)

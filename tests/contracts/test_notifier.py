@@ -93,7 +93,7 @@ async def test_an_empty_body_and_one_of_a_megabyte_arrive_whole(receiver: Receiv
     assert [request.body for request in receiver.requests] == [b"", bytes(range(256)) * 4096]
 
 
-async def test_a_letter_makes_no_task_where_the_connection_is_open(receiver: Receiver) -> None:
+async def test_webhook_on_an_open_connection_makes_no_task(receiver: Receiver) -> None:
     """Where aiohttp is of a known version (exchanges.py): below Python 3.12 its own requests write in a task."""
     loop, made_tasks = asyncio.get_running_loop(), list[str]()
 
@@ -179,7 +179,7 @@ async def test_a_head_that_is_not_whole_in_time_is_a_timeout(receiver: Receiver,
     assert (result.answer, result.status) == (Answer.TIMEOUT, None)
 
 
-def test_the_limit_is_ten_seconds_unless_told_otherwise() -> None:
+def test_limit_is_ten_seconds_by_default() -> None:
     assert HttpNotifier(SystemClock())._limit == 10.0
 
 
@@ -485,7 +485,7 @@ async def test_webhooks_that_a_receiver_does_not_read_are_not_buffered() -> None
         assert [each.answered for each in connections] == [1, 1]
 
 
-async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_letters() -> None:
+async def test_unrequested_answer_is_not_taken_for_the_next_webhooks() -> None:
     """Merchants behind one host share connections to it."""
     made_with: list[TCPConnector] = []
 
@@ -544,7 +544,7 @@ async def test_one_receiver_gets_no_more_connections_than_its_share(receiver: Re
     assert receiver.most_at_once <= 3
 
 
-async def test_a_receiver_without_letters_is_forgotten(receiver: Receiver) -> None:
+async def test_receiver_without_webhooks_is_forgotten(receiver: Receiver) -> None:
     """Merchants come and go; a worker runs for months."""
     made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
     await asyncio.gather(*(made.send(webhook(receiver.url)) for _ in range(3)))
@@ -593,7 +593,7 @@ async def test_cancelling_passes_through_and_leaves_the_notifier_sound(receiver:
         assert (await made.send(webhook(receiver.url))).status == 200
 
 
-async def test_closing_ends_letters_under_way_with_a_receipt(receiver: Receiver) -> None:
+async def test_closing_ends_webhooks_in_flight_with_a_receipt(receiver: Receiver) -> None:
     receiver.answer_with(silence())
     made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
     task = asyncio.create_task(made.send(webhook(receiver.url)))

@@ -105,7 +105,7 @@ def in_url(address: str) -> str:
         *URLS,
     ],
 )
-async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
+async def test_live_webhook_goes_only_to_a_public_address_over_https(
     receiver: Receiver, url: str, trusted: tuple[ssl.SSLContext, ssl.SSLContext]
 ) -> None:
     """Not one byte may reach a forbidden address."""
@@ -117,7 +117,7 @@ async def test_a_live_letter_goes_to_no_address_but_a_public_one_over_https(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "inside.example", "mapped.example"])
-async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver: Receiver, host: str) -> None:
+async def test_test_mode_webhook_may_go_to_plain_http_and_loopback(receiver: Receiver, host: str) -> None:
     """Test mode may use http and loopback (docs/webhooks.md "Your address"). It proves, too, that these ways in are
     real ones."""
     result = await post(webhook(receiver.url_at(host)), resolver=Names(NAMES))
@@ -149,7 +149,7 @@ async def test_test_mode_opens_hosts_and_http_but_no_other_form_of_address(url: 
 
 @table("scheme", ["http", "https"])
 @table("address", [address for address in LITERALS if not is_loopback(ip_address(address))])
-async def test_a_letter_of_test_mode_goes_to_no_other_private_address(scheme: str, address: str) -> None:
+async def test_test_mode_webhook_goes_to_no_other_private_address(scheme: str, address: str) -> None:
     result = await post(webhook(f"{scheme}://{in_url(address)}/"), limit=5)
     assert result.answer is Answer.BLOCKED
 
@@ -179,7 +179,7 @@ async def test_a_redirect_to_the_metadata_address_goes_nowhere(receiver: Receive
     assert (result.answer, result.status) == (Answer.RESPONDED, 302)
 
 
-async def test_a_live_letter_never_travels_on_a_connection_of_test_mode(
+async def test_live_webhook_never_uses_a_connection_of_test_mode(
     trusted: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     server, client = trusted

@@ -48,7 +48,7 @@ class TestSimulate:
         assert sender.capabilities.simulated
 
     @pytest.mark.parametrize("state", [IN_BLOCK, FINAL, FAILED])
-    async def test_as_told_it_stays_whatever_the_clock_says(
+    async def test_simulated_state_stays_whatever_the_clock_says(
         self, world: World, sender: SimulatedSender, state: TransferState
     ) -> None:
         signed = await signed_by(sender)
@@ -152,7 +152,7 @@ class TestScript:
         )
         assert await call(sender, signed) is not None
 
-    async def test_twists_are_taken_in_order_and_tell_why(self, world: World, sender: SimulatedSender) -> None:
+    async def test_twists_are_taken_in_order_and_name_the_reason(self, world: World, sender: SimulatedSender) -> None:
         world.script.sign.extend(
             [
                 Twist(ending=Ending.UNAVAILABLE, message="not enough USDT", retry_after=30),

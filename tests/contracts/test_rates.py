@@ -296,7 +296,7 @@ class TestCoinGecko:
 
 
 class TestSimulator:
-    async def test_it_says_92_50_until_it_is_told(self) -> None:
+    async def test_simulated_rate_is_92_50_by_default(self) -> None:
         assert (await SimulatorHarness().source.quote()).rate == Decimal("92.50")
 
     def test_it_is_a_simulator(self) -> None:

@@ -161,7 +161,7 @@ class TestSimulate:
             (FAILED, "recipient", RemittanceState(status=FAILED, failure="recipient")),
         ],
     )
-    async def test_as_told_it_stays(
+    async def test_simulated_status_stays(
         self,
         world: World,
         bank: SimulatedBank,

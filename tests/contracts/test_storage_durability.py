@@ -28,9 +28,7 @@ async def sent(server_location: StorageLocation, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("many", [1, 2, 20], ids=["one row", "some", "a long unit"])
-async def test_a_commit_on_postgres_waits_for_the_disk_unless_it_is_told_not_to(
-    sent: tuple[Storage, list[str]], many: int
-) -> None:
+async def test_postgres_commit_waits_for_the_disk_by_default(sent: tuple[Storage, list[str]], many: int) -> None:
     """And the session's other commits do as ever. A long unit, which is work in the background, is always durable."""
     storage, statements = sent
     await put_lightly(storage, *(payment(f"pay_{number}") for number in range(many)))

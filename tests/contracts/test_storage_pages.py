@@ -52,7 +52,7 @@ def make_noise(path: Path, page: int) -> None:
         file.write(random.Random(page).randbytes(4096))
 
 
-async def test_a_sound_file_is_sound_and_each_table_is_told(path: Path) -> None:
+async def test_undamaged_file_passes_and_each_table_is_reported(path: Path) -> None:
     told: list[str] = []
     found, looked = await sqlite_damage(path, told.append)
     assert found == []

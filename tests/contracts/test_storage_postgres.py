@@ -104,7 +104,7 @@ async def storage_answers(storage: object) -> None:
     pytest.fail("the storage did not come back")
 
 
-async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_location: StorageLocation) -> None:
+async def test_check_reports_the_full_storage_that_a_creation_met(server_location: StorageLocation) -> None:
     """The heartbeat's row fits where the last one was. `disk_full` counts for a second, or until a unit fits."""
     storage = await server_location.open()
     await put(storage, payment("pay_1"))

@@ -14,7 +14,7 @@ from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import StorageLocation, put
 
 
-async def test_a_file_tells_of_all_that_others_wrote(file_location: StorageLocation) -> None:
+async def test_file_shows_all_that_others_wrote(file_location: StorageLocation) -> None:
     ours, theirs = await file_location.open(), await file_location.open()
     await put(theirs, account())
     for turn in range(5):

@@ -102,7 +102,7 @@ class TestContract:
 
 
 class TestRotation:
-    def test_an_old_key_still_opens_and_the_current_one_seals(self) -> None:
+    def test_old_key_still_decrypts_and_the_current_one_encrypts(self) -> None:
         before = one_key()
         after = AesVault({1: OLD, 2: NEW}, 2, PEPPER)
         assert after.decrypt(before.encrypt(b"x", PLACE), PLACE) == b"x"
@@ -228,7 +228,7 @@ class TestKeyFile:
 class TestKeyFileRotation:
     """A fresh key beside the old ones; the old one goes when nothing needs it any more."""
 
-    def test_a_fresh_key_seals_and_the_old_one_still_opens(self, tmp_path: Path) -> None:
+    def test_new_key_encrypts_and_the_old_one_still_decrypts(self, tmp_path: Path) -> None:
         path = tmp_path / "vault.key"
         sealed, fingerprint = load_or_create(path).encrypt(b"x", "p"), load_or_create(path).fingerprint("s")
         assert add_key(path) == 2
@@ -251,9 +251,7 @@ class TestKeyFileRotation:
         assert add_key(path) == 3
 
     @pytest.mark.parametrize(("number", "why"), [(1, "seals"), (7, "no key 7")])
-    def test_the_key_that_seals_is_not_dropped_nor_one_that_is_not_there(
-        self, tmp_path: Path, number: int, why: str
-    ) -> None:
+    def test_current_and_unknown_keys_cannot_be_dropped(self, tmp_path: Path, number: int, why: str) -> None:
         path = tmp_path / "vault.key"
         load_or_create(path)
         before = path.read_bytes()

@@ -32,7 +32,7 @@ async def choices(app: TestApp) -> tuple[str, ...]:
     return email
 
 
-async def test_member_chooses_gets_a_letter_and_unsubscribes_by_its_link() -> None:
+async def test_member_chooses_gets_a_mail_and_unsubscribes_by_its_link() -> None:
     async with open_refund_app() as merchant:
         app, mailbox = merchant.app, with_mail(merchant.app)
         support = await in_test_mode(await joined(app, Role.SUPPORT))

@@ -92,7 +92,7 @@ async def test_unknown_page_says_so(app: TestApp) -> None:
     assert answer.status_code == 404
 
 
-async def test_nobody_is_led_to_the_sign_in(app: TestApp) -> None:
+async def test_anonymous_visitor_is_sent_to_the_sign_in(app: TestApp) -> None:
     stranger = Browser(app)
     for row in ROWS:
         if not row.is_public:

@@ -335,7 +335,7 @@ async def test_session_ends_with_a_change_of_the_role(app: TestApp) -> None:
     assert (await admin.open("/shops")).path == "/login"
 
 
-async def test_nobody_is_signed_in_or_out_by_another_site(app: TestApp) -> None:
+async def test_other_site_cannot_sign_a_member_in_or_out(app: TestApp) -> None:
     owner = await joined(app, Role.OWNER)
     for values in ({}, {"csrf": "x"}):
         await owner.post("/logout", values, {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"})

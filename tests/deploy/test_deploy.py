@@ -107,7 +107,7 @@ def test_there_are_two_of_each_half_and_the_schema_comes_first(compose: dict[str
             assert "data:/var/lib/cambist" in service["volumes"], "uploads are shared"
 
 
-def test_nobody_who_talks_with_strangers_reaches_the_stores(compose: dict[str, Any]) -> None:
+def test_containers_facing_strangers_do_not_reach_the_stores(compose: dict[str, Any]) -> None:
     """nginx and the stores share no network, and the stores have no way out."""
     joined = {name: set(service["networks"]) for name, service in compose["services"].items()}
     assert joined["nginx"] == {"front"}

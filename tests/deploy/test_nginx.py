@@ -90,7 +90,7 @@ async def front(tmp_path: Path) -> AsyncIterator[Front]:
         yield opened
 
 
-async def test_who_is_within_the_services_limits_is_not_held_up_and_a_flood_is(front: Front) -> None:
+async def test_nginx_passes_what_the_limits_allow_and_stops_a_flood(front: Front) -> None:
     within = await front.flood(1000)
     assert within.statuses == {404: 1000}, "a minute's requests at once are the service's business"
     flooded = await front.flood(5000)
@@ -122,7 +122,7 @@ async def test_no_address_of_notifications_stands_in_its_log(front: Front) -> No
     assert secret not in lines
 
 
-async def test_a_flood_of_pages_is_told_by_a_page(front: Front) -> None:
+async def test_flood_of_pages_is_answered_by_a_page(front: Front) -> None:
     flooded = await front.flood(5000, "/p/pay_1")
     head, _, body = flooded.last[429].partition("\r\n\r\n")
     assert {"Content-Type: text/html; charset=utf-8", "Retry-After: 10", "Cache-Control: no-store"} <= set(
@@ -146,7 +146,7 @@ async def test_an_open_page_follows_its_payment_while_its_network_floods(front: 
         await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
 
 
-async def test_what_nginx_finds_too_large_it_says_as_the_service_does(front: Front) -> None:
+async def test_nginx_answers_too_large_requests_as_the_service_does(front: Front) -> None:
     async with front.client() as one:
         assert (await one.get("/api/v1/rates", headers={"X-Much": "x" * 20_000})).status_code == 200
         for head in ({"X-Much": "x" * 40_000}, {f"X-{n}": "x" * 9_000 for n in range(4)}):
@@ -188,7 +188,7 @@ async def test_connections_of_one_address_are_bounded_and_others_are_served(fron
             each.cancel()
 
 
-async def test_a_service_that_is_away_is_told_in_its_own_form(tmp_path: Path) -> None:
+async def test_unavailable_service_is_reported_in_its_own_form(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{_free_port()}"
     with own_nginx(tmp_path / "nginx", [nobody, nobody]) as nginx:
         async with httpx.AsyncClient(base_url=nginx.base) as one:

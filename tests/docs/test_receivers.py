@@ -109,7 +109,7 @@ def running(language: str, folder: Path) -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_receiver_takes_genuine_letters_once_and_in_order(language: str, tmp_path: Path) -> None:
+def test_receiver_takes_genuine_webhooks_once_and_in_order(language: str, tmp_path: Path) -> None:
     with running(language, tmp_path) as receiver:
         assert receiver.post("evt_0", "paid", 1, secret="another-secret") == 400, "a forged signature"
         assert receiver.post("evt_0", "paid", 1, more=b" ") == 400, "a body that was changed"
@@ -127,7 +127,7 @@ def test_a_receiver_takes_genuine_letters_once_and_in_order(language: str, tmp_p
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_receiver_takes_letters_about_other_objects_and_about_none(language: str, tmp_path: Path) -> None:
+def test_receiver_takes_webhooks_about_other_objects_and_about_none(language: str, tmp_path: Path) -> None:
     """Sequences are per object, and a refund's event names its payment, too. `webhook.test` is about nothing."""
     with running(language, tmp_path) as receiver:
         assert receiver.post("evt_1", "paid", 3) == 200

@@ -107,7 +107,7 @@ def test_a_russian_page_has_the_facts_of_the_english_one(name: str) -> None:
     assert differences(english, russian) == []
 
 
-def test_what_is_made_of_the_code_has_russian_words() -> None:
+def test_texts_generated_from_code_have_russian_words() -> None:
     """Meanings of errors, triggers of moves, fields of events: each, and none that is not there any more."""
     assert {*russian.MEANINGS} == {*CATALOGUE}
     assert {*russian.TRIGGERS} == {str(row.trigger) for _, moves, _ in TABLES.values() for row in moves.rows}

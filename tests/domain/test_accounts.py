@@ -195,7 +195,7 @@ def test_a_misspelt_setting_is_refused_with_the_nearest() -> None:
         read_settings({"webhok_url": "https://a.example"})
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(Refusal) as caught:
         read_settings({"acceptance": "maybe", "auto_return": "true", "ttl_minutes_max": "0"})
     assert isinstance(caught.value.details, list)

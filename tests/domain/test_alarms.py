@@ -56,7 +56,7 @@ def told(
 
 
 class TestNews:
-    def test_each_trouble_is_told_once(self) -> None:
+    def test_each_problem_is_reported_once(self) -> None:
         assert told((), looked(CALM, URGENT)) == (["urgent", "calm"], [], False)
         assert told(known(CALM, URGENT), looked(CALM, URGENT)) is None
 
@@ -81,7 +81,7 @@ class TestNews:
         assert told((), looked(CALM, URGENT), last=last) == (["urgent", "calm"], [], False), "and goes along"
         assert told(known(URGENT, gone=2 * MINUTE), looked(), last=last) == ([], ["urgent"], False)
 
-    def test_and_told_when_the_time_is_over(self) -> None:
+    def test_gathered_problems_are_reported_when_the_time_is_over(self) -> None:
         assert told((), looked(CALM), last=GATHERING) == (["calm"], [], False)
 
     def test_a_clock_that_was_set_back_holds_nothing_up(self) -> None:

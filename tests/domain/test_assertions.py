@@ -132,7 +132,7 @@ TOLD = [event("pay_1", 2)]
         ),
     ],
 )
-def test_an_object_moves_as_its_states_do_and_is_told_of(given: Written, rule: str | None) -> None:
+def test_object_moves_as_its_states_allow_and_makes_an_event(given: Written, rule: str | None) -> None:
     assert broken(given) == rule
 
 

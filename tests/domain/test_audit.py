@@ -42,7 +42,7 @@ def test_a_name_and_a_reason_are_short_and_printable(given: dict[str, str], kept
 
 
 @table("kind", SAFE, ids=lambda kind: kind.__name__)
-def test_rows_show_no_sealed_field(kind: type[Any]) -> None:
+def test_rows_show_no_encrypted_field(kind: type[Any]) -> None:
     types = {field.name: str(field.type) for field in msgspec.structs.fields(kind)}
     assert all("bytes" not in types[name] for name in SAFE[kind])
     assert not {"phone", "wallet", "metadata", "reason_text", "payer_contact"} & set(SAFE[kind])

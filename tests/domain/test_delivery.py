@@ -227,7 +227,7 @@ def test_a_probe_is_no_attempt_and_moves_no_backoff() -> None:
 
 
 class TestRows:
-    def test_letters_are_numbered_by_attempts_and_told_apart_by_all(self) -> None:
+    def test_webhooks_are_numbered_by_attempts(self) -> None:
         delivery, rows = fresh(), []
         for each in (outcome(500), outcome(500, probe=True), outcome(500, probe=True), outcome(200)):
             rows.append(attempt_of(delivery, each))
@@ -237,7 +237,7 @@ class TestRows:
         assert all("evt_1:" <= row.id < "evt_1;" for row in rows)
         assert last_attempt_id(delivery) == rows[-1].id
 
-    def test_the_facts_of_the_letter_are_in_its_row(self) -> None:
+    def test_facts_of_the_webhook_are_in_its_row(self) -> None:
         told = Outcome(
             answer="tls",
             status=None,

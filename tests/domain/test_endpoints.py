@@ -47,7 +47,7 @@ def knowing(count: int, mode: Mode = Mode.TEST) -> Account:
     return msgspec.structs.replace(ACCOUNT, endpoints=refs or None)
 
 
-def test_how_long_things_are_kept_is_what_merchants_are_told() -> None:
+def test_retention_periods_are_the_documented_ones() -> None:
     """Retention of a replaced secret, of events, of the feed, and of deliveries that are retried (docs/webhooks.md
     "Changing the secret", "Looking, and sending again", "When you do not answer")."""
     assert SECRET_OVERLAP_HOURS == 24

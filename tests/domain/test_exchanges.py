@@ -75,7 +75,7 @@ class TestStates:
         assert (ended.status, ended.active_slot, ended.completed_at) == (after, None, LATER)
         assert (ended.sequence, ended.failure, ended.is_final) == (1, "why", True)
 
-    def test_on_the_way_the_slot_is_held_and_nobody_is_told(self) -> None:
+    def test_exchange_under_way_holds_the_slot_and_makes_no_event(self) -> None:
         """Only final statuses have an event (docs/exchanges.md "How it ends")."""
         moving = moved_to(exchange(), T.FUNDED, LATER)
         assert (moving.active_slot, moving.completed_at, moving.sequence) == (b"digest", None, 0)
@@ -141,5 +141,5 @@ class TestStates:
             ("", None),
         ],
     )
-    def test_an_operation_tells_its_exchange(self, operation: str, found: str | None) -> None:
+    def test_operation_id_names_its_exchange(self, operation: str, found: str | None) -> None:
         assert operation_exchange(operation) == found

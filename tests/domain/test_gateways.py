@@ -46,6 +46,6 @@ def test_another_reason_for_the_same_status_is_since_when_it_was(
     assert (after.status, after.reason, after.since) == (status, kept, since)
 
 
-def test_the_sequence_of_what_is_told_rises_by_one() -> None:
+def test_sequence_of_announced_statuses_rises_by_one() -> None:
     first = announced(Gateway(id="bank", status=S.DOWN))
     assert (first.announced, first.sequence, announced(first).sequence) == (S.DOWN, 1, 2)

@@ -45,7 +45,7 @@ HELD = {"held_since": NOW, "held_because": Because.BY_HAND}
         (None, "here", BESIDE, True, None),
     ],
 )
-def test_a_copy_is_told_from_what_it_was_made_of(
+def test_copy_is_distinguished_from_its_original(
     installation: Installation | None, place: str | None, marks: Collection[str] | None, begun: bool, because: Because
 ) -> None:
     assert recognised(installation, place, marks, begun=begun) is because

@@ -101,7 +101,7 @@ def test_every_move_of_the_table_is_one_that_something_makes(before: KycStatus, 
         (_S.FAILED, True, _S.FAILED, False),
     ],
 )
-def test_decisions_are_told_and_nothing_else(before: KycStatus, refused: bool, status: KycStatus, told: bool) -> None:
+def test_only_decisions_make_events(before: KycStatus, refused: bool, status: KycStatus, told: bool) -> None:
     start = client(kyc=before, was_refused=refused)
     after = found(start, finding(status), LATER)
     assert is_announced(start, after) is told

@@ -180,7 +180,7 @@ def test_permit_is_kept_between_webhooks_while_no_eligible_receiver_waits() -> N
     assert not hall.limiter.goes_on(proven.permits[0])
 
 
-def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
+def test_each_webhook_on_a_permit_has_a_second_of_its_own() -> None:
     hall = Hall(5)
     [receiver] = many(1)
     hall.take(receiver, Trust.PROVEN)
@@ -395,5 +395,5 @@ def test_bounds_hold_in_any_order_and_every_waiting_receiver_is_served(seed: int
         ("", "None:443"),
     ],
 )
-def test_a_host_is_told_by_name_and_port(url: str, host: str) -> None:
+def test_host_is_identified_by_name_and_port(url: str, host: str) -> None:
     assert host_of(url) == host

@@ -39,9 +39,7 @@ def test_former_secret_counts_for_a_day_after_a_rotation_older_ones_not() -> Non
 
 
 @table(("received_at", "expected"), [(None, True), (NOW - MINUTE + TICK, False), (NOW - MINUTE, True)])
-def test_it_is_written_down_once_a_minute_when_a_provider_was_heard(
-    received_at: datetime | None, expected: bool
-) -> None:
+def test_last_notification_is_recorded_once_a_minute(received_at: datetime | None, expected: bool) -> None:
     assert (
         NotificationAddress(id="bank", secret=b"s", received_at=received_at, created_at=NOW).is_to_be_noted(NOW)
         is expected

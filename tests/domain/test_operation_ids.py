@@ -65,7 +65,7 @@ def test_a_binding_leads_back_to_its_payment(payment: str) -> None:
 
 
 @given(UUIDS, SOURCES, SOURCES, TRIES)
-def test_a_return_tells_its_transfer_from_others(uuid: str, source: str, other: str, number: int) -> None:
+def test_return_names_its_own_transfer(uuid: str, source: str, other: str, number: int) -> None:
     mine, theirs = (f"exch_{uuid}:{each}" for each in (source, other))
     operation = rub_return_operation(mine, number)
     assert returning_exchange(operation) == f"exch_{uuid}"

@@ -44,7 +44,7 @@ def test_the_least_is_30_rub() -> None:
     assert Rub(30_00) == MINIMUM
 
 
-def test_an_event_that_tells_of_no_move_has_the_next_number() -> None:
+def test_event_without_a_move_has_the_next_number() -> None:
     assert announced(payment(sequence=4)) == payment(sequence=5)
 
 

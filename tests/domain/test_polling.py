@@ -41,7 +41,7 @@ def test_backup_polls_follow_the_documented_ages(age: float, is_proven: bool, du
 
 
 @table(("age", "pause"), [(0, 60), (360, 60), (900, 150), (21_600, 3600)])
-def test_late_money_is_looked_for_ever_more_seldom(age: float, pause: float) -> None:
+def test_late_money_is_polled_for_ever_more_rarely(age: float, pause: float) -> None:
     assert late_poll_pause(timedelta(seconds=age)).total_seconds() == pytest.approx(pause)
 
 

@@ -284,19 +284,19 @@ class TestGauges:
 
 
 class TestVerdict:
-    def test_without_a_key_it_tells_of_the_address(self) -> None:
+    def test_verdict_without_a_key_shows_the_address_limit(self) -> None:
         judged = verdict(GENERAL, [1], NOW)
         assert (judged.limit, judged.over, judged.remaining) == (GENERAL.per_ip, False, 299)
 
-    def test_passed_both_it_tells_of_the_key(self) -> None:
+    def test_verdict_within_both_limits_shows_the_key_limit(self) -> None:
         judged = verdict(GENERAL, [299, 5], NOW)
         assert (judged.limit, judged.over, judged.remaining) == (GENERAL.per_key, False, 55)
 
-    def test_over_at_the_address_it_tells_of_the_address(self) -> None:
+    def test_verdict_over_the_address_limit_shows_that_limit(self) -> None:
         judged = verdict(MONEY, [121], NOW)
         assert (judged.limit, judged.over, judged.remaining) == (MONEY.per_ip, True, 0)
 
-    def test_over_at_the_key_it_tells_of_the_key(self) -> None:
+    def test_verdict_over_the_key_limit_shows_that_limit(self) -> None:
         judged = verdict(GENERAL, [61, 61], NOW)
         assert (judged.limit, judged.over, judged.remaining) == (GENERAL.per_key, True, 0)
 

@@ -132,7 +132,7 @@ class TestHappenings:
         assert subscription_moves.cancelled(opened, NOW).revoke_pending is True
 
     @table("status", S)
-    def test_overdue_is_a_flag_of_active_ones_and_told_when_it_changes(self, status: SubscriptionStatus) -> None:
+    def test_past_due_is_a_flag_of_active_ones_and_its_change_an_event(self, status: SubscriptionStatus) -> None:
         """It stays active with `past_due`, reported with equal statuses (docs/subscriptions.md "When the mandate is
         lost")."""
         before = subscription(status)
@@ -206,7 +206,7 @@ class TestHappenings:
 
 
 class TestLink:
-    def test_a_link_that_got_ready_is_told_with_equal_statuses(self) -> None:
+    def test_link_that_got_ready_makes_an_event_with_equal_statuses(self) -> None:
         ready = subscription_moves.link_issued(subscription(S.PENDING_BINDING, **WAITING), LINK, NOW)
         assert (ready.status, ready.binding_url, ready.binding_url_pending) == (S.PENDING_BINDING, LINK, False)
         assert ready.sequence == 1

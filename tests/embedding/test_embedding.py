@@ -60,7 +60,7 @@ def test_importing_loads_nothing_until_something_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_a_payment_is_made_paid_and_heard(kind: str, tmp_path: Path) -> None:
+async def test_payment_is_made_paid_and_received_as_an_event(kind: str, tmp_path: Path) -> None:
     heard: list[cambist.Event] = []
     url = "memory://" if kind == "memory" else f"sqlite:///{tmp_path / 'shop.db'}"
     async with cambist.open(url, on_event=heard.append, base_url="https://pay.example") as service:
@@ -103,7 +103,7 @@ async def test_a_key_makes_one_payment() -> None:
         ("490", {"shop_id": "01a1febc-96fe-79c2-ae88-b1653117c017"}, "SHOP_NOT_FOUND"),
     ],
 )
-async def test_what_the_api_refuses_is_refused_with_its_code(amount: str, more: dict[str, Any], code: str) -> None:
+async def test_refusal_of_the_api_is_raised_with_its_code(amount: str, more: dict[str, Any], code: str) -> None:
     async with cambist.open() as service:
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         with pytest.raises(cambist.Refusal) as refused:
@@ -112,7 +112,7 @@ async def test_what_the_api_refuses_is_refused_with_its_code(amount: str, more: 
 
 
 @pytest.mark.parametrize("amount", [4.9, True, None])
-async def test_what_cannot_hold_money_is_a_type_error(amount: Any) -> None:
+async def test_amount_of_a_wrong_type_is_a_type_error(amount: Any) -> None:
     async with cambist.open() as service:
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         with pytest.raises(TypeError, match="Decimal"):
@@ -218,7 +218,7 @@ async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:
 
 
 @table("url", ["mysql://x", "", "sqlite:///", "postgres"])
-def test_a_database_of_no_known_form_is_told(url: str) -> None:
+def test_database_of_an_unknown_form_is_reported(url: str) -> None:
     with pytest.raises(ValueError, match="postgresql://"):
         cambist.open(url)
 

@@ -73,7 +73,7 @@ async def test_the_plain_script() -> None:
     assert said == ["order-1 is paid", "AMOUNT_BELOW_MINIMUM: The minimum amount is 30.00 RUB"]
 
 
-async def test_the_own_notifier_gets_the_letters() -> None:
+async def test_own_notifier_gets_the_webhooks() -> None:
     [body] = await own_notifier.main()
     assert b'"status":"paid"' in body
 
@@ -95,7 +95,7 @@ async def test_the_api_and_the_window_answer_inside_another_application(example:
             assert (await http.get("/api/v1/payments", headers=headers)).status_code == 404, "it is mounted elsewhere"
 
 
-def test_the_shop_sells_and_hears_of_the_money(sandbox: Sandbox) -> None:
+def test_shop_sells_and_receives_the_payment_event(sandbox: Sandbox) -> None:
     sells = shop.Shop(sandbox.async_client, sandbox.webhook_secret)
     app = sells.app()
     sandbox.deliver_to_app(app)

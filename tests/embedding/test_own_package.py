@@ -49,7 +49,7 @@ async def test_the_settings_name_them_and_a_payment_is_taken(monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("installed")
-async def test_what_is_missing_is_said_with_the_package_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_setting_is_named_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DESK_TOKEN", raising=False)
     settings = load({**SETTINGS, "CAMBIST_DATABASE_URL": "memory://"}, {}, Path()).settings
     with pytest.raises(cambist.PluginError, match=r"of deskadapters 1.0 cannot be made: set DESK_URL and DESK_TOKEN"):

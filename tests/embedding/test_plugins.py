@@ -105,7 +105,7 @@ async def test_a_bad_plugin_is_named_with_its_package_at_the_start(package: Pack
         assert text in str(caught.value)
 
 
-async def test_what_a_factory_raises_by_mistake_is_not_quoted(package: Package) -> None:
+async def test_unexpected_error_of_a_factory_is_not_quoted(package: Package) -> None:
     """It may hold a credential."""
     package("broken_secret", "def make(tools): raise ValueError('hunter2 is no token')", "theirs = broken_secret:make")
     with pytest.raises(PluginError, match="ValueError") as caught:
@@ -117,15 +117,13 @@ async def test_what_a_factory_raises_by_mistake_is_not_quoted(package: Package) 
 class TestShipped:
     """Adapters of real providers that come along, of which a setting names one (docs/providers/index.md)."""
 
-    def test_what_was_set_for_one_is_told_to_it_alone_and_never_shown(self) -> None:
+    def test_settings_of_a_provider_reach_it_alone_and_are_never_shown(self) -> None:
         own = settings_of("coingecko", {"coingecko_key": "hunter2", "other_key": "hunter3"})
         assert dict(own.values) == {"key": "hunter2"}
         assert (own.get("key"), own.get("region", "eu")) == ("hunter2", "eu")
         assert "hunter" not in f"{own!r} {own.__rich_repr__()}"
 
-    async def test_what_is_missing_stops_the_start_by_the_name_of_its_variable(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_missing_setting_stops_the_start_and_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def make(own: ProviderSettings, _: object) -> object:
             return own.need("shop_id")
 
@@ -134,7 +132,7 @@ class TestShipped:
             async with open_app(Settings(**MEMORY, banks=("desk",))):
                 pass
 
-    async def test_a_missing_library_is_told_with_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_missing_library_is_reported_with_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def make(_: ProviderSettings, __: object) -> object:
             raise ModuleNotFoundError(name="deskwire")
 

@@ -236,7 +236,7 @@ FIELD_NAMES = st.sampled_from(
 )  # fmt: skip
 
 
-async def test_whatever_is_sent_the_answer_is_documented() -> None:
+async def test_any_input_gets_a_documented_answer() -> None:
     async with open_test_app() as app:
 
         @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

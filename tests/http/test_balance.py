@@ -43,13 +43,13 @@ async def balance(app: RefundApp, *, mode: str = "test") -> dict[str, str]:
     return body
 
 
-async def test_of_a_new_account_everything_is_zero(open_: RefundApp) -> None:
+async def test_balance_of_a_new_account_is_zero(open_: RefundApp) -> None:
     """RUB with 2 decimals, USDT with 8 (docs/concepts.md "Amounts and times")."""
     assert await balance(open_) == EMPTY
     assert await balance(open_, mode="live") == EMPTY
 
 
-async def test_what_is_paid_waits_in_rub_and_is_available_in_usdt_once_settled(open_: RefundApp) -> None:
+async def test_paid_amount_waits_in_rub_and_is_available_in_usdt_once_settled(open_: RefundApp) -> None:
     """RUB is credited as soon as the payer pays (docs/concepts.md "Money, in one paragraph")."""
     await open_.paid("100.00")
     await open_.paid("50.50")

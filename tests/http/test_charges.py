@@ -197,7 +197,7 @@ class TestSandbox:
         await charges.app.work(60)
         assert await charges.statuses(subscription_id) == [status]
 
-    async def test_what_is_refused(self, charges: ChargeApp) -> None:
+    async def test_impossible_charge_simulations_are_refused(self, charges: ChargeApp) -> None:
         subscription_id = await due(charges)
         assert (await self.action(charges, subscription_id, {})).json() == {"result": "paid"}
         assert told(await self.action(charges, UNKNOWN, {})) == (404, "SUBSCRIPTION_NOT_FOUND")

@@ -330,7 +330,7 @@ async def test_options_names_all_methods_of_a_path(app: TestApp, path: str, meth
     assert (response.status_code, response.headers["Allow"], response.content) == (204, methods, b"")
 
 
-async def test_of_two_keys_in_one_request_the_one_that_is_authorized_is_counted(app: TestApp) -> None:
+async def test_authorized_one_of_two_keys_in_a_request_is_counted(app: TestApp) -> None:
     """Otherwise a client could evade the limit per key with a made-up second key in each request (docs/limits.md
     "Requests")."""
     pair = app.account.test

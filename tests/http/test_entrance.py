@@ -111,7 +111,7 @@ async def test_listener_pauses_without_free_files_and_then_resumes(
 
 
 @pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
-def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) -> None:
+def test_client_without_room_is_refused_and_enters_when_another_leaves(run: Any) -> None:
     async def arrive() -> None:
         guests, crowd = Guests(), Crowd(most=8, of_an_address=2, ids=SystemIds(), base_url="https://pay.example")
         edge = guests.open(crowd=crowd)
@@ -137,7 +137,7 @@ def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) 
     run(arrive())
 
 
-async def test_who_has_gone_before_it_is_served_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_gone_before_it_is_served_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     guests, crowd, tried = Guests(), Crowd(most=8, of_an_address=1, ids=SystemIds()), 0
 
     async def gone(*_: Any, **__: Any) -> None:

@@ -227,7 +227,7 @@ class TestOne:
     @pytest.mark.parametrize(
         "event_id", ["evt_1", f"pay_{UUID(int=1)}", f"evt_{UUID(int=1)}", "%00", "evt_" + "0" * 500]
     )
-    async def test_what_is_none_is_404(self, app: TestApp, event_id: str) -> None:
+    async def test_unknown_event_is_404(self, app: TestApp, event_id: str) -> None:
         refused(await app.get(f"/events/{event_id}"), 404, "EVENT_NOT_FOUND")
 
     async def test_a_payload_is_shown_as_it_was_when_it_was_made(self, app: TestApp) -> None:

@@ -212,7 +212,7 @@ async def test_operators_see_the_newest_of_both_modes_first_and_so_many_at_most(
 
 
 @table("client_id", ["", "nobody", "x\0"], ids=ascii)
-async def test_nobody_is_blocked_who_is_not_there(kyc: KycApp, client_id: str) -> None:
+async def test_unknown_client_cannot_be_blocked(kyc: KycApp, client_id: str) -> None:
     with pytest.raises(Refusal) as caught:
         await set_blocked(kyc.ports, client_id, True)
     assert caught.value.code == "CLIENT_NOT_FOUND"

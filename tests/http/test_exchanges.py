@@ -98,7 +98,7 @@ async def test_exchanges_of_another_mode_or_account_are_not_there(app: ExchangeA
 
 
 @pytest.mark.parametrize("path", [NO_EXCHANGE, "exch_1", "pay_1", "%00"])
-async def test_what_is_no_exchange_is_not_found(app: ExchangeApp, path: str) -> None:
+async def test_unknown_exchange_is_not_found(app: ExchangeApp, path: str) -> None:
     assert told(await app.app.get(f"/exchanges/{path}")) == (404, "EXCHANGE_NOT_FOUND")
     assert told(await app.cancel(path)) == (404, "EXCHANGE_NOT_FOUND")
 

@@ -159,7 +159,7 @@ async def test_many_readers_at_once_see_one_order_and_every_event(app: TestApp) 
 
 
 @pytest.mark.parametrize("receiver", [True, False])
-async def test_what_is_sent_again_comes_again(receiver: bool) -> None:
+async def test_resent_event_comes_again(receiver: bool) -> None:
     """At the end of the feed, with its own id; also where the account has no receiver."""
     async with open_test_app(receiver=receiver) as app:
         await failed(app)

@@ -72,11 +72,11 @@ async def test_programs_get_the_envelope_of_an_unknown_path(app: TestApp, accept
 @pytest.mark.parametrize(
     "accept", ["text/html", "text/html, */*", "application/json;q=0.1, text/html", "a/b,text/html ; q=0.3 ,c/d"]
 )
-async def test_who_prefers_html_gets_it(app: TestApp, accept: str) -> None:
+async def test_client_that_prefers_html_gets_it(app: TestApp, accept: str) -> None:
     assert (await app.http.get("/", headers={"Accept": accept})).status_code == 200
 
 
-async def test_it_says_what_each_mode_takes_payments_with_and_nothing_of_merchants(app: TestApp) -> None:
+async def test_front_page_shows_each_modes_banks_and_nothing_of_merchants(app: TestApp) -> None:
     ports = app.ports
     bankless = msgspec.structs.replace(ports.banks, order={"test": ports.banks.order["test"]})
     shown = {}

@@ -104,7 +104,7 @@ async def test_the_search_finds_sections_of_guides_and_operations(app: TestApp) 
 
 
 @pytest.mark.parametrize("path", ["/docs/operations", "/docs/ru/none", "/docs/search/de", "/docs/images/none.svg"])
-async def test_what_is_no_guide_is_not_found(app: TestApp, path: str) -> None:
+async def test_unknown_guide_is_not_found(app: TestApp, path: str) -> None:
     response = await app.http.get(path)
     assert response.status_code == 404
     assert response.json()["error"]["code"] == "NOT_FOUND"

@@ -67,7 +67,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
     [((), HEAD), ((HALF_HEAD,), HEAD), ((HALF_BODY,), GRACE + 1 / LEAST)],
     ids=["nothing", "half a head", "half a body"],
 )
-async def test_what_never_becomes_a_request_is_closed_after_its_time(
+async def test_incomplete_request_is_closed_after_its_time(
     monkeypatch: pytest.MonkeyPatch, said: tuple[bytes, ...], patience: float
 ) -> None:
     async with a_edge(monkeypatch) as edge:

@@ -145,7 +145,7 @@ class Hanging:
 
 
 @pytest.mark.parametrize(("part", "named"), [("storage", ["storage"]), ("counters", ["meter"]), ("queue", ["queue"])])
-async def test_whatever_hangs_no_probe_waits_for_it_and_it_is_asked_once(
+async def test_hanging_part_delays_no_probe_and_is_asked_once(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, part: str, named: list[str]
 ) -> None:
     """ "Nothing is waited for longer than 2 s" (docs/operations.md), nor does what hangs gather."""
@@ -236,7 +236,7 @@ async def test_keys_that_stop_fitting_are_named_and_the_process_is_not_ready(app
 
 
 @pytest.mark.parametrize("problem", ["fails", "hangs", "breaks"])
-async def test_a_storage_that_fails_or_hangs_is_told_in_time_and_nothing_is_asked_of_it(
+async def test_failing_or_hanging_storage_is_reported_in_time_and_not_queried(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     async def away() -> None:

@@ -96,7 +96,7 @@ async def rush() -> Rush:
     return Rush()
 
 
-async def test_what_finds_no_room_waits_and_is_begun_in_its_order(rush: Rush) -> None:
+async def test_request_without_room_waits_and_begins_in_order(rush: Rush) -> None:
     asked = rush.ask(ROOM + 3)
     assert (rush.line.begun, rush.line.refused) == (asked[:ROOM], [])
     rush.end(2)
@@ -105,7 +105,7 @@ async def test_what_finds_no_room_waits_and_is_begun_in_its_order(rush: Rush) ->
     assert rush.line.begun == asked
 
 
-async def test_what_has_waited_for_its_patience_is_refused_and_counted(rush: Rush) -> None:
+async def test_request_that_waited_too_long_is_refused_and_counted(rush: Rush) -> None:
     asked = rush.ask(ROOM + 1)
     rush.clock.time += PATIENCE - POLL - 0.001
     rush.look()
@@ -115,7 +115,7 @@ async def test_what_has_waited_for_its_patience_is_refused_and_counted(rush: Rus
     assert dict(rush.counters.requests.read()) == {("POST", "none", "503"): 1}
 
 
-async def test_one_more_is_refused_at_once_when_as_many_wait_as_are_begun_in_its_hope(rush: Rush) -> None:
+async def test_request_is_refused_at_once_if_it_could_not_begin_in_time(rush: Rush) -> None:
     turn = 2 * POLL  # in which room neither grows nor shrinks
     rush.ask(ROOM)
     for _ in range(20):
@@ -135,14 +135,14 @@ async def test_one_more_is_refused_at_once_when_as_many_wait_as_are_begun_in_its
     assert rush.line.refused == [], "as soon as there is room again"
 
 
-async def test_who_went_away_while_waiting_costs_nothing(rush: Rush) -> None:
+async def test_client_that_left_while_waiting_costs_nothing(rush: Rush) -> None:
     asked = rush.ask(ROOM + 2)
     asked[ROOM].disconnected = True
     rush.end(1)
     assert rush.line.begun == [*asked[:ROOM], asked[ROOM + 1]]
 
 
-async def test_a_request_that_may_have_come_while_its_connection_was_left_unread_counts_from_then(rush: Rush) -> None:
+async def test_request_counts_from_when_its_connection_was_left_unread(rush: Rush) -> None:
     rush.ask(ROOM + 1)
     rested = Line(rested=rush.clock.time - HOPE - 0.001)
     rush.intake.take(rested, Cycle(), None)
@@ -158,7 +158,7 @@ async def test_connections_that_were_refused_are_read_on_some_at_a_time(rush: Ru
     assert rush.line.woken == REFUSALS + 1
 
 
-async def test_long_turns_of_the_loop_leave_less_under_way_and_waiting_for_others_more(rush: Rush) -> None:
+async def test_slow_event_loop_lowers_the_limit_and_waiting_raises_it(rush: Rush) -> None:
     rush.ask(ROOM)
     for _ in range(200):
         rush.look(after=0.3)

@@ -182,7 +182,7 @@ async def test_an_ended_key_may_work_for_a_while(app: TestApp) -> None:
     assert (await ask(app, pair, "GET", "/api/v1/balance")).status_code == 401
 
 
-async def test_of_two_keys_of_one_name_at_once_one_is_made(url: str, tmp_path: Path) -> None:
+async def test_simultaneous_keys_of_one_name_make_one(url: str, tmp_path: Path) -> None:
     async with open_test_app(database_url=url, data_dir=tmp_path) as app:
         answers = await asyncio.gather(*(made(app) for _ in range(4)), return_exceptions=True)
         assert sum(isinstance(each, KeyPair) for each in answers) == 1
@@ -204,7 +204,7 @@ def test_a_key_has_a_name_that_a_command_line_takes(name: str) -> None:
 
 
 @table("text", ["", "k" * 41, "-a", ".a", "_a", "a b", "a\n", "a/b", "ключ"], ids=ascii)
-def test_what_is_no_name_of_a_key_is_refused(text: str) -> None:
+def test_invalid_key_name_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="1 to 40 letters"):
         key_name(text)
 
@@ -217,7 +217,7 @@ def test_a_key_has_up_to_50_addresses() -> None:
 
 
 @table("texts", [[], ["write"], ["read", "Refunds"], [""]])
-def test_what_is_no_right_is_refused(texts: list[str]) -> None:
+def test_unknown_right_is_refused(texts: list[str]) -> None:
     with pytest.raises(Refusal, match="read, payments"):
         read_rights(texts)
 
@@ -229,7 +229,7 @@ def test_rights_and_addresses_are_kept_in_one_form() -> None:
 
 
 @table("text", ["", "shop.example", "203.0.113.1/24", "203.0.113.0/33", "fe80::1%eth0", "1.2.3", "0x7f.1", "1.2.3.4\0"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="address"):
         read_addresses([text])
     with pytest.raises(Refusal, match="1 to 50"):

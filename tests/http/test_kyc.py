@@ -159,7 +159,7 @@ async def test_test_mode_is_refused_before_the_demand_and_the_body(kyc: KycApp, 
 
 
 @pytest.mark.parametrize("path", ["/kyc/upload-url", "/kyc/register"])
-async def test_what_is_not_required_is_refused_before_the_body(kyc: KycApp, path: str) -> None:
+async def test_kyc_that_is_not_required_is_refused_before_the_body_is_read(kyc: KycApp, path: str) -> None:
     await kyc.set(kyc="off")
     for body in (BODIES[path], {"odd": 1}):
         assert code(await kyc.post(path, body)) == (400, "KYC_NOT_REQUIRED")
@@ -216,7 +216,7 @@ async def test_a_wrong_body_is_a_validation_error_and_begins_nothing(kyc: KycApp
 
 
 @pytest.mark.parametrize("missing", ["selfie_key", "document_key"])
-async def test_what_the_verifier_lacks_is_the_verifier_s_refusal(kyc: KycApp, missing: str) -> None:
+async def test_missing_documents_are_refused_by_the_verifier(kyc: KycApp, missing: str) -> None:
     """The verifier refuses missing documents, not we (docs/kyc.md "In live mode")."""
     body = await kyc.documents()
     kept = {name: value for name, value in body.items() if name != missing}

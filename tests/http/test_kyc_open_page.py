@@ -88,7 +88,7 @@ async def test_it_asks_for_the_phone_and_leads_to_the_check(kyc: KycApp) -> None
 
 
 @pytest.mark.parametrize("phone", [PHONE, PHONE.replace("+", " ")])
-async def test_where_nothing_is_missing_it_goes_on(kyc: KycApp, phone: str) -> None:
+async def test_complete_link_goes_on_to_the_documents(kyc: KycApp, phone: str) -> None:
     """`phone` as the interface writes it; an unescaped + comes as a space."""
     back = "https://shop.example/done"
     response = await come(kyc, phone=phone, redirect=back)
@@ -101,7 +101,7 @@ async def test_where_nothing_is_missing_it_goes_on(kyc: KycApp, phone: str) -> N
 @pytest.mark.parametrize(
     "phone", ["", "1", "+7900123456", "+15551234567", "x" * 40, "+7900123456a", "<script>", "9" * 5000]
 )
-async def test_what_is_no_phone_is_said_and_asked_again(kyc: KycApp, phone: str) -> None:
+async def test_invalid_phone_is_reported_and_requested_again(kyc: KycApp, phone: str) -> None:
     page = await give(kyc, phone=phone)
     assert (page.status_code, face(page)) == (422, "ask")
     assert EN["error_phone"] in Page(page.text).text
@@ -147,7 +147,7 @@ async def test_strangers_have_the_accounts_read_once_a_minute(kyc: KycApp, monke
 @pytest.mark.parametrize(
     "redirect", ["https://evil.example/", "javascript:alert(1)", "//evil.example", "http://shop.example/"]
 )
-async def test_nobody_is_sent_elsewhere(kyc: KycApp, redirect: str) -> None:
+async def test_redirect_elsewhere_leads_to_the_merchants_site(kyc: KycApp, redirect: str) -> None:
     """`redirect` is https and of the merchant's origin, else it is the merchant's `/`."""
     response = await come(kyc, phone=PHONE, redirect=redirect)
     session = begun(response)
@@ -210,7 +210,7 @@ async def test_one_address_and_one_phone_begin_so_many_a_minute(kyc: KycApp) -> 
     begun(await give(kyc, phone=OTHER))
 
 
-async def test_where_no_merchant_has_it_open_there_is_nothing(kyc: KycApp) -> None:
+async def test_open_page_is_404_unless_a_merchant_enabled_it(kyc: KycApp) -> None:
     for settings in ({"kyc_open_page": "false"}, {"kyc_open_page": "true", "kyc": "off"}, {"kyc": "disabled"}):
         await kyc.set(**settings)
         await kyc.app.clock.advance(60)

@@ -159,7 +159,7 @@ async def test_lame_duck_serves_but_fails_readyz_and_closes_after_each_answer(
     assert await served.is_closed()
 
 
-async def test_who_knocked_before_the_edge_was_closed_is_let_in(served: Served) -> None:
+async def test_connection_made_before_the_edge_closed_is_served(served: Served) -> None:
     """The system accepts connections before the process does: they must not be reset with the listening socket."""
     await served.told()
     knocked: list[Line] = []
@@ -211,13 +211,13 @@ async def test_a_connection_that_says_nothing_holds_the_end_up_for_a_moment_only
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["Ctrl-C", "twice"])
-async def test_who_is_in_a_hurry_waits_for_no_lame_duck(served: Served, signals: tuple[signal.Signals, ...]) -> None:
+async def test_second_signal_skips_the_lame_duck_period(served: Served, signals: tuple[signal.Signals, ...]) -> None:
     for number in signals:
         await served.told(number)
     await served.stopped
 
 
-async def test_who_serves_alone_is_no_lame_duck(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_single_process_has_no_lame_duck_period(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nobody who could take over: the sooner it is gone, the sooner its successor comes."""
     asked: list[float] = []
 

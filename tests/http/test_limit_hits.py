@@ -104,7 +104,7 @@ async def test_requests_that_are_let_in_write_nothing(app: TestApp) -> None:
     assert client.storage.units == 0
 
 
-async def test_what_was_written_is_not_written_again(app: TestApp) -> None:
+async def test_written_hits_are_not_written_again(app: TestApp) -> None:
     client = Client(app)
     async with hits_kept(client.ports, client.watch.hits):
         await client.ask(61)
@@ -133,7 +133,7 @@ async def test_each_of_the_four_limits_is_told_apart_and_by_minute(app: TestApp)
     }
 
 
-async def test_who_has_no_key_is_counted_by_the_minute_and_waits_for_its_end(app: TestApp) -> None:
+async def test_client_without_a_key_is_counted_by_the_minute(app: TestApp) -> None:
     begun = int(app.clock.now().timestamp())
     await app.clock.advance(42)
     found = [await admit_stranger(app.ports, "pages:ip", "192.0.2.1", 2) for _ in range(3)]
@@ -155,7 +155,7 @@ async def test_requests_are_answered_and_counts_kept_without_storage(
     assert (written.count, written.minute) == (2, begun.replace(second=0, microsecond=0))
 
 
-async def test_what_is_counted_beside_the_writing_is_written_at_the_end(app: TestApp) -> None:
+async def test_hits_counted_during_a_write_are_written_at_the_end(app: TestApp) -> None:
     client = Client(app)
     async with hits_kept(client.ports, client.watch.hits):
         await client.ask(62)
@@ -166,7 +166,7 @@ async def test_what_is_counted_beside_the_writing_is_written_at_the_end(app: Tes
     assert list((await rows(app)).values()) == [3]
 
 
-async def test_what_waits_is_bounded_and_the_newest_stays(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_hits_are_bounded_and_the_newest_stay(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limit_hits, "WAITING", 3)
     client = Client(app)
     now = int(app.clock.now().timestamp())

@@ -261,7 +261,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
-async def test_what_no_object_could_have_is_refused_in_the_envelope(books: Books) -> None:
+async def test_impossible_filter_value_is_refused_in_the_envelope(books: Books) -> None:
     for name in books.made:
         await books.app.clock.advance(60)  # the limit of a minute
         known = {each.name for each in LISTS[name].query}

@@ -161,7 +161,7 @@ async def test_filters_leave_what_they_name(open_: RefundApp) -> None:
         ("format=csv&per_page=101", "per_page"),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_by_name(open_: RefundApp, query: str, named: str) -> None:
+async def test_impossible_query_is_refused_naming_the_parameter(open_: RefundApp, query: str, named: str) -> None:
     response = await open_.app.get(f"/balance/movements?{query}")
     DOCUMENT.check(response)
     error = response.json()["error"]

@@ -26,7 +26,7 @@ from tests.tables import table
 ANYTHING = b"{}"
 
 
-async def test_a_notification_is_kept_answered_in_the_adapters_words_and_acted_upon() -> None:
+async def test_notification_is_stored_answered_by_the_adapter_and_processed() -> None:
     async with hearing() as world:
         payment = await world.merchant.create_payment("490.00")
         world.pay(payment.id)
@@ -175,7 +175,7 @@ async def test_an_answer_that_cannot_be_sent_is_503(garbage: Received) -> None:
 
 
 @pytest.mark.parametrize("raised", [Unavailable("not known yet"), ValueError(TOKEN), RecursionError()])
-async def test_what_the_adapter_cannot_tell_is_503_so_that_it_is_posted_again(
+async def test_fault_of_the_adapter_is_503_so_that_it_is_posted_again(
     raised: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def receive(notification: InboundNotification) -> Received:
@@ -286,7 +286,7 @@ async def test_address_has_a_minute_limit_apart_from_merchants_limits() -> None:
         assert (await app.http.post(app.address, content=ANYTHING)).status_code == 403
 
 
-async def test_what_became_of_notifications_is_counted_and_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+async def test_results_of_notifications_are_counted_and_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     async with watched() as app:
         body, headers = Provider.notification("pay_1", TOKEN)
         for _ in range(2):
@@ -315,7 +315,7 @@ async def test_it_is_written_down_once_a_minute_when_the_provider_was_heard() ->
         assert (shown.id, shown.last_notification) == (NAME, first.received_at), "the console tells it"
 
 
-async def test_what_takes_longer_than_eight_seconds_is_503() -> None:
+async def test_notification_slower_than_eight_seconds_is_503() -> None:
     class Slow(Hearing):
         async def receive(self, notification: InboundNotification) -> Received:
             await asyncio.Event().wait()
@@ -338,7 +338,7 @@ async def test_processes_of_a_database_share_one_address_across_restarts(tmp_pat
         assert await again.path() == path
 
 
-async def test_of_many_processes_that_begin_at_once_one_makes_the_address() -> None:
+async def test_simultaneous_starts_make_one_address() -> None:
     async with hearing() as world:
         ports = world.service.ports
         async with ports.storage.unit() as unit:
@@ -350,7 +350,7 @@ async def test_of_many_processes_that_begin_at_once_one_makes_the_address() -> N
         assert await world.address() == made
 
 
-async def test_in_test_mode_it_is_asked_about_in_the_time_in_which_the_payment_lives() -> None:
+async def test_test_mode_notification_is_polled_on_the_payments_own_clock() -> None:
     async with hearing(mode="test") as world:
         await world.merchant.do(advance, ClockWish(seconds=3600), do)
         payment = await world.merchant.create_payment("490.00")

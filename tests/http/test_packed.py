@@ -67,7 +67,7 @@ async def test_payer_page_files_are_compressed_and_pages_are_not(app: TestApp) -
         assert (await app.http.get(link)).headers["content-encoding"] == "gzip", link
 
 
-async def test_what_saves_nothing_is_sent_as_it_is() -> None:
+async def test_file_that_does_not_compress_is_sent_as_it_is() -> None:
     picture = pack(bytes(range(256)), "image/png")
     text = pack(b"word " * 100, "text/css")
     assert picture.small is None

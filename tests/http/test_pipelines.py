@@ -54,7 +54,9 @@ async def ask(said: bytes, count: int) -> None:
         writer.close()
 
 
-async def test_of_thousands_sent_at_once_a_few_dozen_exist(monkeypatch: pytest.MonkeyPatch, asgi: Answers) -> None:
+async def test_thousands_of_pipelined_requests_exist_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, asgi: Answers
+) -> None:
     waiting: list[int] = []
 
     class Noted(GatedProtocol):

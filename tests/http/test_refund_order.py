@@ -130,7 +130,7 @@ async def test_each_refusal_beats_those_below_it(number: int) -> None:
         assert [refund for refund in await everything(refunds.ports, Refund) if refund.key_id is not None] == []
 
 
-async def test_what_breaks_no_rule_is_taken() -> None:
+async def test_order_that_breaks_no_rule_is_accepted() -> None:
     async with open_refund_app(made_up=True) as refunds:
         attempt = Attempt(refunds)
         await attempt.prepare()

@@ -186,7 +186,7 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
                         )
 
 
-async def test_what_no_request_could_have_is_refused(app: TestApp) -> None:
+async def test_filter_value_that_no_request_has_is_refused(app: TestApp) -> None:
     for text in ("100", "599"):
         assert (await app.get(f"/requests?status={text}")).status_code == 200
     bad = [*(("status", text) for text in ("abc", "4xx", "99", "099", "600", "²00", "")), ("created_from", "now")]
@@ -206,7 +206,7 @@ async def test_a_test_accounts_clock_does_not_hide_its_requests(watched: Watched
     assert found["created_at"] == "2026-01-01T00:00:00.000Z"
 
 
-async def test_who_follows_is_given_what_was_answered_from_a_moment_on(app: TestApp) -> None:
+async def test_follower_gets_the_requests_answered_since_a_moment(app: TestApp) -> None:
     """The answer includes the hour's first batch, even if it began before, and covers one mode."""
     log, moments = RequestLog(), []
     for number in range(4):
@@ -225,7 +225,7 @@ async def test_who_follows_is_given_what_was_answered_from_a_moment_on(app: Test
 
 
 class TestBounds:
-    async def test_what_waits_is_bounded_and_what_is_not_kept_is_told(
+    async def test_waiting_requests_are_bounded_and_dropped_ones_are_counted(
         self, watched: Watched, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(request_log, "WAITING", 3)
@@ -235,7 +235,7 @@ class TestBounds:
         assert (len(found["data"]), found["pagination"]["total"], found["not_kept"]) == (3, 3, 2)
         assert (await watched.listed(created_from="2026-01-01T02:00:00Z"))["not_kept"] == 0
 
-    async def test_who_asks_once_in_an_hour_costs_one_row(self, app: TestApp) -> None:
+    async def test_single_request_in_an_hour_costs_one_row(self, app: TestApp) -> None:
         """A first batch counts itself. Later batches of the hour, and batches of several statuses, are counted
         separately."""
         log, ports = RequestLog(), app.ports
@@ -254,7 +254,7 @@ class TestBounds:
         assert len(await everything(ports, FirstBatch)) == 101
         assert sorted(each.status for each in await everything(ports, RequestCount)) == [200, 200, 404]
 
-    async def test_of_accounts_that_are_told_how_much_is_missing_all_is_counted(
+    async def test_dropped_requests_of_tracked_accounts_are_all_counted(
         self, app: TestApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Also if there are too many accounts to notify each."""
@@ -267,7 +267,7 @@ class TestBounds:
         told = {each.account_id: each.count for each in await everything(app.ports, RequestCount)}
         assert (told, log.lost) == ({"acc_0": 1, "acc_1": 2}, 4)
 
-    async def test_many_are_written_in_units_of_250_and_what_comes_meanwhile_waits_for_the_next_time(
+    async def test_requests_are_written_in_units_of_250_and_later_ones_wait(
         self, app: TestApp, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         log, units, unit = RequestLog(), 0, app.ports.storage.unit
@@ -354,7 +354,7 @@ class TestBounds:
             assert len(log._waiting) == 100
         assert await _batches(app) == 1
 
-    async def test_what_is_written_of_an_account_at_once_is_one_row(self, app: TestApp) -> None:
+    async def test_requests_of_an_account_written_together_are_one_row(self, app: TestApp) -> None:
         log = RequestLog()
         for _ in range(3):
             for number in range(100):

@@ -100,7 +100,7 @@ async def test_sandbox_reports_a_silent_bank_and_the_worker_finds_the_outcome(re
 
 
 @pytest.mark.parametrize("status", ["processing", "completed", "rejected"])
-async def test_what_is_not_pending_waits_for_no_approval(refunds: RefundApp, status: str) -> None:
+async def test_refund_that_is_not_pending_cannot_await_approval(refunds: RefundApp, status: str) -> None:
     refund_id = await refunds.apply(await refunds.paid())
     await refunds.simulate(refund_id, status)
     response = await refunds.action(f"/sandbox/refunds/{refund_id}/simulate", {"outcome": "awaiting_approval"})

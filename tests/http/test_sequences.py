@@ -74,7 +74,7 @@ async def test_a_link_that_the_answer_has_takes_no_number(app: TestApp) -> None:
     assert (await numbers(app))[made["id"]] == [1]
 
 
-async def test_what_is_told_of_attempts_is_numbered_with_the_rest(app: TestApp) -> None:
+async def test_events_of_attempts_share_the_sequence(app: TestApp) -> None:
     made = await bound(app)
     for _ in range(2):
         await app.work(40 * DAY)

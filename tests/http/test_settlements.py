@@ -175,7 +175,7 @@ async def other_account(app: RefundApp) -> NewAccount:
 
 
 @pytest.mark.parametrize("tail", ["", "/items", "/items?format=csv"])
-async def test_what_is_not_the_caller_s_is_not_found(open_: RefundApp, tail: str) -> None:
+async def test_foreign_settlement_is_not_found(open_: RefundApp, tail: str) -> None:
     await open_.paid()
     made = await settle(open_)
     for settlement_id in (NOTHING, "x", "stl_x", "pay_00000000-0000-7000-8000-000000000000", made["id"] + ":", "%00"):

@@ -99,7 +99,7 @@ def test_no_message_speaks_of_pythons_types(data: st.DataObject) -> None:
         ({}, "amount_rub", "is required"),
     ],
 )
-def test_what_must_stand_there_is_told_in_the_words_of_json(body: Any, path: str, message: str) -> None:
+def test_fault_names_the_expected_json_type(body: Any, path: str, message: str) -> None:
     assert fault(body) == (path, message)
 
 
@@ -116,7 +116,7 @@ def test_what_must_stand_there_is_told_in_the_words_of_json(body: Any, path: str
         ({"x" * 50_000: 1}, PaymentOrder, "x" * 50_000, "is not a known field"),
     ],
 )
-def test_of_an_unknown_field_the_nearest_known_one_is_told(
+def test_fault_of_an_unknown_field_suggests_the_nearest_one(
     body: Any, shape: type[Any], path: str, message: str
 ) -> None:
     found = fault(body, shape)

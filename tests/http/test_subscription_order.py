@@ -210,7 +210,7 @@ SENSELESS = {
 }
 
 
-async def test_what_could_not_happen_is_refused(app: TestApp) -> None:
+async def test_impossible_outcome_is_refused(app: TestApp) -> None:
     for status, outcomes in SENSELESS.items():
         made = await (subscribed(app) if status in ("pending_binding", "cancelled") else bound(app))
         path = f"/api/v1/sandbox/subscriptions/{made['id']}/simulate"

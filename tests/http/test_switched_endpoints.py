@@ -35,7 +35,7 @@ async def backlog(app: TestApp, endpoint_id: str) -> tuple[int, int, int]:
     return shown["held"], shown["pending"], shown["failed"]
 
 
-async def test_what_happens_meanwhile_waits_and_leaves_in_order_once_it_is_on(app: TestApp) -> None:
+async def test_events_wait_for_a_disabled_endpoint_and_leave_in_order(app: TestApp) -> None:
     endpoint_id = (await made(app))["id"]
     await switch(app, endpoint_id, enabled=False)
     for _ in range(3):
@@ -73,7 +73,7 @@ async def test_pending_webhooks_are_held_and_restart_with_a_closed_breaker(app: 
     assert (len(sent_to(app, URL)), await backlog(app, endpoint_id)) == (tried + 3, (0, 0, 0))
 
 
-async def test_what_waits_for_its_next_try_is_held_at_once(app: TestApp) -> None:
+async def test_events_waiting_for_a_retry_are_held_when_it_is_disabled(app: TestApp) -> None:
     """And only what switches an endpoint on has held events sent."""
     endpoint_id = (await made(app))["id"]
     job_id = RELEASE_TO.id_of(EndpointKey(app.account.account_id, Mode.TEST, endpoint_id).id)
@@ -93,7 +93,7 @@ async def test_what_waits_for_its_next_try_is_held_at_once(app: TestApp) -> None
     assert await app.ports.storage.get(Job, job_id) is not None
 
 
-async def test_one_that_is_off_can_be_tested_changed_sent_to_again_and_deleted(app: TestApp) -> None:
+async def test_disabled_endpoint_can_be_tested_changed_resent_and_deleted(app: TestApp) -> None:
     endpoint_id = (await made(app))["id"]
     await paid(app)
     await app.work(5)

@@ -75,7 +75,7 @@ async def test_an_address_takes_one_file_once_and_nothing_is_overwritten(kyc: Ky
     assert await contents(kyc, tmp_path) == [JPEG]
 
 
-async def test_of_two_uploads_at_once_one_is_kept_whole(kyc: KycApp, tmp_path: Path) -> None:
+async def test_simultaneous_uploads_keep_one_whole(kyc: KycApp, tmp_path: Path) -> None:
     grant = await kyc.grant()
     given = [JPEG + bytes([number]) * 1000 for number in range(8)]
     answers = await asyncio.gather(*(kyc.put(grant["upload_url"], content) for content in given))
@@ -188,7 +188,7 @@ async def test_an_address_is_of_one_key(kyc: KycApp, tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-async def test_nobody_reads_a_file_from_outside(kyc: KycApp) -> None:
+async def test_uploaded_file_cannot_be_read_from_outside(kyc: KycApp) -> None:
     grant = await kyc.grant()
     await kyc.put(grant["upload_url"])
     for method in ("GET", "HEAD", "POST", "DELETE", "PATCH"):
@@ -227,7 +227,7 @@ async def test_uploads_need_no_key_and_move_no_counter_of_the_api(kyc: KycApp) -
     assert response.headers["X-Request-Id"]
 
 
-async def test_what_a_client_cuts_short_is_not_kept(kyc: KycApp, tmp_path: Path) -> None:
+async def test_aborted_upload_is_not_kept(kyc: KycApp, tmp_path: Path) -> None:
     grant = await kyc.grant()
     address = urlsplit(grant["upload_url"])
     said: list[Any] = [
@@ -387,7 +387,7 @@ async def test_so_many_at_once(tmp_path: Path) -> None:
     await first
 
 
-async def test_what_a_crash_left_behind_goes_after_an_hour(tmp_path: Path) -> None:
+async def test_partial_file_of_a_crash_is_deleted_after_an_hour(tmp_path: Path) -> None:
     clock = SystemClock()
     one = LocalFiles(tmp_path, "https://pay.example", AesVault({1: bytes(32)}, 1, bytes(32)), clock)
     old, new, whole = tmp_path / "a.part", tmp_path / "b.part", tmp_path / ("0" * 64)

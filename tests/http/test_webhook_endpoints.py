@@ -139,7 +139,7 @@ class TestMaking:
             ([], ""),
         ],
     )
-    async def test_what_makes_none(self, app: TestApp, body: Any, says: str) -> None:
+    async def test_invalid_endpoint_is_refused(self, app: TestApp, body: Any, says: str) -> None:
         headers = app.headers(Idempotency_Key=str(uuid4()))
         answer = await app.http.post(PATH, json=body, headers=headers)
         assert says in refused(answer, 400, "VALIDATION_ERROR")
@@ -258,7 +258,7 @@ class TestDelivering:
             [event] = (await app.get(f"/events?object_id={payment}")).json()["data"]
             assert event["delivery_status"] == "held"
 
-    async def test_one_that_is_dead_has_its_own_backoff_and_breaker_and_delays_no_other(self, app: TestApp) -> None:
+    async def test_dead_endpoint_has_its_own_backoff_and_delays_no_other(self, app: TestApp) -> None:
         dead, alive = await made(app), await made(app, url="https://alive.example")
         by_address(app, {URL: AWAY})
         for _ in range(4):
@@ -291,7 +291,7 @@ class TestDelivering:
         await app.work(2)
         assert len(sent_to(app, URL)) == 3
 
-    async def test_what_failed_for_good_is_counted_listed_and_sent_again(self, app: TestApp) -> None:
+    async def test_failed_events_of_an_endpoint_are_counted_listed_and_resent(self, app: TestApp) -> None:
         new = await made(app)
         by_address(app, {URL: AWAY})
         payment = await paid(app)
@@ -434,7 +434,7 @@ class TestTypesTogether:
 
 
 class TestChanging:
-    async def test_what_is_not_named_stays(self, app: TestApp) -> None:
+    async def test_patch_keeps_the_fields_it_does_not_name(self, app: TestApp) -> None:
         new = await made(app, description="books", event_types=list(ALWAYS))
         changed = (await send(app, "PATCH", f"/{new['id']}", {"url": "https://new.example"})).json()
         assert (changed["url"], changed["description"]) == ("https://new.example", "books")
@@ -477,7 +477,7 @@ class TestChanging:
         with pytest.raises(NotVerified):
             verify_signature(webhook.headers, webhook.body, [new["secret"]], sent)
 
-    async def test_of_two_changes_within_a_day_the_oldest_secret_still_signs(self, app: TestApp) -> None:
+    async def test_oldest_secret_still_signs_after_two_changes_within_a_day(self, app: TestApp) -> None:
         new = await made(app)
         await send(app, "POST", f"/{new['id']}/rotate-secret")
         await send(app, "POST", f"/{new['id']}/rotate-secret")

@@ -102,7 +102,7 @@ async def test_no_page_has_inline_code_or_asks_another_host_for_anything(app: Te
                 assert not (attrs.get("href") or "").startswith(("http", "//")), attrs
 
 
-async def test_what_a_merchant_writes_is_text_and_never_markup(app: TestApp) -> None:
+async def test_merchants_text_is_never_markup(app: TestApp) -> None:
     nasty = "\"'><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7*7 }}"
     await shops.rename_shop(app.ports, app.account.default_shop_id, nasty)
     payment = await app.created({"description": nasty})
@@ -114,7 +114,7 @@ async def test_what_a_merchant_writes_is_text_and_never_markup(app: TestApp) -> 
 
 
 @pytest.mark.parametrize("path", ["/p", "/s", "closed"])
-async def test_what_a_merchant_writes_is_isolated_in_its_direction(app: TestApp, path: str) -> None:
+async def test_merchants_text_is_isolated_in_its_direction(app: TestApp, path: str) -> None:
     """A name written from right to left moves nothing beside it (docs/limits.md "Sizes")."""
     hebrew = {name: f"{name} חנות 7 (!)" for name in ("shop", "description", "order")}
     await shops.rename_shop(app.ports, app.account.default_shop_id, hebrew["shop"])
@@ -182,7 +182,7 @@ def test_a_qr_is_drawn_once_and_only_so_many_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("fault", "expected"), [(Unavailable("inner words"), 503), (RuntimeError("inner words"), 500)])
-async def test_what_goes_wrong_gives_a_page_that_comes_back_by_itself(
+async def test_failure_gives_a_page_that_reloads_itself(
     app: TestApp,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -122,7 +122,7 @@ async def test_accounts_cannot_see_each_other(payouts: Payouts) -> None:
 
 
 @pytest.mark.parametrize("withdrawal_id", [NOTHING, "wd_1", "pay_1", "%00", NOTHING.upper()])
-async def test_what_is_not_there_is_not_found(payouts: Payouts, document: Document, withdrawal_id: str) -> None:
+async def test_unknown_withdrawal_is_not_found(payouts: Payouts, document: Document, withdrawal_id: str) -> None:
     response = await payouts.app.get(f"/withdrawals/{withdrawal_id}")
     refused(response, 404, "WITHDRAWAL_NOT_FOUND")
     document.check(response)

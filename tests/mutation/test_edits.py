@@ -28,7 +28,7 @@ def test_a_bound_is_in_or_out_and_a_condition_the_other_way_round() -> None:
     assert wrong == {"if now <= at:", "if (not (now < at)):", "return False", "return True"}
 
 
-def test_what_is_done_is_not_done_and_lines_keep_their_numbers() -> None:
+def test_edits_drop_statements_and_keep_line_numbers() -> None:
     wrong = of("""
         async def take(unit, row):
             await unit.save(
@@ -40,7 +40,7 @@ def test_what_is_done_is_not_done_and_lines_keep_their_numbers() -> None:
     assert {"pass", "row.count += 2", "row.count += 0", 'raise Refusal("NOT_FOUND", 6)'} <= wrong
 
 
-def test_what_no_run_could_tell_is_left_alone() -> None:
+def test_code_without_effect_at_run_time_is_not_edited() -> None:
     assert not of('''
         """Of 5 things."""
         if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_what_no_run_could_tell_is_left_alone() -> None:
     ''')
 
 
-def test_a_constant_is_known_by_its_name_and_what_a_function_does_by_its_lines() -> None:
+def test_edits_name_constants_and_give_the_lines_of_statements() -> None:
     source = "LIMIT = 5\n\n\ndef within(n):\n    return (\n        n <= LIMIT\n    )\nTABLE = [lambda n: n + 1]\n"
     found = {(edit.operator, edit.names, edit.statement) for edit in edits(source)}
     assert ("number +1", ("LIMIT",), (1, 1)) in found

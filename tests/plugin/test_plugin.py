@@ -83,7 +83,7 @@ def test_a_fault_of_the_client_itself(cambist_sandbox):
 """
 
 
-def test_of_a_call_that_is_refused_the_merchant_s_own_line_is_shown(tmp_path: Path) -> None:
+def test_refused_call_shows_the_merchants_own_line(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(REFUSED)
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:cacheprovider", "."]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -176,7 +176,7 @@ class TestTelegram:
             (Telegram.error(502, "Bad Gateway"), OutcomeUnknown),
         ],
     )
-    async def test_what_it_refuses_did_not_arrive(
+    async def test_refused_alarm_did_not_arrive(
         self, provider: FakeProvider, said: ProviderAnswer, fault: type[Fault]
     ) -> None:
         provider.on("POST", "/bot{token}/{method}", lambda _: said)
@@ -223,7 +223,7 @@ class TestSlack:
 
 
 class TestAlertmanager:
-    async def test_what_goes_on_fires_until_it_is_over_or_not_told_any_more(self, provider: FakeProvider) -> None:
+    async def test_ongoing_problem_fires_until_it_is_over_or_no_longer_sent(self, provider: FakeProvider) -> None:
         manager, channel = Manager(provider), alertmanager(provider)
         begun = AlarmLine(id="ledger", kind="ledger", text="it does not hold", urgent=True)
         await channel.tell(alarm(begun=(begun,), going_on=(line(1),), over=(line(2),)))
@@ -280,7 +280,7 @@ class TestTexts:
         assert "and 7 more of this kind" in text
         assert "Still going on: 1 (cambist alarm list)" in text
 
-    def test_what_is_urgent_comes_first_and_is_named_in_the_subject(self) -> None:
+    def test_urgent_problem_comes_first_and_is_in_the_subject(self) -> None:
         both = alarm(begun=(line(1), line(2, kind="gateway", urgent=True)), over=(line(3),))
         assert subject_of(both) == "[pay.example] URGENT, 2 new, 1 over: gateway 2: stuck"
         assert body_of(both, 4000).index("gateway 2") < body_of(both, 4000).index("payout 1")

@@ -140,7 +140,7 @@ async def test_a_channel_that_takes_whatever_happens_for_success_fails() -> None
         for rule in (
             rules.test_an_answer_that_is_lost_says_nothing(harness),
             rules.test_how_long_it_wants_to_be_left_alone_is_told(harness),
-            rules.test_what_did_not_arrive_is_never_taken_for_told(harness, ProviderFault.LOST_BEFORE),
+            rules.test_alarm_that_did_not_arrive_is_never_taken_for_delivered(harness, ProviderFault.LOST_BEFORE),
         ):
             with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
                 await rule

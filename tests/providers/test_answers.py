@@ -145,7 +145,7 @@ def test_there_is_a_sound_answer_of_every_operation() -> None:
 
 
 @table(("port", "operation"), ALL)
-def test_what_is_sound_passes(port: str, operation: str) -> None:
+def test_valid_answer_passes(port: str, operation: str) -> None:
     check(port, operation, SOUND[port, operation])
     if operation in MAY_BE_NONE:
         check(port, operation, None)
@@ -156,7 +156,7 @@ def test_what_is_sound_passes(port: str, operation: str) -> None:
 
 @table("wrong", [5, "paid", b"", {"status": "paid"}, object(), (), [None], True, PAID.status])
 @table(("port", "operation"), ALL)
-def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any) -> None:
+def test_answer_of_another_type_is_invalid(port: str, operation: str, wrong: Any) -> None:
     of_the_type = {"address": isinstance(wrong, str), "owns": wrong is True}.get(operation, False)
     if of_the_type or (operation in LISTS and wrong == ()):
         return  # it is of the type
@@ -179,7 +179,7 @@ def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any)
         {"notifications": ("pay_1",)},
     ],
 )
-def test_what_cannot_be_answered_to_a_provider_does_not_pass(fields: dict[str, Any]) -> None:
+def test_impossible_reply_to_a_provider_is_invalid(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswer):
         check("bank", "receive", changed(SOUND["bank", "receive"], **fields))
 
@@ -302,7 +302,7 @@ def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, bu
         changed(PAID, transfers=(changed(MONEY, payer_name="Anne-Marie O’Connor\u00a0Ünal"),)),
     ],
 )
-def test_what_is_unusual_and_true_passes(answer: Any) -> None:
+def test_unusual_but_valid_answer_passes(answer: Any) -> None:
     check("bank", "invoice_state", answer)
     check("chain", "lookup", NotFound())
 
@@ -401,7 +401,7 @@ JUNK = st.one_of(
 
 
 @given(data=st.data(), asked=st.sampled_from(ALL), junk=JUNK)
-def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, asked: tuple[str, str], junk: Any) -> None:
+def test_any_answer_either_passes_or_is_invalid(data: st.DataObject, asked: tuple[str, str], junk: Any) -> None:
     """Any value in any field is either accepted and has its declared type, or the answer is invalid."""
     answer = SOUND[asked]
     if isinstance(answer, msgspec.Struct):
@@ -439,7 +439,7 @@ class TestDrawing:
     """A drawn invoice must be possible; an impossible one is ignored."""
 
     @pytest.mark.parametrize("drawn", [INVOICE, None])
-    def test_what_is_sound_passes(self, drawn: Any) -> None:
+    def test_valid_answer_passes(self, drawn: Any) -> None:
         check_drawn(drawn)
 
     @pytest.mark.parametrize("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])

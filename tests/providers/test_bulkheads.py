@@ -125,7 +125,7 @@ async def test_an_adapter_s_own_limit_tells_of_a_provider_that_hangs_as_well(
     assert asking.ends()["under way"] == (TRIALS if hangs else CALLS)
 
 
-async def test_one_that_is_away_and_says_so_quickly_hangs_not(asking: Asking) -> None:
+async def test_quickly_refusing_provider_is_not_hanging(asking: Asking) -> None:
     asking.bank.takes, asking.bank.fault = SLOW - 0.001, Unavailable("away")
     await asking.ask()
     await asking.clock.advance(SLOW)
@@ -164,7 +164,7 @@ class TestWaitingForATurn:
         await asking.clock.advance(1)
         assert asking.ends() == {"answer": 3 * CALLS}
 
-    async def test_nobody_waits_for_long(self, asking: Asking) -> None:
+    async def test_call_waits_only_shortly_for_a_slot(self, asking: Asking) -> None:
         await asking.ask(CALLS + 1)
         await asking.clock.advance(SLOW - 0.001)
         assert asking.ends() == {"under way": CALLS + 1}
@@ -177,7 +177,7 @@ class TestWaitingForATurn:
         assert asking.ends() == {"under way": CALLS + 3, "full": 2}
 
     @pytest.mark.parametrize("at", [0.4, 0.5])
-    async def test_who_is_cancelled_leaves_the_turn_to_the_next(self, asking: Asking, at: float) -> None:
+    async def test_cancelled_call_leaves_its_turn_to_the_next(self, asking: Asking, at: float) -> None:
         asking.bank.takes = 0.5
         await asking.ask(CALLS)
         await asking.ask(2)
@@ -193,9 +193,7 @@ class TestWaitingForATurn:
         assert asking.ends() == {"under way": CALLS, "full": 1}, "no place is lost, and none was made"
 
 
-async def test_calls_that_cannot_be_cancelled_are_bounded_and_leave_room_until_then(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_uncancellable_calls_are_bounded(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     asking.bank.stubborn = True
     for _ in range(LEFT // TRIALS):
         await asking.ask(TRIALS)
@@ -206,7 +204,7 @@ async def test_calls_that_cannot_be_cancelled_are_bounded_and_leave_room_until_t
     assert asking.bank.asked == LEFT
 
 
-async def test_whoever_reads_the_log_sees_it_begin_and_end(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_shows_the_begin_and_end_of_a_hang(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         await asking.ask()
         await asking.clock.advance(LIMIT)
@@ -249,7 +247,7 @@ class TestRequest:
     async def test_the_second_provider_has_what_the_first_one_left(self, asking: Asking) -> None:
         assert await self.ask_in_turn(asking, None, None) == (["timeout", "timeout"], REQUEST_LIMIT)
 
-    async def test_what_has_no_time_left_is_not_asked(self, asking: Asking) -> None:
+    async def test_call_without_time_left_is_not_made(self, asking: Asking) -> None:
         took = REQUEST_LIMIT - LEAST + 1
         ends, seconds = await self.ask_in_turn(asking, 15, took - 15, 0.1)
         assert (ends, seconds, asking.bank.asked) == (["answer", "answer", "unavailable"], took, 2)
@@ -333,7 +331,7 @@ class TestWorker:
             await self.advance(app, LIMIT)
             await working
 
-    async def test_what_found_no_place_says_nothing_of_a_gateway(self) -> None:
+    async def test_full_bulkhead_does_not_count_against_a_gateway(self) -> None:
         async with open_test_app() as app:
             [live] = app.ports.banks.order["live"]
             payment = await app.payment((await app.create(mode="live")).json()["id"])

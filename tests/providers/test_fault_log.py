@@ -39,7 +39,7 @@ def clock() -> VirtualClock:
     ],
     ids=lambda each: type(each).__name__ if isinstance(each, Exception) else None,
 )
-def test_what_is_told_of_each_fault(
+def test_each_fault_is_logged_at_its_level(
     clock: VirtualClock, caplog: pytest.LogCaptureFixture, fault: Fault, level: str | None
 ) -> None:
     caplog.set_level(logging.INFO, "cambist.providers")

@@ -106,7 +106,7 @@ async def test_a_fault_of_the_adapter_is_its_own(guard: Guard, fault: Fault) -> 
 
 
 @table(("port", "operation"), ALL)
-async def test_what_is_no_fault_is_an_unknown_outcome_and_its_words_stay_out_of_logs(
+async def test_unexpected_error_is_an_unknown_outcome_and_its_text_stays_secret(
     guard: Guard, caplog: pytest.LogCaptureFixture, port: str, operation: str
 ) -> None:
     said = "IVAN PETROV"
@@ -124,7 +124,7 @@ async def test_what_is_no_fault_is_an_unknown_outcome_and_its_words_stay_out_of_
     assert "in breaks" in caplog.text, "whoever mends the adapter sees where it broke"
 
 
-async def test_what_is_wrong_with_the_question_is_told_to_who_asked(guard: Guard) -> None:
+async def test_value_error_about_the_arguments_reaches_the_caller(guard: Guard) -> None:
     async def refuses() -> None:
         raise ValueError("no such hash")
 
@@ -173,7 +173,7 @@ class TestOneThatCannotBeCancelled:
         assert "bank theirs: refund came to an end after 120 s" in caplog.text
         assert "PETROV" not in caplog.text
 
-    async def test_who_asked_is_cancelled_at_once(self, guard: Guard) -> None:
+    async def test_caller_is_cancelled_at_once(self, guard: Guard) -> None:
         let_go = asyncio.Event()
         asked = ask(guard, "bank", "refund", self.stubborn(let_go, None))
         await at_rest()
@@ -184,7 +184,7 @@ class TestOneThatCannotBeCancelled:
         await at_rest()
 
 
-async def test_who_is_cancelled_takes_the_call_along(guard: Guard) -> None:
+async def test_cancelled_caller_cancels_the_call(guard: Guard) -> None:
     ended: list[bool] = []
 
     async def noticed() -> None:

@@ -213,7 +213,7 @@ async def test_a_password_that_is_not_taken_is_told_and_not_shown(mail: Server, 
         ("DATA", "452 full", Unavailable),
     ],
 )
-async def test_what_is_not_taken_did_not_arrive(
+async def test_refused_mail_did_not_arrive(
     mail: Server, sender: Sender, command: str, said: str, fault: type[Fault]
 ) -> None:
     mail.says[command] = said

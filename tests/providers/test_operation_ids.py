@@ -43,7 +43,7 @@ def test_no_two_operations_share_one_whatever_their_ids_have_in_common(operation
         assert len({made(operation) for operation in operations}) == len(operations)
 
 
-def test_of_many_no_two_are_the_same() -> None:
+def test_operation_ids_are_distinct() -> None:
     """Every character varies: none of the 100 bits is constant."""
     many = [tiny_operation(operation_id("pay", number)) for number in range(20_000)]
     assert len(set(many)) == len(many)

@@ -31,7 +31,7 @@ def operation_log(app: TestApp) -> OperationLog[Page]:
     return OperationLog("desk", Page, app.ports.storage, app.clock)
 
 
-async def test_what_was_remembered_is_recalled_by_operation_and_reference(app: TestApp) -> None:
+async def test_page_is_found_by_operation_and_reference(app: TestApp) -> None:
     notes = operation_log(app)
     assert (await notes.read("pay_1"), await notes.operation_of("inv-1")) == (None, None)
     for polls in (0, 1):
@@ -49,7 +49,7 @@ async def test_a_reference_is_of_one_operation(app: TestApp) -> None:
     assert await notes.read("pay_2") is None
 
 
-async def test_of_many_that_remember_at_once_none_fails_and_changes_all_count(app: TestApp) -> None:
+async def test_simultaneous_writes_all_succeed_and_changes_all_count(app: TestApp) -> None:
     notes = operation_log(app)
     await asyncio.gather(*(notes.remember("pay_1", Page(qr="a"), reference="inv-1") for _ in range(8)))
 

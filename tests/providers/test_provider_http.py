@@ -75,7 +75,7 @@ class TestAnAnswer:
         assert "accept-encoding" not in asked.headers or asked.headers["accept-encoding"] == "identity"
 
     @table("body", [b"", b"[]", b"{}", b'{"id": 1}', b"[" * 100_000, b"\xff", b'{"id": "t'])
-    def test_of_another_shape_is_the_end_that_the_call_had(self, body: bytes) -> None:
+    def test_answer_of_another_shape_raises_the_calls_own_fault(self, body: bytes) -> None:
         for fault in (OutcomeUnknown, Unavailable):
             answer = Answer(status=200, headers={}, body=body, unreadable=fault, name="desk")
             with pytest.raises(fault):
@@ -108,7 +108,7 @@ class TestNoAnswer:
             ProviderFault.ENDLESS,
         ],
     )
-    async def test_of_a_write_is_unknown_and_of_a_read_unavailable(
+    async def test_fault_of_a_write_is_unknown_and_of_a_read_unavailable(
         self, provider: FakeProvider, http: ProviderHttp, fault: ProviderFault
     ) -> None:
         provider.next(fault, always=True)
@@ -137,7 +137,9 @@ class TestNoAnswer:
             await write(http)
         assert not provider.requests
 
-    async def test_what_is_under_way_at_close_ends_as_unknown(self, provider: FakeProvider, http: ProviderHttp) -> None:
+    async def test_call_in_flight_at_close_has_an_unknown_outcome(
+        self, provider: FakeProvider, http: ProviderHttp
+    ) -> None:
         held = provider.hold_next()
         sending = asyncio.create_task(write(http))
         await held.arrived()
@@ -186,7 +188,7 @@ class TestAnAddress:
             "https://деск.example",
         ],
     )
-    def test_of_anything_else_is_refused_without_being_quoted(self, url: str) -> None:
+    def test_other_address_is_refused_without_being_quoted(self, url: str) -> None:
         with pytest.raises(NotConfigured) as caught:
             checked_base("desk", url)
         assert "hunter2" not in str(caught.value)

@@ -54,14 +54,14 @@ class TestSignatures:
             ),
         ],
     )
-    def test_of_headers_are_those_that_aws_publishes(
+    def test_header_signatures_are_those_that_aws_publishes(
         self, method: str, path: str, headers: dict[str, str], body: bytes, signature: str
     ) -> None:
         made = signed_headers(AWS, method, path, {**HOST, **headers}, AT, body)
         assert made["authorization"].endswith(f"Signature={signature}")
         verify(method, unquote(path), {}, made, body, AT, region="us-east-1")
 
-    def test_of_an_address_is_the_one_that_aws_publishes(self) -> None:
+    def test_address_signature_is_the_one_that_aws_publishes(self) -> None:
         query = presigned_query(AWS, "GET", "/test.txt", HOST, AT, 86400)
         assert query.endswith("aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
         verify("GET", "/test.txt", dict(parse_qsl(query)), HOST, b"", AT, region="us-east-1")
@@ -213,7 +213,7 @@ class TestUploads:
             connection.close()
         assert answers == [200, 412]
 
-    async def test_what_is_of_another_type_does_not_count(self, make: Make, bucket: FakeS3) -> None:
+    async def test_file_of_another_type_does_not_count(self, make: Make, bucket: FakeS3) -> None:
         files = make()
         for kind in ("text/html", "binary/octet-stream", ""):
             bucket.files[KEY] = (kind, FACE)
@@ -282,7 +282,7 @@ class TestCheck:
             ({"bucket": "another"}, "no such bucket"),
         ],
     )
-    async def test_what_is_not_taken_is_told(self, make: Make, more: dict[str, Any], why: str) -> None:
+    async def test_refused_credentials_are_reported(self, make: Make, more: dict[str, Any], why: str) -> None:
         with pytest.raises(NotConfigured, match=why) as caught:
             await make(**more).check()
         assert SECRET not in str(caught.value)
@@ -327,7 +327,7 @@ class TestSettings:
         assert (told.netloc, told.path) == ("documents.s3.eu-central-1.amazonaws.com", f"/kyc/{KEY}")
         assert "if-none-match" in told.query
 
-    async def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
+    async def test_missing_setting_is_named(self, tmp_path: Path) -> None:
         env = {name: value for name, value in ENV.items() if name != "CAMBIST_S3_SECRET_KEY"}
         with pytest.raises(PluginError, match="set CAMBIST_S3_SECRET_KEY"):
             async with open_app(load(env, {}, tmp_path).settings):
@@ -342,7 +342,7 @@ class TestSettings:
             ("ADDRESSING", "dns"),
         ],
     )
-    def test_what_cannot_be_is_refused(self, tmp_path: Path, name: str, value: str) -> None:
+    def test_invalid_setting_is_refused(self, tmp_path: Path, name: str, value: str) -> None:
         with pytest.raises(SettingsError):
             load({**ENV, f"CAMBIST_S3_{name}": value}, {}, tmp_path)
 

@@ -67,7 +67,7 @@ async def test_layers_lie_over_one_another() -> None:
     assert await seen.ask("why") == ("ask", ("ask", "why"))
 
 
-async def test_what_replaces_a_method_of_the_adapter_later_is_called() -> None:
+async def test_method_replaced_on_the_adapter_later_is_called() -> None:
     adapter = Oracle()
     seen: Any = wrapped(adapter, OPERATIONS, layer)
 
@@ -78,7 +78,7 @@ async def test_what_replaces_a_method_of_the_adapter_later_is_called() -> None:
     assert await seen.ask("why") == ("ask", "")
 
 
-def test_what_it_can_do_is_what_the_adapter_can() -> None:
+def test_wrapped_adapter_has_the_same_capabilities() -> None:
     seen: object = wrapped(Oracle(), OPERATIONS, layer)
     assert isinstance(seen, Answers)
     assert not isinstance(seen, Sings)

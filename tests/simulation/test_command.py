@@ -39,7 +39,7 @@ def _commands(said: str) -> list[list[str]]:
     return [shlex.split(each)[3:] for each in re.findall(r"again: (python -m tests.simulation .*)", said)]
 
 
-def test_a_seed_that_fails_prints_the_command_that_replays_it_and_is_shortened(
+def test_failing_seed_is_shortened_and_printed_with_its_replay_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command.main(["--seed", str(SEED)]) == 1
@@ -68,7 +68,7 @@ def test_it_ends_with_the_first_that_fails_where_that_is_asked(capsys: pytest.Ca
 
 @pytest.mark.parametrize(("is_lost", "done"), [(False, 2), (True, 3)])
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_what_was_interrupted_goes_on_where_it_was_at_the_same_commit(
+def test_interrupted_run_resumes_where_it_was_at_the_same_commit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: int, is_lost: bool, done: int
 ) -> None:
     """At once, or after a world in which what the signal raises `is_lost`: as in whatever Python calls by itself. A

@@ -44,7 +44,7 @@ def test_the_same_seed_chooses_the_same_order_and_others_choose_others() -> None
     assert len({tuple(_order(str(seed))) for seed in range(40)}) > 20
 
 
-def test_within_a_process_what_is_ready_first_runs_first_unless_it_is_shuffled(loop: SimLoop) -> None:
+def test_first_ready_task_of_a_process_runs_first_unless_shuffled(loop: SimLoop) -> None:
     def order(loop: SimLoop) -> list[str]:
         seen: list[str] = []
 
@@ -90,7 +90,7 @@ def test_a_killed_process_runs_nothing_more_not_even_its_finally(loop: SimLoop) 
     assert seen == []
 
 
-def test_what_is_dismissed_ends_in_this_loop_through_every_await_of_its_end() -> None:
+def test_dismissed_tasks_end_in_this_loop_through_every_await() -> None:
     """Otherwise coroutines started in a `finally` are never awaited, or wait in a loop that is never closed."""
     loop, begun, left = SimLoop("seed"), list[asyncio.Task[None]](), list[str]()
 
@@ -157,7 +157,7 @@ def test_a_stopped_process_goes_on_later_as_if_nothing_had_been(loop: SimLoop) -
     assert moments == [10.0]
 
 
-def test_what_is_on_its_way_arrives_though_its_sender_is_dead(loop: SimLoop) -> None:
+def test_message_in_flight_arrives_after_its_sender_died(loop: SimLoop) -> None:
     seen: list[str] = []
     strand = Strand("sender", 1)
 
@@ -199,7 +199,7 @@ def test_a_call_from_another_thread_is_refused(loop: SimLoop) -> None:
     assert len(raised) == 1
 
 
-def test_nobody_who_can_ever_go_on_is_found_out(loop: SimLoop) -> None:
+def test_deadlock_is_detected(loop: SimLoop) -> None:
     async def main() -> None:
         await loop.create_future()
 

@@ -34,7 +34,7 @@ def _until_killed(plan: Plan) -> list[str]:
     return [*lines[: last + 1]]
 
 
-def test_what_is_not_lived_was_the_same_when_the_process_was_killed() -> None:
+def test_skipped_plan_was_the_same_until_the_process_was_killed() -> None:
     """Compares all messages and events until then, and the moment."""
     told = live_together(_plans("payment", "api0", *range(16)))
     outcomes = sorted((outcome for outcome, _ in told), key=lambda outcome: outcome.plan.blows[0].steps)

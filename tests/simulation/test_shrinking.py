@@ -11,7 +11,7 @@ SEED = next(
 )
 
 
-def test_what_is_not_needed_is_left_out() -> None:
+def test_shrinking_drops_all_that_the_failure_does_not_need() -> None:
     def fails(plan: Plan) -> bool:
         numbers = {order.number for order in plan.orders}
         return {3, 11} <= numbers and plan.weather.storage_unanswered > 0 and len(plan.blows) >= 2
@@ -24,7 +24,7 @@ def test_what_is_not_needed_is_left_out() -> None:
     assert (short.apis, short.workers, short.skews, short.shuffled) == (1, 1, (), False)
 
 
-def test_of_a_part_only_what_is_needed_stays() -> None:
+def test_shrinking_keeps_only_the_needed_parts_of_a_rehearsal() -> None:
     def fails(plan: Plan) -> bool:
         return any(rehearsal.leaps for rehearsal in plan.rehearsals)
 

@@ -89,7 +89,7 @@ async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: B
         await page.close()
 
 
-async def test_what_is_searched_for_comes_first(browser: Browser) -> None:
+async def test_search_puts_the_best_hit_first(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         page = await opened(browser)
         await page.goto(f"{service.app.settings.base_url}/docs")

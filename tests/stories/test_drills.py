@@ -40,7 +40,7 @@ LIMIT = 120
 
 @pytest.mark.drill
 @pytest.mark.timeout(900)
-async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tmp_path: Path) -> None:
+async def test_killed_processes_lose_and_double_nothing_and_health_returns(tmp_path: Path) -> None:
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))
     print(f"about the same chances again: DRILL_SEED={seed}")
     async with running_fleet(tmp_path, apis=4, workers=2, spare=8 * ROUNDS + 2, loaded_anew=FULL) as (fleet, shops):

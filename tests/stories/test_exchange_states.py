@@ -164,7 +164,7 @@ async def test_an_exchange(client: Client, row: tuple[Direction, ExchangeStatus,
 @pytest.mark.parametrize(
     ("amount", "status"), [({"amount_usdt": "100"}, "awaiting_usdt"), ({"amount_rub": "10000.00"}, "awaiting_rub")]
 )
-async def test_one_that_stays_pending_goes_on_by_itself(client: Client, amount: dict[str, str], status: str) -> None:
+async def test_pending_exchange_goes_on_by_itself(client: Client, amount: dict[str, str], status: str) -> None:
     await client.begins(**amount, pending=True)
     await client.wait(9)
     assert client.seen == ["pending"]
@@ -186,7 +186,7 @@ async def test_one_that_stays_pending_goes_on_by_itself(client: Client, amount: 
         ({"amount_rub": "10000.00", "client_phone": "1"}, (422, "VALIDATION_ERROR")),
     ],
 )
-async def test_what_cannot_be_begun_is_refused_as_ever(
+async def test_impossible_exchange_is_refused_as_usual(
     client: Client, body: dict[str, str], refusal: tuple[int, str]
 ) -> None:
     response = await client.app.action("/sandbox/exchanges", {"client_phone": PHONE, **body})

@@ -137,7 +137,7 @@ async def test_it_speaks_russian_when_asked(tab: Tab, merchant: Merchant) -> Non
 
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_who_comes_without_a_link_names_the_phone_and_goes_on(
+async def test_visitor_without_a_link_enters_the_phone_and_goes_on(
     browser: Browser, merchant: Merchant, width: int, scheme: Any
 ) -> None:
     """docs/kyc.md "Without a link of yours": without a script, too, as far as the documents."""

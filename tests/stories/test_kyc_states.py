@@ -147,7 +147,7 @@ async def test_a_verification_in_the_sandbox(kyc: KycApp, row: tuple[KycStatus, 
         ("/kyc/register", {"phone": PHONE}),
     ],
 )
-async def test_what_leads_to_the_other_rows_is_not_in_the_sandbox(kyc: KycApp, path: str, body: dict[str, str]) -> None:
+async def test_other_transitions_are_not_supported_in_the_sandbox(kyc: KycApp, path: str, body: dict[str, str]) -> None:
     refused = await kyc.post(path, body, "test")
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "SANDBOX_NOT_SUPPORTED")
 

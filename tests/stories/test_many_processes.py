@@ -101,7 +101,7 @@ async def fleet(tmp_path: Path, postgres_database: str, redis_of_ours: RedisServ
 
 
 @pytest.mark.parametrize("command", ["api", "worker"])
-def test_what_several_processes_cannot_share_is_refused_with_the_reason(tmp_path: Path, command: str) -> None:
+def test_settings_unfit_for_many_processes_are_refused_with_the_reason(tmp_path: Path, command: str) -> None:
     with installation(tmp_path) as place:
         outcome = place.call(command)
     assert (outcome.status, outcome.out) == (1, "")

@@ -40,7 +40,7 @@ class TestTwoServices:
         first.kill()
         place.serve()
 
-    async def test_one_that_drains_is_waited_for(self, sqlite_location: Installation) -> None:
+    async def test_start_waits_for_a_draining_process(self, sqlite_location: Installation) -> None:
         """A restart that starts the next before the last one ended."""
         release = asyncio.Event()
         async with Receiver() as receiver:
@@ -64,7 +64,7 @@ async def says(process: Process, words: str) -> bool:
 
 
 class TestBackup:
-    async def test_one_that_was_made_under_load_restores_to_a_service_that_goes_on(
+    async def test_backup_made_under_load_restores_to_a_working_service(
         self, sqlite_location: Installation, tmp_path: Path
     ) -> None:
         async with Receiver() as receiver:
@@ -131,7 +131,7 @@ class TestBackup:
             levels = {each["name"]: each["level"] for each in well.document["checks"]}
             assert {levels[name] for name in ("ledger", "vault", "schema", "processes", "jobs")} == {"ok"}
 
-    def test_what_is_there_is_never_written_over(self, sqlite_location: Installation, tmp_path: Path) -> None:
+    def test_backup_never_overwrites_existing_files(self, sqlite_location: Installation, tmp_path: Path) -> None:
         (tmp_path / "taken").mkdir()
         outcome = sqlite_location.call("backup", str(tmp_path / "taken"))
         refused(outcome, "is there already")

@@ -161,7 +161,7 @@ async def all_asked(installed: Installation) -> bool:
         return not [job for job in await unit[Job].find(limit=1000) if job.kind == HEAR.kind]
 
 
-async def test_what_a_provider_tells_is_known_and_what_others_tell_is_not(place: tuple[Installation, Bank]) -> None:
+async def test_providers_notifications_count_and_strangers_do_not(place: tuple[Installation, Bank]) -> None:
     installed, bank = place
     bases = await begun(installed)
     [row] = installed.call("notification", "list", "--json").document["data"]
@@ -230,7 +230,7 @@ def asks(request: ProviderRequest) -> bool:
 
 
 @pytest.mark.parametrize("settings", ["two and a worker on Postgres"], indirect=True)
-async def test_what_one_process_has_in_hand_is_told_to_another(place: tuple[Installation, Bank]) -> None:
+async def test_notification_reaches_a_payment_in_hand_of_another_process(place: tuple[Installation, Bank]) -> None:
     """The notification lands at process A, while B waits for the bank's answer about the same payment, or died waiting:
     nothing is lost, and nothing is done twice."""
     installed, bank = place

@@ -60,7 +60,7 @@ def dumped(url: str, target: str, *more: str) -> None:
     subprocess.run([programs / "pg_restore", "--no-owner", *more, f"--dbname={target}"], input=dump.stdout, check=True)
 
 
-def test_what_stays_in_its_place_is_not_held(original: str, tmp_path: Path) -> None:
+def test_database_that_stays_in_place_is_not_quarantined(original: str, tmp_path: Path) -> None:
     own = settings(original, tmp_path)
 
     async def marked() -> None:

@@ -159,7 +159,7 @@ async def test_each_backoff_is_walked_exactly_whatever_way_the_receiver_fails(
         assert await merchant.statuses() == {DeliveryStatus.PENDING if probed else DeliveryStatus.FAILED: 1}
 
 
-async def test_where_nobody_listens_the_backoff_is_walked_too() -> None:
+async def test_closed_port_takes_the_same_backoff() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     async with shop(f"http://127.0.0.1:{port}/hook") as merchant:

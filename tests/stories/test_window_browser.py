@@ -188,7 +188,7 @@ async def test_without_script_the_payer_pays_and_the_page_turns_by_itself(shop: 
     await expect(watching.page.locator("#soon")).to_be_hidden()
 
 
-async def test_where_streams_do_not_pass_the_page_polls(shop: Shop, payer: Payer) -> None:
+async def test_page_polls_if_streams_are_blocked(shop: Shop, payer: Payer) -> None:
     payment = await shop.sells()
     tab = await payer.opens(payment, fake_time="2026-01-01T00:00:00Z")
     await tab.page.route("**/events*", lambda route: route.fulfill(status=503))

@@ -56,7 +56,7 @@ def test_every_expression_is_closed() -> None:
         assert expression.count('"') % 2 == 0, expression
 
 
-def test_what_every_process_tells_alike_is_never_summed() -> None:
+def test_metrics_that_every_process_shares_are_never_summed() -> None:
     for expression in expressions():
         for name in set(_NAME.findall(expression)) & SHARED:
             assert not re.search(rf"\bsum[^(]*\([^()]*{name}", expression), expression

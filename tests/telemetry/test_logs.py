@@ -98,7 +98,7 @@ def test_a_line_of_a_job_says_which_and_of_what_object(stderr: Stderr) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_what_slips_into_a_line_or_a_traceback_is_masked(stderr: Stderr, form: str) -> None:
+def test_private_data_in_a_line_or_traceback_is_masked(stderr: Stderr, form: str) -> None:
     configure_logging("debug", form)
     log = logging.getLogger("somebody.else")
     with request_context("r-1"):

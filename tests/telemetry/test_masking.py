@@ -88,7 +88,7 @@ def test_ids_times_and_counts_stay_as_they_are(uuid: Any, moment: Any, count: in
         "is it open? yes",
     ],
 )
-def test_what_operators_read_is_left_alone(text: str) -> None:
+def test_harmless_text_is_not_masked(text: str) -> None:
     assert masked(text) == text
 
 

@@ -73,7 +73,7 @@ async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(app: Traced) ->
     assert [series for series in found if OUR_IDS.search(str(series))] == []
 
 
-async def test_what_cannot_be_true_is_answered_500_and_counted_and_nothing_of_it_stands(
+async def test_impossible_write_is_answered_500_counted_and_rolled_back(
     app: Traced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A slip that counts each new payment twice (docs/operations.md "Impossible writes")."""
@@ -90,7 +90,7 @@ async def test_what_cannot_be_true_is_answered_500_and_counted_and_nothing_of_it
     assert (await app.pay()).status_code == 201
 
 
-async def test_what_strangers_make_up_gets_no_series_of_its_own(app: Traced) -> None:
+async def test_made_up_paths_get_no_series_of_their_own(app: Traced) -> None:
     for method, path, labels in (
         ("GET", "/api/v1/made-up", {"method": "GET", "route": "none", "code": "404"}),
         ("POST", "/wp-login.php", {"method": "POST", "route": "none", "code": "404"}),
@@ -132,7 +132,7 @@ async def _break(_: Any) -> NoReturn:
     raise RuntimeError("a slip of the notifier")
 
 
-async def test_what_is_read_from_the_storage(app: Traced) -> None:
+async def test_gauges_are_read_from_the_storage(app: Traced) -> None:
     """Each sign is brought about, and seen."""
     await set_gateway(app.ports, "simulator-live", GatewayStatus.DOWN)
     await start_recurring_jobs(app.ports)

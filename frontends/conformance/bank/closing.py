@@ -30,14 +30,14 @@ class TestClosing:
         assert state.status in (InvoiceStatus.CANCELLED, InvoiceStatus.EXPIRED)
         assert state.transfers == ()
 
-    async def test_one_that_is_paid_stays_paid(self, bank_harness: BankHarness, closing: CancellingBank) -> None:
+    async def test_paid_invoice_stays_paid(self, bank_harness: BankHarness, closing: CancellingBank) -> None:
         invoice = await closing.create_invoice(bank_harness.request(OPERATION))
         await bank_harness.pay(OPERATION, invoice, 100_00)
         with pytest.raises(Refused):
             await closing.cancel_invoice(invoice.reference)
         assert (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
 
-    async def test_one_that_is_not_there_is_refused(self, closing: CancellingBank) -> None:
+    async def test_unknown_invoice_is_refused(self, closing: CancellingBank) -> None:
         with pytest.raises(Refused):
             await closing.cancel_invoice("no-such-reference")
 

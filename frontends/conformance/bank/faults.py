@@ -115,7 +115,7 @@ class TestCancelledRefunds(_OfRefunds, CancelRules):
 class TestTwoOfOneName(_OfInvoices, TwoProcessRules):
     """Two processes create one invoice."""
 
-    async def test_what_one_made_the_other_finds(self, bank_harness: BankHarness) -> None:
+    async def test_invoice_of_one_process_is_found_by_another(self, bank_harness: BankHarness) -> None:
         other = bank_harness.beside()
         made = await bank_harness.bank.create_invoice(bank_harness.request(OPERATION))
         found = await other.find_invoice(OPERATION)

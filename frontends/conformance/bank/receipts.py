@@ -92,7 +92,7 @@ class TestReceipts:
             )
             await bank_harness.finish_refunds()
 
-    async def test_one_that_is_told_by_itself_is_one_however_often_it_is_told(self, bank_harness: BankHarness) -> None:
+    async def test_separate_receipt_is_written_once_however_often_it_is_sent(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
         bank = bank_harness.bank
         if not isinstance(bank, ReceiptBank):
@@ -106,7 +106,7 @@ class TestReceipts:
             await bank.write_receipt(msgspec.structs.replace(request, receipt=receipt(99_99)))
         assert refused.value.reason == "operation"
 
-    async def test_where_it_is_sent_shows_nowhere(self, bank_harness: BankHarness) -> None:
+    async def test_address_of_a_receipt_shows_nowhere(self, bank_harness: BankHarness) -> None:
         _need(bank_harness)
         with pytest.raises(Fault) as raised:
             await bank_harness.bank.create_invoice(bank_harness.request(OPERATION, 0))

@@ -73,7 +73,7 @@ class TestRefunds:
         with pytest.raises(Refused):
             await bank_harness.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
 
-    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_harness: BankHarness) -> None:
+    async def test_forgotten_refund_is_found_and_a_repeat_moves_no_money(self, bank_harness: BankHarness) -> None:
         """The operation id alone must be enough: a restored database has lost the notes written since the backup."""
         invoice = await self._paid(bank_harness)
         await bank_harness.bank.refund(_back(invoice, 60_00))
@@ -123,7 +123,7 @@ class TestRefunds:
         with pytest.raises(Refused):
             await bank_harness.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
 
-    async def test_what_was_sent_since_a_moment_is_listed(self, bank_harness: BankHarness) -> None:
+    async def test_refunds_sent_since_a_moment_are_listed(self, bank_harness: BankHarness) -> None:
         """The list survives the loss of our notes, and contains no refund that the bank refused."""
         bank = _listing(bank_harness.bank)
         invoice = await self._paid(bank_harness)
@@ -137,7 +137,7 @@ class TestRefunds:
         await bank_harness.finish_refunds()
         assert list(await bank.refunds_since(_LONG_AGO)) == expected, "money that is there has gone, too"
 
-    async def test_one_that_failed_is_not_listed(self, bank_harness: BankHarness) -> None:
+    async def test_failed_refund_is_not_listed(self, bank_harness: BankHarness) -> None:
         """A failed refund did not move any money."""
         bank = _listing(bank_harness.bank)
         invoice = await self._paid(bank_harness)
@@ -188,7 +188,7 @@ class TestRefunds:
         assert await state_of(bank_harness.bank, OPERATION) == before
 
     @pytest.mark.parametrize("done", [True, False])
-    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_moves_the_money_once(
+    async def test_lost_answer_is_an_unknown_outcome_and_a_repeat_refunds_once(
         self, bank_harness: BankHarness, done: bool
     ) -> None:
         invoice = await self._paid(bank_harness)

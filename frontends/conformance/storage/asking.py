@@ -66,7 +66,7 @@ async def test_asking_at_the_moment_of_removing_is_not_forgotten(storage: Storag
         assert [each.id for each in await storage.claim(10, 60)] == ([job_id] if went else [])
 
 
-async def test_who_removes_a_job_that_was_asked_for_meanwhile_goes_stale(storage: Storage) -> None:
+async def test_removing_a_job_that_was_requested_meanwhile_is_stale(storage: Storage) -> None:
     """Removing the job would lose the work that the requesting unit added."""
     await ask(storage)
     [taken] = await storage.claim(10, 60)
@@ -81,7 +81,7 @@ async def test_who_removes_a_job_that_was_asked_for_meanwhile_goes_stale(storage
     assert await read(storage, Job, "a") is None
 
 
-async def test_who_asks_after_the_removal_writes_it_anew(storage: Storage) -> None:
+async def test_request_after_the_removal_writes_the_job_anew(storage: Storage) -> None:
     await ask(storage)
     [taken] = await storage.claim(10, 60)
     async with storage.unit() as unit:
@@ -91,7 +91,7 @@ async def test_who_asks_after_the_removal_writes_it_anew(storage: Storage) -> No
     assert await read(storage, Job, "a") == job("a", asked=1)
 
 
-async def test_of_asking_and_removing_at_once_nothing_is_forgotten(storage: Storage) -> None:
+async def test_request_and_removal_at_once_forget_no_work(storage: Storage) -> None:
     """Afterwards the job exists exactly if a request came after the worker read it."""
     for _ in range(20):
         await ask(storage)
@@ -166,7 +166,7 @@ class TestQuick:
                     found = await unit[Sample].find(order=order, limit=2, offset=offset, quick=True)
                     assert "".join(each.id for each in found) == expected[offset : offset + 2], order
 
-    async def test_of_one_of_many_values(self, storage: Storage) -> None:
+    async def test_criteria_with_many_values_find_them_all(self, storage: Storage) -> None:
         """Any number of values is allowed; a storage sends them in few query shapes."""
         await put(storage, *(Sample(id=f"s{number:03}", number=number) for number in range(70)))
         async with storage.unit() as unit:

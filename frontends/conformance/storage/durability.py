@@ -22,7 +22,7 @@ async def put_lightly(storage: Storage, *records: Any) -> None:
         await unit.commit(durable=False)
 
 
-async def test_what_is_not_durable_is_seen_at_once_by_everybody(place: StorageLocation) -> None:
+async def test_non_durable_commit_is_seen_at_once_by_everybody(place: StorageLocation) -> None:
     storages = [await place.open() for _ in range(2 if place.is_shared else 1)]
     for number in range(3):
         made = payment(f"pay_{number}", sequence=number)
@@ -33,7 +33,7 @@ async def test_what_is_not_durable_is_seen_at_once_by_everybody(place: StorageLo
         assert await unit[Payment].total() == 3
 
 
-async def test_what_is_not_durable_is_guarded_like_all_else(storage: Storage) -> None:
+async def test_non_durable_commit_obeys_the_same_rules(storage: Storage) -> None:
     await put_lightly(storage, payment("pay_1"), key("k1"))
     with pytest.raises(Conflict) as refused:
         await put_lightly(storage, payment("pay_2"), key("k1"))
@@ -81,7 +81,7 @@ async def test_among_many_of_both_kinds_exactly_the_right_ones_are_refused(place
     assert [won[n] + won[n + 1] for n in range(0, 60, 2)] == [1] * 30
 
 
-async def test_what_is_not_durable_is_there_after_a_close(shared_location: StorageLocation) -> None:
+async def test_non_durable_commit_survives_a_close(shared_location: StorageLocation) -> None:
     first = await shared_location.open()
     await put_lightly(first, payment("pay_1"), job("j1"))
     await first.close()

@@ -67,7 +67,7 @@ async def test_a_renewed_lease_lasts_so_long_from_now(place: StorageLocation) ->
     assert await _claimed(storage) == [first.id]
 
 
-async def test_renewing_moves_no_version_so_that_the_work_can_save_or_remove_its_job(storage: Storage) -> None:
+async def test_renewing_keeps_the_version_so_that_work_can_save_or_remove(storage: Storage) -> None:
     await put(storage, job("a:1"), job("a:2"))
     saved, removed = taken = await storage.claim(2, 10)
     await storage.renew(taken, 20)
@@ -100,7 +100,7 @@ async def test_a_job_that_changed_since_its_claim_is_not_renewed(place: StorageL
     assert sorted(await _claimed(storage)) == ["a:free", "a:freed", "a:taken"]
 
 
-async def test_a_job_asked_for_meanwhile_is_renewed_and_still_goes_stale_when_removed(storage: Storage) -> None:
+async def test_renewed_job_requested_meanwhile_is_stale_when_removed(storage: Storage) -> None:
     """Requests increase the sum `asked` (ports/jobs.py), and a renewal does not hide that."""
     await put(storage, job("a:1"))
     [taken] = await storage.claim(1, 10)

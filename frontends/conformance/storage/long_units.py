@@ -46,7 +46,7 @@ async def test_every_kind_of_write_takes_effect(storage: Storage) -> None:
     assert (await must_read(storage, LimitHits, "h1")).count == 4
 
 
-async def test_what_is_written_twice_is_written_in_the_order_of_the_unit(storage: Storage) -> None:
+async def test_repeated_writes_keep_the_order_of_the_unit(storage: Storage) -> None:
     """A settlement opens a statement, writes hundreds of lines, and adds totals to the statement."""
     async with storage.unit() as unit:
         tally = unit[Tally].add(Tally(id="t1", owner="a"))

@@ -28,7 +28,7 @@ async def outcome(storage: Storage, *records: object) -> str:
     return "won"
 
 
-async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: StorageLocation) -> None:
+async def test_200_units_with_20_keys_have_one_winner_each(place: StorageLocation) -> None:
     """Two requests with the same new key at once, exactly one creates (docs/concepts.md "Idempotency")."""
     storages = await open_some(place)
     outcomes = await asyncio.gather(
@@ -50,7 +50,7 @@ async def test_of_200_units_with_20_keys_exactly_one_wins_each(place: StorageLoc
     assert sorted(name for names in place.woken_up for name in names) == sorted(f"j{n}" for n in winners)
 
 
-async def test_of_many_saves_of_one_version_one_wins(place: StorageLocation) -> None:
+async def test_simultaneous_saves_of_one_version_have_one_winner(place: StorageLocation) -> None:
     storages = await open_some(place)
     await put(storages[0], payment("pay_1"))
 

@@ -121,7 +121,7 @@ async def test_order_goes_by_the_field_with_ties_by_id(storage: Storage) -> None
         assert ["".join(each.id for each in page) for page in pages] == [*expected, ""], order
 
 
-async def test_what_waits_for_a_value_is_found_until_it_has_one(storage: Storage) -> None:
+async def test_records_with_a_null_field_are_found_until_it_is_filled(storage: Storage) -> None:
     """A process fills null fields in batches, in the order of another field. A partial index over nulls must follow
     values that are set and values that become null again."""
     moments = {"a": 3, "b": 1, "c": 2, "d": 1}

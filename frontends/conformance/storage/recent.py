@@ -33,7 +33,7 @@ async def name_of(storage: Storage, within: float = LONG) -> str | None:
     return None if known is None else known.name
 
 
-async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
+async def test_writes_of_this_process_show_at_once(storage: Storage) -> None:
     assert await name_of(storage) is None
     await put(storage, account())
     assert await name_of(storage) == "Merchant"
@@ -54,7 +54,7 @@ async def test_an_id_that_no_record_could_have_is_none(storage: Storage) -> None
         assert await storage.recent(Account, impossible, within=LONG) is None
 
 
-async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(
+async def test_writes_of_another_process_show_at_once_to_a_fresh_read(
     shared_location: StorageLocation,
 ) -> None:
     ours, theirs = await shared_location.open(), await shared_location.open()
@@ -64,7 +64,7 @@ async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wan
         assert await name_of(ours, within=0.0) == f"Merchant {round_}"
 
 
-async def test_what_is_closed_answers_nothing_from_memory(storage: Storage) -> None:
+async def test_closed_storage_answers_nothing_from_memory(storage: Storage) -> None:
     await put(storage, account())
     assert await name_of(storage) == "Merchant"
     await storage.close()

@@ -48,7 +48,7 @@ async def test_a_record_does_not_clash_with_itself(storage: Storage) -> None:
     assert await read(storage, Shop, "s1") == saved
 
 
-async def test_of_several_broken_rules_the_first_declared_is_named(storage: Storage) -> None:
+async def test_conflict_names_the_first_declared_of_several_broken_rules(storage: Storage) -> None:
     """Use cases decide by the rule's name, so it must not depend on the database: the id first, then the catalogue's
     order."""
     await put(storage, Tally(id="t1", owner="a", label="x"))

@@ -122,7 +122,7 @@ async def test_values_of_another_type_are_refused_by_all(storage: Storage) -> No
                 unit[Sample].add(Sample(id="s", **fields))
 
 
-async def test_what_a_reader_does_to_a_structure_does_not_change_the_stored_one(storage: Storage) -> None:
+async def test_changing_a_read_structure_does_not_change_the_stored_one(storage: Storage) -> None:
     metadata: dict[str, Any] = {"a": [1]}
     await put(storage, payment("pay_1", metadata=metadata))
     metadata["a"].append(2)

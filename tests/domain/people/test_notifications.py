@@ -80,7 +80,7 @@ def test_test_mode_notifies_only_people_who_ask_for_it(kind: NotificationKind, w
 
 
 @table("mode, got", [(Mode.LIVE, False), (Mode.TEST, True)])
-def test_member_without_live_mode_hears_of_test_mode_alone(mode: Mode, got: bool) -> None:
+def test_member_without_live_mode_is_notified_of_test_mode_alone(mode: Mode, got: bool) -> None:
     limited = member(live=False)
     assert gets(limited, chosen(test=True), Channel.EMAIL, K.MISMATCH, mode, None, has_factor=True) is got
 
@@ -96,7 +96,9 @@ def test_member_without_live_mode_hears_of_test_mode_alone(mode: Mode, got: bool
         (K.DAILY_SUM, None, False),
     ],
 )
-def test_member_limited_to_shops_hears_of_these_alone(kind: NotificationKind, shop_id: str | None, got: bool) -> None:
+def test_member_limited_to_shops_is_notified_of_these_alone(
+    kind: NotificationKind, shop_id: str | None, got: bool
+) -> None:
     limited = member(shops=("shop_1",))
     assert gets(limited, chosen(), Channel.EMAIL, kind, Mode.LIVE, shop_id, has_factor=True) is got
 

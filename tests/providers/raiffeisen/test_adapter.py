@@ -137,7 +137,7 @@ class TestInvoices:
         await harness.forget()
         assert await created(harness, bank) == invoice
 
-    async def test_one_that_is_paid_and_not_found_is_unknown(
+    async def test_paid_order_that_is_not_found_is_an_unknown_outcome(
         self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         harness.books.pay(qr_of(await created(harness, bank)))
@@ -174,7 +174,7 @@ class TestRefunds:
         harness.books.pay(qr_of(invoice))
         return invoice
 
-    async def test_one_that_fails_is_told(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+    async def test_failed_refund_is_reported(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         invoice = await self.paid(harness, bank)
         await harness.fail_next_refund()
         request = RefundRequest(operation="ref_1", reference=invoice.reference, amount_kopecks=100_00)
@@ -253,7 +253,7 @@ class TestSubscriptions:
         assert (ended.status, ended.failure) == (MandateStatus.REFUSED, "declined_by_bank")
         assert ended.transfers == paid.transfers
 
-    async def test_one_that_nobody_paid_is_closed_once_its_qr_has_ended(
+    async def test_unpaid_binding_is_closed_once_its_qr_has_ended(
         self, harness: RaiffeisenHarness, bank: RaiffeisenBank
     ) -> None:
         made = await bank.bind(self.request())
@@ -410,7 +410,7 @@ class TestMerchants:
         await both.create_invoice(self.request(harness, "shop_3"))
         assert sent(harness)["sbpMerchantId"] == MERCHANT
 
-    async def test_who_has_none_goes_to_the_next_bank(self, harness: RaiffeisenHarness) -> None:
+    async def test_merchant_without_credentials_goes_to_the_next_bank(self, harness: RaiffeisenHarness) -> None:
         bank = self.made(harness, Merchants(None, {"shop_2": Pair(self.OWN, self.OWN_KEY)}))
         with pytest.raises(Refused) as refused:
             await bank.create_invoice(self.request(harness, "shop_3"))
@@ -424,7 +424,9 @@ class TestMerchants:
         with pytest.raises(Unavailable):
             await both.create_invoice(self.request(harness))
 
-    async def test_one_that_is_gone_is_told_as_such(self, harness: RaiffeisenHarness, both: RaiffeisenBank) -> None:
+    async def test_removed_credentials_are_reported_as_missing(
+        self, harness: RaiffeisenHarness, both: RaiffeisenBank
+    ) -> None:
         invoice = await both.create_invoice(self.request(harness))
         left = self.made(harness, Merchants(Pair(MERCHANT, SECRET), {}))
         with pytest.raises(NotConfigured, match="shop_2"):
@@ -471,7 +473,7 @@ class TestSettings:
             ({**OWN, "url": "http://pay.raif.example/api"}, "https"),
         ],
     )
-    def test_what_is_missing_is_named(self, values: dict[str, str], named: str) -> None:
+    def test_missing_setting_is_named(self, values: dict[str, str], named: str) -> None:
         with pytest.raises(NotConfigured, match=named):
             self.made(**values)
 

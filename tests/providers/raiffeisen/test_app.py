@@ -71,7 +71,7 @@ async def test_a_payment_is_told_paid_and_refunded(shop: Shop) -> None:
     shop.app.check_signatures()
 
 
-async def test_one_that_nobody_pays_expires_with_its_qr(shop: Shop) -> None:
+async def test_unpaid_payment_expires_with_its_qr(shop: Shop) -> None:
     """It makes the calls that docs/providers/raiffeisen.md lists."""
     first = await shop.ask("POST", "/payments", amount_rub="490.00")
     assert await shop.tell(shop.bank.notification(first["id"])) == 200

@@ -153,7 +153,7 @@ class TestOthers:
             {"event": "something else"},
         ],
     )
-    async def test_what_is_not_signed_and_not_ours_names_nothing(
+    async def test_unsigned_foreign_notification_names_nothing(
         self, harness: RaiffeisenHarness, told: dict[str, object]
     ) -> None:
         assert await harness.banks[0].receive(arrived((json.dumps(told).encode(), {}))) == Received()

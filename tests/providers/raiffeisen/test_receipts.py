@@ -87,7 +87,7 @@ FAULTS = [
 ]
 
 
-async def test_whatever_goes_wrong_one_receipt_is_registered(bank: RaiffeisenBank, books: Raiffeisen) -> None:
+async def test_any_fault_leaves_one_registered_receipt(bank: RaiffeisenBank, books: Raiffeisen) -> None:
     """Each fault at each of the three calls, until the bank says that it is done."""
     rows = [(fault, method) for fault in FAULTS for method in ("GET", "POST", "PUT")]
     for number, (fault, method) in enumerate(rows):
@@ -105,9 +105,7 @@ async def test_whatever_goes_wrong_one_receipt_is_registered(bank: RaiffeisenBan
         assert books.receipts["sell", request.operation]["registered"] == 1, (fault, method)
 
 
-async def test_what_another_process_registered_meanwhile_is_not_registered_again(
-    bank: RaiffeisenBank, books: Raiffeisen
-) -> None:
+async def test_receipt_registered_by_another_process_is_not_repeated(bank: RaiffeisenBank, books: Raiffeisen) -> None:
     """Between our question and our saving, and between our saving and our registering."""
     for number, method in enumerate(("POST", "PUT")):
         request = msgspec.structs.replace(SALE_OF, operation=f"{OPERATION[:-4]}{number:04}")
@@ -125,7 +123,7 @@ async def test_what_another_process_registered_meanwhile_is_not_registered_again
         books.recover()
 
 
-async def test_what_the_register_says_comes_to_its_end(bank: RaiffeisenBank, books: Raiffeisen) -> None:
+async def test_status_of_the_register_becomes_the_receipts_status(bank: RaiffeisenBank, books: Raiffeisen) -> None:
     books.next_receipt = "FAILED"
     await bank.write_receipt(SALE_OF)
     books.finish()
@@ -155,7 +153,7 @@ async def test_what_the_register_says_comes_to_its_end(bank: RaiffeisenBank, boo
         (receipt(100_00, mode=PaymentMode.ADVANCE), msgspec.structs.replace(REGISTER, is_former=True)),
     ],
 )
-async def test_what_could_not_be_written_is_refused_before_anybody_pays(told: Any, register: Register) -> None:
+async def test_impossible_receipt_is_refused_before_the_payment(told: Any, register: Register) -> None:
     async with Raiffeisen() as books:
         bank = adapter(new_tools(SystemClock()), books, register)
         with pytest.raises(Refused) as refused:
@@ -230,7 +228,9 @@ async def test_a_register_that_is_away_keeps_no_payment_waiting(shop: Shop, capl
     assert SECRET not in caplog.text
 
 
-async def test_one_that_is_never_written_is_given_up_and_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_receipt_that_is_never_written_is_abandoned_and_logged(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     shop.bank.next_receipt = "FAILED"
     payment = await paid(shop)
     await shop.app.work(ASKED_FOR.total_seconds() + 86400)

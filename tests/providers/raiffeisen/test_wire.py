@@ -58,7 +58,7 @@ class TestTexts:
         assert wire.spelled(text, 140) == spelt
 
     @pytest.mark.parametrize("text", ["", "😀", "\u200b", " "])
-    def test_of_which_nothing_is_left_are_left_out(self, text: str) -> None:
+    def test_text_without_a_valid_character_is_left_out(self, text: str) -> None:
         assert wire.spelled(text, 140) is None
 
     def test_are_cut_after_they_are_spelt(self) -> None:
@@ -165,7 +165,7 @@ class TestErrors:
             (503, None, OutcomeUnknown, None),
         ],
     )
-    def test_of_a_write(self, status: int, code: str | None, fault: type[Fault], reason: str | None) -> None:
+    def test_fault_of_a_write(self, status: int, code: str | None, fault: type[Fault], reason: str | None) -> None:
         answer = answered(status, code)
         said = of_write(answer, code_of(answer))
         assert isinstance(said, fault)
@@ -204,7 +204,7 @@ class TestErrors:
             (400, "ERROR.MERCHANT_NOT_REGISTERED", NotConfigured),
         ],
     )
-    def test_of_a_question(self, status: int, code: str | None, fault: type[Fault]) -> None:
+    def test_fault_of_a_read(self, status: int, code: str | None, fault: type[Fault]) -> None:
         answer = answered(status, code, write=False)
         assert type(of_question(answer, code_of(answer))) is fault
 
@@ -230,5 +230,5 @@ class TestErrors:
     @pytest.mark.parametrize(
         "body", [b"", b"<html>", b"[1]", b'{"code": 5}', b'{"code": "Not found"}', b"\xff", b'{"code": "SUCCESS"}']
     )
-    def test_what_is_no_code_is_none(self, body: bytes) -> None:
+    def test_invalid_code_is_none(self, body: bytes) -> None:
         assert code_of(answered(200, body=body)) is None

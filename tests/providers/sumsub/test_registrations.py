@@ -68,7 +68,7 @@ async def test_a_page_of_a_proxy_s_is_no_word_of_sumsub_s(harness: SumsubHarness
     assert (await harness.verifier.register(harness.request())).status is S.PROCESSING
 
 
-async def test_what_sumsub_does_not_take_is_refused_and_begins_nothing(harness: SumsubHarness) -> None:
+async def test_document_that_sumsub_rejects_is_refused_and_begins_nothing(harness: SumsubHarness) -> None:
     harness.files.content["selfie"] = b"no picture"
     with pytest.raises(Refused, match="1004 corrupted-file") as refused:
         await harness.verifier.register(harness.request())
@@ -115,7 +115,7 @@ async def test_a_file_that_is_gone_is_refused(harness: SumsubHarness) -> None:
     assert refused.value.reason == "incomplete"
 
 
-async def test_who_hands_in_at_once_and_comes_second_is_not_refused(harness: SumsubHarness) -> None:
+async def test_second_of_two_simultaneous_registrations_is_not_refused(harness: SumsubHarness) -> None:
     """The first registration was reviewed in the meantime, so Sumsub accepts no more images for it."""
     held = harness.fake.hold_next(matching=ending("/idDoc"), done=False)
     second = harness.made()

@@ -38,7 +38,7 @@ async def test_live_mode_has_no_sandbox_unless_it_may_have_simulators(tmp_path: 
         assert "kyc: sumsub, a sandbox" in judge_simulators(app).message
 
 
-async def test_where_it_may_it_says_so(tmp_path: Path) -> None:
+async def test_allowed_sandbox_in_live_mode_is_reported(tmp_path: Path) -> None:
     async with open_app(settings(tmp_path, "sbx:token", allow_live_simulators=True)) as app:
         assert app.ports.kyc.name == "sumsub"
         assert "no real money moves" in judge_simulators(app).message

@@ -56,11 +56,11 @@ def review(status: str, answer: str | None = None, reject: str | None = None) ->
         (review("completed", "RED", None), "form", False, S.FAILED),
     ],
 )
-def test_what_a_review_means(said: Review, flow: str, approved: bool, means: CheckStatus) -> None:
+def test_review_results_map_to_statuses(said: Review, flow: str, approved: bool, means: CheckStatus) -> None:
     assert status_of(said, flow, approved) is means
 
 
-def test_of_a_complaint_only_what_is_no_person_s_is_told() -> None:
+def test_error_text_omits_personal_data() -> None:
     assert str(Complaint(error_code=1003, error_name="empty-file", correlation_id="req-1")) == ("1003 empty-file req-1")
     assert str(Complaint(error_name="Ivan Petrov", correlation_id="+79001234567")) == "no code"
 
@@ -83,7 +83,7 @@ async def test_documents_are_sent_by_type_and_country_and_then_reviewed() -> Non
         assert (done.status, done.level, done.passport, done.address) == (S.VERIFIED, 2, D.PASSED, D.PASSED)
 
 
-async def test_the_form_s_person_is_told_and_a_refusal_that_may_be_mended_leads_back_to_it(
+async def test_form_knows_the_person_and_a_fixable_refusal_leads_back_to_it(
     harness: SumsubHarness,
 ) -> None:
     begun = await harness.verifier.register(harness.request(redirect=True))
@@ -105,7 +105,7 @@ async def test_the_form_s_person_is_told_and_a_refusal_that_may_be_mended_leads_
 
 
 @pytest.mark.parametrize("reject", ["RETRY", "FINAL"])
-async def test_who_was_approved_and_is_refused_later_failed(harness: SumsubHarness, reject: str) -> None:
+async def test_approved_person_who_is_refused_later_fails(harness: SumsubHarness, reject: str) -> None:
     """Monitoring may turn GREEN into RED: even where Sumsub would let the person try again, nobody vouches now."""
     begun = await harness.verifier.register(harness.request(redirect=True))
     harness.fake.fill_in(OPERATION)
@@ -261,7 +261,7 @@ async def test_only_notifications_of_checks_name_one(harness: SumsubHarness) -> 
         assert heard.status == 200, kind
 
 
-async def test_a_notification_without_a_word_that_we_know_is_taken_and_means_nothing(harness: SumsubHarness) -> None:
+async def test_unknown_notification_is_accepted_and_means_nothing(harness: SumsubHarness) -> None:
     """It bears the digest, so a repeat of it would be the same."""
     for body in (b"", b"[]", b"\xff", b'{"type": 7}', b'{"type": "applicantReviewed"}', b"[" * 100_000):
         digest = hmac.new(NOTIFICATION_SECRET.encode(), body, "sha256").hexdigest()
@@ -285,7 +285,7 @@ async def test_a_reset_in_the_cabinet_leads_the_person_to_a_form(harness: Sumsub
     assert (await harness.verifier.check_state(begun.reference)).status is S.VERIFIED
 
 
-async def test_who_was_approved_stays_so_through_a_new_review(harness: SumsubHarness) -> None:
+async def test_approved_person_stays_so_through_a_new_review(harness: SumsubHarness) -> None:
     """Monitoring, or a person at Sumsub, reviews again: until the decision, GREEN remains."""
     begun = await harness.verifier.register(harness.request())
     harness.fake.decide(OPERATION, "GREEN")
@@ -296,7 +296,7 @@ async def test_who_was_approved_stays_so_through_a_new_review(harness: SumsubHar
         assert (await harness.verifier.check_state(begun.reference)).status is S.PROCESSING, status
 
 
-async def test_one_that_is_taken_away_and_brought_back_counts_as_it_is_decided(harness: SumsubHarness) -> None:
+async def test_deleted_and_restored_applicant_counts_as_decided(harness: SumsubHarness) -> None:
     begun = await harness.verifier.register(harness.request())
     applicant = harness.fake.world.named(OPERATION)
     applicant.deleted = True

@@ -82,7 +82,7 @@ def debit(mandate: MandateState, operation: str = CHARGE) -> ChargeRequest:
 class TestCalls:
     """The numbers of calls in docs/providers/tbank.md "Calls"."""
 
-    async def test_of_a_payment_and_its_refund(self, harness: TBankHarness) -> None:
+    async def test_calls_of_a_payment_and_its_refund(self, harness: TBankHarness) -> None:
         invoice = await harness.tbank.create_invoice(harness.request(PAY))
         assert calls(harness) == {"Init": 1, "GetQr": 1}
         await harness.pay(PAY, invoice, 100_00)
@@ -93,7 +93,7 @@ class TestCalls:
         await harness.tbank.refund(RefundRequest(operation="ref", reference=invoice.reference, amount_kopecks=100_00))
         assert calls(harness) == {"GetState": 1, "GetQrState": 1, "Cancel": 1}
 
-    async def test_of_a_charge(self, harness: TBankHarness) -> None:
+    async def test_calls_of_a_charge(self, harness: TBankHarness) -> None:
         mandate = await bound(harness)
         calls(harness)
         await harness.tbank.charge(debit(mandate))
@@ -101,7 +101,7 @@ class TestCalls:
 
 
 class TestOrders:
-    async def test_where_an_order_may_be_there_twice_one_payment_is_shown(self, harness: TBankHarness) -> None:
+    async def test_one_payment_is_shown_if_an_order_exists_twice(self, harness: TBankHarness) -> None:
         """On some terminals a second Init of an OrderId makes a second payment: the recorded one counts."""
         harness.books.takes_orders_twice = True
         both = (harness.tbank, harness.another())
@@ -110,7 +110,7 @@ class TestOrders:
         shown = [each for each in harness.books.payments.values() if each.qr is not None]
         assert len(shown) == 1, "nobody can pay the other one"
 
-    async def test_of_two_that_are_there_the_paid_one_is_found(self, harness: TBankHarness) -> None:
+    async def test_paid_one_of_two_payments_of_an_order_is_found(self, harness: TBankHarness) -> None:
         """After the notes were lost, too."""
         harness.books.takes_orders_twice = True
         invoice = await harness.tbank.create_invoice(harness.request(PAY))
@@ -131,7 +131,7 @@ class TestOrders:
         assert found is not None
         assert found.link == harness.payment(PAY).qr
 
-    async def test_one_that_is_over_is_told_as_expired(self, harness: TBankHarness) -> None:
+    async def test_ended_invoice_is_reported_as_expired(self, harness: TBankHarness) -> None:
         invoice = await harness.tbank.create_invoice(harness.request(PAY))
         await harness.pass_time(timedelta(minutes=16))
         assert (await harness.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
@@ -179,7 +179,7 @@ class TestOrders:
 
 
 class TestCharges:
-    async def test_what_was_opened_and_not_charged_is_none_and_is_charged_once(self, harness: TBankHarness) -> None:
+    async def test_charge_opened_and_not_sent_is_absent_and_charged_once(self, harness: TBankHarness) -> None:
         """The process died between Init and ChargeQr."""
         mandate = await bound(harness)
         held = harness.fake.hold_next(matching=by("ChargeQr"), done=False)
@@ -202,7 +202,7 @@ class TestCharges:
         await harness.finish_charges()
         assert len(harness.books.debited) == 1
 
-    async def test_of_two_payments_of_one_order_one_is_charged(self, harness: TBankHarness) -> None:
+    async def test_one_of_two_payments_of_an_order_is_charged(self, harness: TBankHarness) -> None:
         harness.books.takes_orders_twice = True
         mandate = await bound(harness)
         both = (harness.tbank, harness.another())
@@ -287,7 +287,7 @@ class TestNotifications:
         assert ([each.operation for each in heard.notifications], heard.body) == ([BINDING], b"OK")
 
     @pytest.mark.parametrize("other", [{"OrderId": "of another program"}, {"Status": "RECEIPT"}])
-    async def test_what_is_not_ours_is_taken_and_names_nothing(
+    async def test_foreign_notification_is_accepted_and_names_nothing(
         self, harness: TBankHarness, other: dict[str, str]
     ) -> None:
         await harness.tbank.create_invoice(harness.request(PAY))
@@ -334,7 +334,7 @@ password = "{PASSWORD}"
 
 
 class TestTerminals:
-    async def test_each_merchant_goes_by_his_own_and_later_calls_follow_the_reference(self, tmp_path: Path) -> None:
+    async def test_each_merchant_uses_its_own_terminal_and_later_calls_follow(self, tmp_path: Path) -> None:
         path = tmp_path / "merchants.toml"
         path.write_text(MERCHANTS)
         clock = VirtualClock()
@@ -385,7 +385,7 @@ class TestTerminals:
         with pytest.raises(Unavailable):
             await harness.tbank.invoice_state("1691/1/100")
 
-    async def test_nor_does_one_of_a_merchant_that_is_not_taken(self, harness: TBankHarness) -> None:
+    async def test_rejected_credentials_of_a_merchant_are_unavailable(self, harness: TBankHarness) -> None:
         wrong = Terminal(key=TERMINAL, password="x")
         bank = TBank(harness.tools, terminal=None, by_owner={"acc_1": wrong}, base_url=harness.fake.url)
         with pytest.raises(Unavailable):

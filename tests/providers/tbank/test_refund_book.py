@@ -86,7 +86,7 @@ class TestOneWithoutAnAnswer:
         assert now.stage is stage
 
     @pytest.mark.parametrize(("known", "before"), [((), seen(PAID)), ((HALF,), SAME)])
-    def test_nothing_to_be_seen_of_it_says_nothing_at_first_and_later_that_it_never_came(
+    def test_invisible_refund_is_undecided_at_first_and_absent_later(
         self, known: tuple[Entry, ...], before: Seen
     ) -> None:
         sent = book(*known, entry(before=before))
@@ -102,7 +102,7 @@ class TestOneWithoutAnAnswer:
             ((), seen(PAID), seen("OF_TOMORROW")),
         ],
     )
-    def test_what_cannot_be_told_is_never_sent_again(self, known: tuple[Entry, ...], before: Seen, after: Seen) -> None:
+    def test_undecidable_refund_is_never_sent_again(self, known: tuple[Entry, ...], before: Seen, after: Seen) -> None:
         """However much time passes: it is an operator's."""
         year = NOW + timedelta(days=365)
         looked = settled(book(*known, entry(before=before)), after, year)
@@ -160,7 +160,7 @@ class TestOneThatWasForgotten:
         assert found(kept, ask(60, "c"), after, NOW) == (kept, None)
 
     @pytest.mark.parametrize("after", [seen(PART, 70, 30), seen(ALL, 0, 40), seen(PART, 100), seen(BUSY, 100, 60)])
-    def test_where_anything_else_went_nobody_can_tell(self, after: Seen) -> None:
+    def test_refund_is_undecidable_if_other_money_went_back(self, after: Seen) -> None:
         with pytest.raises(Unavailable):
             found(book(), ask(), after, NOW)
 
@@ -177,7 +177,7 @@ class TestOneThatWasForgotten:
         with pytest.raises(OutcomeUnknown):
             begun(book(HALF), ask(), BLIND, NOW)
 
-    def test_one_that_was_open_in_the_old_book_takes_no_other_s_money(self) -> None:
+    def test_refund_open_in_the_old_book_claims_no_other_refunds_money(self) -> None:
         old = book(entry(30))
         after = seen(PART, 40, 30)  # this one, and another one since
         with pytest.raises(Unavailable):

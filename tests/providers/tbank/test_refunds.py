@@ -80,7 +80,7 @@ class TestUnderWay:
         assert state is not None
         assert state.status is RefundStatus.DONE
 
-    async def test_what_the_payer_s_bank_sends_back_failed_and_may_go_anew(
+    async def test_refund_rejected_by_the_payers_bank_failed_and_may_be_repeated(
         self, harness: TBankHarness, invoice: Invoice
     ) -> None:
         harness.books.fails_refunds.append("I05043")
@@ -135,7 +135,7 @@ class TestParts:
 
 
 class TestTwoAtOnce:
-    async def test_of_two_processes_one_sends(self, harness: TBankHarness, invoice: Invoice) -> None:
+    async def test_only_one_of_two_processes_sends(self, harness: TBankHarness, invoice: Invoice) -> None:
         """Two different refunds of one payment: the other one waits."""
         banks = (harness.tbank, harness.another())
         answers = await asyncio.gather(
@@ -168,7 +168,9 @@ class TestTwoAtOnce:
 
 
 class TestLostAnswers:
-    async def test_one_that_never_came_goes_once_it_is_certain(self, harness: TBankHarness, invoice: Invoice) -> None:
+    async def test_refund_that_never_arrived_is_sent_once_that_is_certain(
+        self, harness: TBankHarness, invoice: Invoice
+    ) -> None:
         harness.fake.next(ProviderFault.LOST_BEFORE, matching=is_cancel)
         with pytest.raises(OutcomeUnknown):
             await harness.tbank.refund(back(invoice))
@@ -180,7 +182,7 @@ class TestLostAnswers:
         await harness.tbank.refund(back(invoice))
         assert gone(harness) == [60_00]
 
-    async def test_one_that_arrives_late_is_seen_and_not_sent_again(
+    async def test_refund_that_arrives_late_is_seen_and_not_sent_again(
         self, harness: TBankHarness, invoice: Invoice
     ) -> None:
         """The call was given up, and carried out afterwards."""
@@ -286,7 +288,7 @@ class TestCrashes:
 
 
 class TestRestoredNotes:
-    async def test_what_went_since_is_taken_over_and_the_rest_may_go(
+    async def test_refunds_sent_since_the_copy_are_adopted_and_the_rest_may_go(
         self, harness: TBankHarness, invoice: Invoice
     ) -> None:
         await harness.tbank.refund(back(invoice, 30_00))
@@ -332,7 +334,7 @@ class TestCertainRefusals:
             ("8", Refused),
         ],
     )
-    async def test_what_was_certainly_not_done_leaves_no_trace(
+    async def test_refund_certainly_not_executed_leaves_no_trace(
         self, harness: TBankHarness, invoice: Invoice, code: str, fault: type[Exception]
     ) -> None:
         harness.books.refuses_refunds.append(code)

@@ -149,7 +149,7 @@ async def test_a_payer_binds_with_a_first_charge_and_is_charged(story: Story) ->
     assert [kopecks for _, kopecks in story.fake.books.debited] == [300_00]
 
 
-async def test_what_came_is_settled_the_next_day(story: Story) -> None:
+async def test_payment_is_settled_the_next_day(story: Story) -> None:
     payment, _ = await story.paid()
     await story.app.work(34 * 3600)
     await settle_now(story.app.ports, Mode.LIVE)

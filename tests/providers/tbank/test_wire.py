@@ -121,7 +121,7 @@ class TestStatuses:
             (None, InvoiceStatus.PROCESSING),
         ],
     )
-    def test_one_that_nobody_knows_ends_nothing(self, word: str | None, status: InvoiceStatus) -> None:
+    def test_unknown_status_ends_nothing(self, word: str | None, status: InvoiceStatus) -> None:
         assert status_of(word) is status
 
     @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ class TestReferences:
             "x" * 600,
         ],
     )
-    def test_of_any_other_operation_36_characters_go(self, operation: str) -> None:
+    def test_order_id_of_any_other_operation_has_36_characters(self, operation: str) -> None:
         assert len(order_id(operation)) == 36
         assert order_id(operation) != order_id(f"{operation}1")
 
@@ -155,7 +155,7 @@ class TestReferences:
         assert find_reference(str(made)) == made
 
     @pytest.mark.parametrize("text", ["", "a/b", "T/1/2/3/4", "T/1/2\n", "T/-1/2", f"T/{'1' * 21}/2", "T/1/2/ключ"])
-    def test_what_is_none_is_none(self, text: str) -> None:
+    def test_text_without_a_reference_has_none(self, text: str) -> None:
         assert find_reference(text) is None
 
 

@@ -107,7 +107,7 @@ class TestPayments:
             await harness.bank.create_invoice(harness.request(PAY))
         assert await harness.bank.find_invoice(PAY) is not None
 
-    async def test_of_a_long_day_the_likely_minutes_are_searched_first(
+    async def test_search_of_a_long_day_begins_with_the_likely_minutes(
         self, harness: YooKassaHarness, fake: YooKassaFake, clock: VirtualClock
     ) -> None:
         """An invoice from the moment of sending is found without reading later ones."""
@@ -120,7 +120,7 @@ class TestPayments:
             assert await harness.bank.find_invoice(PAY) is not None
         assert calls == ["GET /v3/payments"]
 
-    async def test_what_was_made_long_after_it_was_first_sent_is_found_too(
+    async def test_invoice_made_long_after_its_first_attempt_is_found(
         self, harness: YooKassaHarness, clock: VirtualClock
     ) -> None:
         await harness.lose_next_answer(done=False)
@@ -251,7 +251,7 @@ class TestMandates:
             heard = await harness.banks[0].receive(_inbound(told))
             assert [each.operation for each in heard.notifications] == [binding_id()]
 
-    async def test_who_paid_and_did_not_bind_is_refused_with_the_money(
+    async def test_payer_who_paid_without_binding_is_refused_with_the_money(
         self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         binding = await harness.bank.bind(self.request(harness, 100_00))  # type: ignore[attr-defined]
@@ -347,7 +347,7 @@ class TestPayouts:
         assert await harness.remitted() == 1000_00
 
     @pytest.mark.parametrize(("phone", "bank"), [("+79990000001", "bank100000009999"), ("+7999", "bank100000000111")])
-    async def test_nobody_of_that_phone_or_bank(self, harness: YooKassaHarness, phone: str, bank: str) -> None:
+    async def test_unknown_phone_or_bank_is_refused(self, harness: YooKassaHarness, phone: str, bank: str) -> None:
         with pytest.raises(Refused) as refused:
             await harness.banks[0].remit(msgspec.structs.replace(REMIT, phone=phone, bank_id=bank))
         assert refused.value.reason == "recipient"
@@ -418,21 +418,23 @@ class TestNotifications:
         ],
         ids=["another kind", "another program's", "a likely word"],
     )
-    async def test_what_is_not_ours_is_taken_and_names_nothing(
+    async def test_foreign_notification_is_accepted_and_names_nothing(
         self, harness: YooKassaHarness, body: dict[str, Any]
     ) -> None:
         """Any other answer would make YooKassa repeat the notification for a day."""
         heard = await harness.banks[0].receive(_inbound(body))
         assert (heard.notifications, heard.status) == ((), 200)
 
-    async def test_what_is_no_notification_is_forged(self, harness: YooKassaHarness) -> None:
+    async def test_malformed_notification_is_forged(self, harness: YooKassaHarness) -> None:
         bodies: list[Any] = [{"event": "payment.succeeded", "object": {"id": "1"}}, {"type": "notification"}, [], "x"]
         for body in bodies:
             with pytest.raises(Forged):
                 await harness.banks[0].receive(_inbound(body))
 
 
-async def test_what_is_lost_before_or_after_is_told_apart(harness: YooKassaHarness, fake: YooKassaFake) -> None:
+async def test_refused_connection_and_lost_answer_are_different_faults(
+    harness: YooKassaHarness, fake: YooKassaFake
+) -> None:
     """A refused connection certainly did nothing. After a complete request the outcome is unknown."""
     fake.next(ProviderFault.LOST_BEFORE, matching=is_write)
     with pytest.raises(OutcomeUnknown):

@@ -67,7 +67,7 @@ class TestLists:
         [entry] = await listed(harness)
         assert (entry.kind, entry.operation, entry.state) == (ReportedKind.PAYOUT, PART, ReportedState.OPEN)
 
-    async def test_what_others_made_is_listed_without_an_operation(
+    async def test_foreign_payment_is_listed_without_an_operation(
         self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
         made = fake.books.payment(SHOP, {"confirmation": {"type": "qr"}, "metadata": {"order": "7"}}, 5_00)
@@ -198,7 +198,7 @@ async def test_a_day_with_payments_refunds_and_what_nobody_paid_agrees(day: Day)
     assert (result.status, result.entries, await day.found()) == (S.AGREED, 5, [])
 
 
-async def test_what_was_made_in_the_cabinet_and_what_it_lost_are_found(day: Day) -> None:
+async def test_entries_made_in_the_cabinet_and_lost_ones_are_found(day: Day) -> None:
     lost, kept = await day.shop.paid(), await day.shop.paid()
     books = day.shop.fake.books
     repository = books.repository("payment", SHOP)

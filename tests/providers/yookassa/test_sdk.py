@@ -133,7 +133,7 @@ async def test_a_payout_goes_by_its_own_gateway_and_key(sdk: Sdk) -> None:
     ],
     ids=str,
 )
-async def test_what_the_api_does_not_take_the_fake_refuses(sdk: Sdk, fake: YooKassaFake, wrong: dict[str, Any]) -> None:
+async def test_fake_refuses_what_the_api_refuses(sdk: Sdk, fake: YooKassaFake, wrong: dict[str, Any]) -> None:
     """Sent past the SDK's own checks, where it has some."""
     with pytest.raises((exceptions.BadRequestError, ValueError)):
         await sdk(yookassa.Payment.create, {**PAYMENT, **wrong}, "key-1")
@@ -151,7 +151,7 @@ async def test_a_key_is_for_one_request_and_for_a_day(sdk: Sdk, fake: YooKassaFa
         await sdk(yookassa.Payment.create, PAYMENT, "x" * 65)
 
 
-async def test_who_asks_is_known_by_shop_and_key(sdk: Sdk) -> None:
+async def test_caller_is_authenticated_by_shop_and_key(sdk: Sdk) -> None:
     sdk.action_as(SHOP, "live_wrong")
     with pytest.raises(exceptions.UnauthorizedError):
         await sdk(yookassa.Payment.list, {})

@@ -155,7 +155,7 @@ def test_it_says_when_to_come_back_in_milliseconds() -> None:
     assert fault.retry_after == 1.8
 
 
-def test_what_it_says_of_us_is_not_repeated() -> None:
+def test_error_does_not_quote_the_request() -> None:
     """An error may quote our request, including the phone."""
     error = {"code": "invalid +79001234567", "description": "phone 79001234567", "parameter": "p. 79001234567!"}
     assert "9001234567" not in str(fault_of(_answer(400, error), owner=None, now=NOW))
