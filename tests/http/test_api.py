@@ -156,7 +156,7 @@ async def test_refusals_are_the_same_on_both_ways(
         ("/shop/api/v1/nothing", 404),
     ],
 )
-async def test_a_root_that_the_server_tells_is_no_part_of_the_path(app: TestApp, path: str, status: int) -> None:
+async def test_root_path_of_the_server_is_no_part_of_the_path(app: TestApp, path: str, status: int) -> None:
     ways = Ways(app.ports, app.account.test)
     for asgi in (ways.short, ways.long):
         assert (await ways.ask(asgi, "GET", path, {}, root_path="/shop"))[0] == status

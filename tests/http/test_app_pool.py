@@ -37,7 +37,7 @@ async def test_the_links_of_a_app_have_its_own_address() -> None:
             assert str((await app.created())["payment_url"]).startswith(f"{address}/p/")
 
 
-async def test_health_is_looked_at_anew_in_the_next_app(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_health_is_checked_again_in_the_next_app(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_test_app() as ailing:
         monkeypatch.setattr(type(ailing.ports.counters), "works", _not)
         assert (await ailing.http.get("/health")).status_code == 503

@@ -23,7 +23,7 @@ async def charges() -> AsyncIterator[ChargeApp]:
 
 
 class TestAnswers:
-    async def test_a_charge_is_201_pending_and_its_end_is_told_by_event(self, charges: ChargeApp) -> None:
+    async def test_charge_is_201_pending_and_its_end_is_an_event(self, charges: ChargeApp) -> None:
         """A charge is a payment, pending, by `recurring`, with subscription_id and period_ref
         (docs/subscriptions.md "Charging")."""
         subscription_id = await due(charges)
@@ -142,7 +142,7 @@ class TestReads:
             same = await charges.post(subscription_id, {"amount_rub": "500.00"})
             assert (same.status_code, same.json()["id"]) == (200, first["id"])
 
-    async def test_the_window_tells_what_a_charge_would_meet(self, charges: ChargeApp) -> None:
+    async def test_window_shows_what_a_charge_would_be_answered(self, charges: ChargeApp) -> None:
         """Computed by the function that guards charges (docs/subscriptions.md "Charging")."""
         subscription_id = await charges.subscribed(Interval.DAY, 3)
         early = await charges.window(subscription_id)

@@ -173,7 +173,7 @@ class TestList:
 
 
 class TestOne:
-    async def test_it_shows_what_was_sent_and_every_letter(self, app: TestApp) -> None:
+    async def test_event_shows_its_body_and_every_attempt(self, app: TestApp) -> None:
         app.postman.answers.extend([BAD, SILENT])
         await paid(app, metadata={"a": [1, None]})
         start = iso(app)
@@ -285,7 +285,7 @@ class TestResend:
 
 
 class TestEndpoint:
-    async def test_it_tells_address_breaker_backlog_and_last_letters(self, app: TestApp) -> None:
+    async def test_endpoint_shows_address_breaker_backlog_and_last_attempts(self, app: TestApp) -> None:
         state = (await app.get("/webhook-endpoint")).json()
         assert state == {
             "url": WEBHOOK_URL,
@@ -337,7 +337,7 @@ class TestEndpoint:
 
 class TestTestLetter:
     @pytest.mark.parametrize("mode", Mode)
-    async def test_it_is_a_signed_letter_of_its_own_kind_sent_now(self, app: TestApp, mode: Mode) -> None:
+    async def test_test_webhook_is_signed_of_its_own_type_and_sent_now(self, app: TestApp, mode: Mode) -> None:
         response = await post(app, "/webhook-endpoint/test", mode=mode)
         assert response.status_code == 200
         report = response.json()

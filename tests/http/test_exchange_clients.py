@@ -135,7 +135,7 @@ async def test_a_wrong_wish_is_refused(kyc: KycApp, body: dict[str, str]) -> Non
     assert await phones(kyc) == []
 
 
-async def test_playing_is_of_one_client_and_tells_what_there_is_an_event_for(kyc: KycApp) -> None:
+async def test_simulation_is_of_one_client_and_makes_its_event(kyc: KycApp) -> None:
     ids = set()
     for status in ("pending", "rejected", "verified", "verified", "blocked", "verified", "rejected"):
         made = (await play(kyc, status=status)).json()

@@ -63,7 +63,7 @@ async def test_the_exchange_object_has_exactly_these_fields(app: ExchangeApp) ->
     }
 
 
-async def test_a_repeat_is_told_as_one_with_the_present_state(app: ExchangeApp) -> None:
+async def test_repeat_is_marked_as_one_and_shows_the_present_state(app: ExchangeApp) -> None:
     key = str(uuid4())
     made = await app.post(key=key)
     await app.simulate(made.json()["id"], "usdt_received", amount_usdt="1")

@@ -84,7 +84,7 @@ async def test_it_lets_nothing_run_or_load_from_elsewhere(app: TestApp) -> None:
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/errors", "/docs/search/en", "/docs/images/window.png"])
-async def test_a_reader_who_has_it_is_told_so(app: TestApp, path: str) -> None:
+async def test_unchanged_guide_is_answered_304(app: TestApp, path: str) -> None:
     first = await app.http.get(path)
     tag = first.headers["etag"]
     assert first.headers["cache-control"] == "no-cache"

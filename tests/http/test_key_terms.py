@@ -237,7 +237,7 @@ def test_invalid_address_is_refused(text: str) -> None:
 
 
 class TestLastUse:
-    async def test_it_is_told_to_the_minute_and_written_once_a_minute(self, url: str, tmp_path: Path) -> None:
+    async def test_last_use_of_a_key_is_exact_to_the_minute(self, url: str, tmp_path: Path) -> None:
         async with open_test_app(database_url=url, data_dir=tmp_path) as app:
             uses, key = KeyUses(), app.account.test.api_key
             minute = app.clock.now()

@@ -84,7 +84,7 @@ async def test_redirect_from_register_to_verified(kyc: KycApp) -> None:
     ("passport", "address", "error"),
     [(_F, None, "The identity document was refused"), (_P, _F, "The proof of address was refused")],
 )
-async def test_a_refused_client_is_told_and_may_register_again(
+async def test_refused_client_makes_an_event_and_may_register_again(
     kyc: KycApp, passport: DocumentState, address: DocumentState | None, error: str
 ) -> None:
     """A repeat gets the stored result, except after a refusal: it begins a new check (docs/kyc.md "Answers and
@@ -103,7 +103,7 @@ async def test_a_refused_client_is_told_and_may_register_again(
     assert await kyc.events() == [("failed", "pending"), ("verified", "failed")]
 
 
-async def test_a_second_refusal_is_told_as_well(kyc: KycApp) -> None:
+async def test_second_refusal_makes_an_event_as_well(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.decide(CheckStatus.FAILED)
     await kyc.register()
@@ -143,7 +143,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("mode", ["live", "test"])
-async def test_a_disabled_account_is_told_so_before_any_other_check(kyc: KycApp, path: str, mode: str) -> None:
+async def test_disabled_account_is_refused_before_any_other_check(kyc: KycApp, path: str, mode: str) -> None:
     """`403 PROVIDER_DISABLED` comes before anything else (docs/kyc.md "Answers and errors")."""
     await kyc.set(kyc="disabled")
     for body in (BODIES[path], {"odd": 1}, None):
@@ -244,7 +244,7 @@ VERIFIER_ROWS = [
 
 
 @pytest.mark.parametrize(("ending", "status", "expected"), VERIFIER_ROWS)
-async def test_register_tells_what_the_verifier_did_not(
+async def test_register_reports_a_fault_of_the_verifier(
     kyc: KycApp, ending: Ending, status: int, expected: str
 ) -> None:
     kyc.twist("register", ending)
@@ -252,7 +252,7 @@ async def test_register_tells_what_the_verifier_did_not(
 
 
 @pytest.mark.parametrize(("ending", "status", "expected"), VERIFIER_ROWS)
-async def test_check_tells_what_the_verifier_did_not(kyc: KycApp, ending: Ending, status: int, expected: str) -> None:
+async def test_check_reports_a_fault_of_the_verifier(kyc: KycApp, ending: Ending, status: int, expected: str) -> None:
     """All three calls have the same errors (docs/kyc.md "Answers and errors"). A decided check is answered without the
     verifier."""
     await kyc.register()

@@ -158,7 +158,7 @@ async def test_redirect_elsewhere_leads_to_the_merchants_site(kyc: KycApp, redir
 
 
 @pytest.mark.parametrize("standing", ["processing", "verified", "blocked"])
-async def test_a_stranger_is_not_told_how_a_known_client_stands(kyc: KycApp, standing: str) -> None:
+async def test_stranger_does_not_learn_the_status_of_a_known_client(kyc: KycApp, standing: str) -> None:
     await kyc.register()
     if standing != "processing":
         await kyc.app.work(10)

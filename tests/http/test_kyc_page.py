@@ -223,7 +223,7 @@ async def test_names_are_text_and_nothing_else(kyc: KycApp) -> None:
     assert "<script>alert" not in response.text
 
 
-async def test_a_verifier_that_is_away_is_told(kyc: KycApp) -> None:
+async def test_page_reports_an_unavailable_verifier(kyc: KycApp) -> None:
     await kyc.register()
     kyc.verifier.away = True
     url = hosted_url(kyc.ports, kyc.account.account_id, PHONE)

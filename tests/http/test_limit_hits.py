@@ -112,7 +112,7 @@ async def test_written_hits_are_not_written_again(app: TestApp) -> None:
     assert client.storage.units == 1
 
 
-async def test_each_of_the_four_limits_is_told_apart_and_by_minute(app: TestApp) -> None:
+async def test_each_of_the_four_limits_is_counted_apart_and_by_minute(app: TestApp) -> None:
     """Two buckets, each with a counter per key and one per IP (docs/limits.md "Requests")."""
     client = Client(app)
     begun = app.clock.now()

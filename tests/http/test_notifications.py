@@ -41,7 +41,7 @@ async def test_notification_is_stored_answered_by_the_adapter_and_processed() ->
         assert await world.jobs() == []
 
 
-async def test_a_notification_told_twice_is_one_question() -> None:
+async def test_repeated_notification_makes_one_poll() -> None:
     async with hearing() as world:
         payment = await world.merchant.create_payment("490.00")
         world.pay(payment.id)
@@ -116,7 +116,7 @@ async def test_it_is_posted_to_and_nothing_else(method: str) -> None:
         assert (await world.post(b"", method=method)).status_code == 405
 
 
-async def test_a_body_of_64_kb_is_heard_and_a_longer_one_is_413() -> None:
+async def test_body_of_64_kb_is_received_and_a_longer_one_is_413() -> None:
     async with hearing() as world:
         assert (await world.post(b"x" * LIMIT)).status_code == 403
         assert (await world.post(b"x" * (LIMIT + 1))).status_code == 413
@@ -267,7 +267,7 @@ class TestSecrets:
             assert not [line for line in ours if secret in line]
             assert secret not in repr(await world.address())
 
-    async def test_it_is_kept_sealed(self) -> None:
+    async def test_secret_of_an_address_is_stored_encrypted(self) -> None:
         async with hearing() as world:
             secret = (await world.path()).rpartition("/")[2]
             assert len(secret) == 64
@@ -304,7 +304,7 @@ async def test_results_of_notifications_are_counted_and_logged_once_a_minute(cap
         assert routes == {"/api/v1/notices/{adapter}/{secret}"}, "the path itself holds a secret"
 
 
-async def test_it_is_written_down_once_a_minute_when_the_provider_was_heard() -> None:
+async def test_last_notification_is_recorded_once_a_minute() -> None:
     async with hearing() as world:
         await world.tell("pay_1")
         first = await world.address()

@@ -255,7 +255,7 @@ def test_the_schema_of_details_has_what_refusals_say_and_nothing_else() -> None:
     assert said - operators_only == set(ErrorDetails.__struct_fields__)
 
 
-def test_an_answer_with_a_code_that_is_not_told_of_the_operation_is_found(document: Document) -> None:
+def test_answer_with_an_undocumented_code_is_found(document: Document) -> None:
     body = {"error": {"code": "CLIENT_BLOCKED", "message": "x"}}
     request = httpx.Request("GET", f"{BASE}/api/v1/payments")
     with pytest.raises(AssertionError):

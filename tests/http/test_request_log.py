@@ -62,7 +62,7 @@ async def watched(app: TestApp) -> AsyncIterator[Watched]:
     await opened.http.aclose()
 
 
-async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched) -> None:
+async def test_request_is_recorded_with_exactly_these_fields(watched: Watched) -> None:
     payment = (await watched.app.created())["id"]
     answer = await watched.ask("GET", f"/payments/{payment}", headers={"X-Request-Id": "mine-1"})
     assert answer.status_code == 200

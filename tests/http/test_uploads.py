@@ -105,7 +105,7 @@ async def test_wrong_content_type_is_refused_and_the_address_stays_usable(
     assert (await kyc.put(grant["upload_url"], JPEG)).status_code == 200
 
 
-async def test_content_is_looked_at_also_when_it_comes_byte_by_byte(kyc: KycApp, tmp_path: Path) -> None:
+async def test_content_is_checked_also_when_it_comes_byte_by_byte(kyc: KycApp, tmp_path: Path) -> None:
     async def drip(content: bytes) -> AsyncIterator[bytes]:
         for byte in content:
             yield bytes([byte])
@@ -262,7 +262,7 @@ async def test_aborted_upload_is_not_kept(kyc: KycApp, tmp_path: Path) -> None:
     assert (await kyc.put(grant["upload_url"])).status_code == 200
 
 
-async def test_a_folder_that_cannot_be_written_is_told_and_is_no_500(
+async def test_unwritable_folder_is_logged_and_is_no_500(
     kyc: KycApp, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     grant = await kyc.grant()

@@ -105,7 +105,7 @@ class TestMaking:
         assert listed == {"data": [new], "pagination": {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}}
         assert (await app.get("/webhook-endpoint")).json()["url"] == WEBHOOK_URL, "the first is as it was"
 
-    async def test_its_secret_is_sealed(self, app: TestApp) -> None:
+    async def test_secret_of_an_endpoint_is_stored_encrypted(self, app: TestApp) -> None:
         new = await made(app)
         [stored] = await everything(app.ports, WebhookEndpoint)
         assert new["secret"].encode() not in stored.secret

@@ -57,7 +57,7 @@ async def test_payers_see_the_numbers_by_which_a_shop_s_support_finds_a_payment(
     assert payment["id"] in page.text
 
 
-async def test_the_countdown_is_told_by_the_service_s_clock(app: TestApp) -> None:
+async def test_countdown_follows_the_service_s_clock(app: TestApp) -> None:
     """Both moments are on the page, so that a wrong clock of the payer does not change the remaining time."""
     payment = await app.created()
     await app.clock.advance(28)
@@ -82,7 +82,7 @@ async def test_every_state_is_drawn_in_both_languages(app: TestApp, face: str) -
         assert "{" not in page.text
 
 
-async def test_a_failed_payment_tells_its_reason_in_human_words(app: TestApp) -> None:
+async def test_failed_payment_shows_its_reason_in_plain_words(app: TestApp) -> None:
     payment = await with_face(app, "failed")
     for reason in FailureReason:
         await store(app, payment["id"], failure_reason=reason)

@@ -64,7 +64,7 @@ async def listening(
     return listener
 
 
-async def test_a_stream_tells_the_state_at_once_and_each_change_within_a_second(app: TestApp) -> None:
+async def test_stream_sends_the_state_at_once_and_changes_within_a_second(app: TestApp) -> None:
     streams = WindowStreams()
     payment = await app.created()
     listener = await listening(app, payment, streams)
@@ -123,7 +123,7 @@ async def test_a_stream_ends_when_the_window_closes_and_after_its_lifetime(app: 
     assert streams.open == 0
 
 
-async def test_a_stream_reads_once_a_second_and_rarely_when_news_may_take_hours(app: TestApp) -> None:
+async def test_stream_reads_once_a_second_and_rarely_during_long_waits(app: TestApp) -> None:
     reads = 0
     storage = app.ports.storage
 
@@ -165,7 +165,7 @@ async def test_a_stream_keeps_still_while_the_storage_is_away(app: TestApp) -> N
     assert listener.news() == ["paid"]
 
 
-async def test_streams_end_at_once_when_told_and_none_begins_then(app: TestApp) -> None:
+async def test_streams_end_at_once_on_request_and_none_begins_then(app: TestApp) -> None:
     streams = WindowStreams()
     listener = await listening(app, await app.created(), streams)
     assert streams.is_free(NOBODY)
@@ -183,7 +183,7 @@ async def test_a_reader_who_leaves_frees_the_stream(app: TestApp) -> None:
     assert app.clock.next_wake() is None, "nothing of it sleeps on"
 
 
-async def test_above_the_limit_pages_are_told_to_poll(app: TestApp) -> None:
+async def test_pages_above_the_limit_are_asked_to_poll(app: TestApp) -> None:
     streams = WindowStreams(limit=1)
     payment = await app.created()
     asgi = Litestar([window_router(app.ports, streams)], openapi_config=None, logging_config=None)

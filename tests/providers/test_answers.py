@@ -418,7 +418,7 @@ def test_any_answer_either_passes_or_is_invalid(data: st.DataObject, asked: tupl
 
 
 @table(("port", "operation"), ALL)
-async def test_the_caller_is_told_what_is_known_then(
+async def test_caller_gets_the_fault_with_what_is_known(
     caplog: pytest.LogCaptureFixture, port: str, operation: str
 ) -> None:
     async def garbage(*_: Any) -> Any:

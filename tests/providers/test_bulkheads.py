@@ -114,7 +114,7 @@ async def test_after_its_calls_were_given_up_a_few_try_until_one_ends(asking: As
     ("fault", "hangs"),
     [(Unavailable("away"), True), (OutcomeUnknown("?"), True), (Refused("no"), False), (None, False)],
 )
-async def test_an_adapter_s_own_limit_tells_of_a_provider_that_hangs_as_well(
+async def test_adapters_own_time_limit_also_counts_as_a_hang(
     asking: Asking, fault: Exception | None, hangs: bool
 ) -> None:
     asking.bank.takes, asking.bank.fault = SLOW, fault

@@ -152,7 +152,7 @@ async def test_a_message_goes_encrypted_to_all_and_keeps_its_id(mail: Server, se
     assert "! ledger: сумма не сходится" in letter.get_content()
 
 
-async def test_a_merchant_gets_a_letter_of_his_own(mail: Server, sender: Sender) -> None:
+async def test_merchant_gets_a_mail_of_its_own(mail: Server, sender: Sender) -> None:
     await sender().tell_merchant("dev@shop.example", ALARM)
     [(to, letter)] = mail.letters
     assert (to, letter["To"]) == (["dev@shop.example"], "dev@shop.example")
@@ -195,7 +195,7 @@ async def test_a_server_that_is_another_is_not_trusted(sender: Sender) -> None:
         assert mail.logins == []
 
 
-async def test_a_password_that_is_not_taken_is_told_and_not_shown(mail: Server, sender: Sender) -> None:
+async def test_rejected_password_is_reported_and_not_shown(mail: Server, sender: Sender) -> None:
     for ask in (sender(password="hunter3").check, lambda: sender(password="hunter3").tell(ALARM)):
         with pytest.raises(NotConfigured, match="535") as caught:
             await ask()

@@ -148,7 +148,7 @@ class TestNoAnswer:
             await sending
         await held.release()
 
-    async def test_no_fault_tells_what_was_asked(self, provider: FakeProvider, http: ProviderHttp) -> None:
+    async def test_faults_do_not_quote_the_request(self, provider: FakeProvider, http: ProviderHttp) -> None:
         """Phones stand in queries and bodies, credentials in headers, and faults go to the log."""
         provider.next(ProviderFault.LOST_AFTER, always=True)
         for call in (read, write):

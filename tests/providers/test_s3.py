@@ -287,20 +287,22 @@ class TestCheck:
             await make(**more).check()
         assert SECRET not in str(caught.value)
 
-    async def test_a_key_that_may_not_list_is_told(self, make: Make, bucket: FakeS3) -> None:
+    async def test_key_that_may_not_list_is_reported(self, make: Make, bucket: FakeS3) -> None:
         """Without the right to list, a missing file would answer 403, and no registration would report it."""
         bucket.may_list = False
         with pytest.raises(NotConfigured, match="s3:ListBucket"):
             await make().check()
 
-    async def test_a_store_that_ignores_conditions_is_told_and_keeps_no_probe(self, make: Make, bucket: FakeS3) -> None:
+    async def test_store_that_ignores_conditions_is_reported_and_keeps_no_probe(
+        self, make: Make, bucket: FakeS3
+    ) -> None:
         bucket.ignores_conditions = True
         await make().check()
         with pytest.raises(NotConfigured, match="CAMBIST_S3_SINGLE_USE"):
             await make(single_use=True).check()
         assert bucket.files == {}
 
-    async def test_a_clock_that_is_wrong_is_told(self, make: Make, bucket: FakeS3, clock: VirtualClock) -> None:
+    async def test_wrong_clock_is_reported(self, make: Make, bucket: FakeS3, clock: VirtualClock) -> None:
         files = make()
         bucket._clock = VirtualClock(clock.now() + timedelta(hours=1))
         with pytest.raises(NotConfigured):

@@ -101,7 +101,7 @@ def test_interrupted_run_resumes_where_it_was_at_the_same_commit(
     assert lived[10:] == [5, 6, 7, 8, 9]
 
 
-def test_how_fast_it_goes_and_how_long_it_takes_is_told_now_and_then(
+def test_speed_and_remaining_time_are_printed_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def live(plan: Plan) -> Outcome:

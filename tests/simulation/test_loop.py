@@ -175,7 +175,7 @@ def test_message_in_flight_arrives_after_its_sender_died(loop: SimLoop) -> None:
     assert seen == ["arrived"]
 
 
-def test_threads_are_refused_and_told_of(loop: SimLoop) -> None:
+def test_threads_are_refused_and_reported(loop: SimLoop) -> None:
     async def main() -> None:
         with pytest.raises(NoSuchThing):
             await asyncio.to_thread(time.time)

@@ -22,7 +22,7 @@ def test_subjects_are_of_mutants_that_there_are() -> None:
     assert MUTANTS.keys() >= KNOWN
 
 
-def test_the_page_tells_of_each_what_was_found() -> None:
+def test_page_says_what_was_found_for_each_mutant() -> None:
     page = (ROOT / "docs/reliability.md").read_text("utf-8")
     section = page.partition("\n## Mutants\n")[2].partition("\n## ")[0]
     rows = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines() if line.startswith("| ")]

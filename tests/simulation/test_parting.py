@@ -55,7 +55,7 @@ def test_steps_that_never_come_are_one_world_without_a_crash() -> None:
     assert lived.counts["crashes"] == 0
 
 
-def test_a_fork_tells_what_is_wrong_with_its_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fork_reports_the_faults_of_its_world(monkeypatch: pytest.MonkeyPatch) -> None:
     async def judge(world: World, _: Any) -> None:
         world.fault(f"{world.counts['crashes']} crashes")
 

@@ -133,7 +133,7 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 
 @pytest.mark.parametrize("play", [yookassa, tbank, raiffeisen])
-async def test_a_payer_pays_by_the_banks_qr_and_the_merchant_is_told(
+async def test_payer_pays_by_the_banks_qr_and_the_merchant_gets_the_event(
     browser: Browser, stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitable[Played]]
 ) -> None:
     till = await opened(stack, play)

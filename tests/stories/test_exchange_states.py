@@ -194,5 +194,5 @@ async def test_impossible_exchange_is_refused_as_usual(
     assert (await client.app.app.get("/exchanges")).json()["data"] == []
 
 
-def test_no_story_tells_of_a_row_that_is_gone() -> None:
+def test_every_story_is_of_an_existing_row() -> None:
     assert set(STORIES) == set(ROWS)

@@ -156,5 +156,5 @@ def test_every_row_is_played_or_said_to_be_of_live_mode() -> None:
     assert {row for row in pairs(KYC_MOVES) if not LIVE_ONLY & set(row)} == set(PLAYED)
 
 
-def test_no_story_tells_of_a_row_that_is_gone() -> None:
+def test_every_story_is_of_an_existing_row() -> None:
     assert set(STORIES) == set(pairs(KYC_MOVES))

@@ -207,7 +207,7 @@ async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fl
     assert len(paid) >= len(customers)
 
 
-async def test_a_worker_told_to_stop_finishes_the_delivery_in_hand(fleet: Fleet) -> None:
+async def test_stopping_worker_finishes_the_delivery_in_hand(fleet: Fleet) -> None:
     """SIGTERM drains a worker as it drains `serve` (docs/cli.md "Serving")."""
     release = asyncio.Event()
     fleet.receiver.answer_with(held_until(release), 200)

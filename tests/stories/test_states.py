@@ -423,5 +423,5 @@ async def test_a_payout_that_is_over_is_played_no_further(payee: Integrator) -> 
     ],
     ids=["payments", "refunds", "payouts", "subscriptions"],
 )
-def test_no_story_tells_of_a_row_that_is_gone(stories: Mapping[Any, Story], moves: Moves[Any, Any]) -> None:
+def test_every_story_is_of_an_existing_row(stories: Mapping[Any, Story], moves: Moves[Any, Any]) -> None:
     assert set(stories) == set(pairs(moves))

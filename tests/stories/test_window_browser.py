@@ -158,7 +158,7 @@ async def test_without_auto_return_the_payer_stays_until_the_button(shop: Shop, 
     await tab.page.wait_for_url(shop.back)
 
 
-async def test_a_refusal_is_told_with_its_reason(shop: Shop, payer: Payer) -> None:
+async def test_refusal_is_shown_with_its_reason(shop: Shop, payer: Payer) -> None:
     payment = await shop.sells()
     tab = await payer.opens(payment)
     await tab.page.get_by_label("Reason of the failure").select_option("cancelled_by_customer")

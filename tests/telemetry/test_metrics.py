@@ -181,9 +181,7 @@ async def test_comparisons_with_a_banks_list_are_seen(app: Traced) -> None:
     assert (await app.scrape())[sample("reconciliation_failed")] == 1
 
 
-async def test_a_machine_tells_how_far_its_clock_is_from_the_databases(
-    app: Traced, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_metrics_show_the_clock_skew_against_the_database(app: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below zero where ours is ahead."""
 
     async def databases() -> datetime:
@@ -311,7 +309,7 @@ async def test_a_port_asked_for_is_served_until_the_end() -> None:
                 await asyncio.sleep(0)
 
 
-async def test_a_port_that_another_process_has_is_told_by_its_name() -> None:
+async def test_port_in_use_is_reported_by_its_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = Settings(metrics_port=taken.getsockname()[1])
         async with open_test_app() as plain, observed(settings, plain.clock) as telemetry:

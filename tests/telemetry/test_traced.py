@@ -46,7 +46,7 @@ from tests.telemetry.kit import traced_app
     ("ending", "outcome"),
     [(Ending.UNKNOWN_DONE, "unknown"), (Ending.REFUSED, "refused"), (Ending.UNAVAILABLE, "unavailable")],
 )
-async def test_a_bank_s_three_ends_are_told_apart(ending: Ending, outcome: str) -> None:
+async def test_three_outcomes_of_a_bank_call_are_distinguished(ending: Ending, outcome: str) -> None:
     async with traced_app() as app:
         app.script.create.append(Twist(ending=ending))
         request = InvoiceRequest(operation="pay_1", amount_kopecks=1, purpose="", expires_at=app.clock.now())
@@ -87,7 +87,7 @@ def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
         (DeliveryResult(answer=Answer.BLOCKED), "blocked"),
     ],
 )
-async def test_a_letter_counts_by_what_became_of_it(result: DeliveryResult, outcome: str) -> None:
+async def test_webhook_counts_by_its_outcome(result: DeliveryResult, outcome: str) -> None:
     telemetry, postman = Telemetry(VirtualClock()), Postman()
     postman.answers.append(result)
     assert await TracedNotifier(telemetry, postman).send(WebhookRequest(url="", headers={}, body=b"")) == result

@@ -152,7 +152,7 @@ class TestSettings:
         assert (settings.ttl_minutes_max, settings.acceptance) == (90, False)
         assert (settings.return_url, settings.webhook_url) == ("https://a.example", URL)
 
-    async def test_the_webhook_secret_is_stored_sealed_and_in_its_place(self, ports: Ports) -> None:
+    async def test_webhook_secret_is_stored_encrypted_with_its_associated_data(self, ports: Ports) -> None:
         made = await create_account(ports, "Merchant")
         account = await set_settings(ports, made.account_id, {"webhook_secret": FIRST})
         assert account.webhook_secret is not None
@@ -349,7 +349,7 @@ class TestRotation:
         with pytest.raises(Refusal):
             await authenticate(ports, made.live.api_key, made.live.api_secret)
 
-    async def test_the_newest_pair_of_a_mode_is_told_first(self, ports: Ports, clock: VirtualClock) -> None:
+    async def test_newest_pair_of_a_mode_is_listed_first(self, ports: Ports, clock: VirtualClock) -> None:
         made = await create_account(ports, "Merchant")
         await clock.advance(60)
         new = await rotate_key(ports, made.account_id, Mode.TEST)

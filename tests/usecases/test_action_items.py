@@ -254,7 +254,7 @@ async def test_receipts_that_are_not_written_for_an_hour_are_one_line(app: Refun
     assert (item.kind, item.since, item.text) == ("receipt", since, f"2 receipts of {of}s are not written; see the log")
 
 
-async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(app: RefundApp) -> None:
+async def test_items_of_all_kinds_are_listed_oldest_first(app: RefundApp) -> None:
     """Items without a start time come first."""
     now, vault = app.app.clock.now(), app.ports.vault
     makes = (proof(P.IN_REVIEW), withdrawal(W.FAILED), refunding(R.PROCESSING), transfer(reason="late", suspended=1))
@@ -270,7 +270,7 @@ async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(app: 
 
 
 @pytest.mark.parametrize("count", [99, 100])
-async def test_so_many_of_a_kind_may_be_not_all(app: RefundApp, count: int) -> None:
+async def test_hundred_items_of_a_kind_are_marked_incomplete(app: RefundApp, count: int) -> None:
     now = app.app.clock.now()
     rows = [
         Suspense(id=f"sus_{number}", payment_id="pay_1", amount=Rub(1), reason="late", received_at=now, **OWNED)

@@ -104,7 +104,7 @@ async def test_a_head_that_is_missing_is_made_where_the_rows_end(app: TestApp) -
 
 @pytest.mark.parametrize("of_row", [True, False], ids=["a row", "the head"])
 @pytest.mark.parametrize("chain", CHAINS, ids=NAMES)
-async def test_a_tag_tells_that_this_is_no_upgrade(app: TestApp, chain: Chain, of_row: bool) -> None:
+async def test_existing_tag_shows_that_this_is_no_upgrade(app: TestApp, chain: Chain, of_row: bool) -> None:
     """Only an operator who confirms the history can continue the chain."""
     await untagged(app, *CHAINS)
     if of_row:

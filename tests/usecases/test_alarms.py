@@ -127,7 +127,7 @@ class TestAProblem:
             await app.work(10 * MINUTE)
             assert len(ear.asked) == 2
 
-    async def test_a_gateway_is_told_when_merchants_are_told_too(self) -> None:
+    async def test_short_outages_of_a_gateway_raise_no_alarm(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             for _ in range(5):
@@ -147,7 +147,7 @@ class TestAProblem:
             await app.work(5 * MINUTE)
             assert ear.heard == []
 
-    async def test_is_told_without_amounts_and_names(self) -> None:
+    async def test_problem_is_sent_without_amounts_and_names(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             created = await app.create(mode="live")
@@ -184,9 +184,7 @@ class TestAProblem:
             await app.work(2 * MINUTE)
             assert ear.news == [(["suspense:sus_1"], [])]
 
-    async def test_that_a_look_cannot_see_is_one_itself_and_nothing_else_is_over(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_unreadable_source_is_a_problem_and_ends_no_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def unreadable(_: object) -> Any:
             raise Unreadable("Suspense", "sus_1", "field amount: ValueError")
 
@@ -202,7 +200,7 @@ class TestAProblem:
             assert ear.news[2:] == [([], ["look:suspense"])]
             assert not any(each.is_urgent for each in ear.heard)
 
-    async def test_is_none_where_the_whole_storage_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_unavailable_storage_is_no_problem_but_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def away(_: object) -> Any:
             raise Unavailable("away")
 
@@ -257,7 +255,7 @@ class TestWhatAlarms:
             await start_recurring_jobs(app.ports)
             assert {problem.id for problem in (await look(app.ports)).problems} == {"jobs"}
 
-    async def test_a_channel_that_is_dead_is_told_by_the_others(self) -> None:
+    async def test_dead_channel_is_reported_by_the_others(self) -> None:
         ear, dead = Listener("ear"), Listener("dead")
         async with alarmed(ear, dead) as app:
             dead.faults.extend([Unavailable("dead: status 503")] * 20)
@@ -303,7 +301,7 @@ class TestAChannel:
             assert await channels_failing(app.ports) == {"listener": 0.0}
 
     @pytest.mark.parametrize(("asked", "waits"), [(1800.0, 1800), (10_000_000.0, HOUR), (0.0, 10)])
-    async def test_that_says_how_long_to_wait_is_left_alone_so_long(self, asked: float, waits: int) -> None:
+    async def test_channel_is_left_alone_for_as_long_as_it_says(self, asked: float, waits: int) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             ear.faults.append(Unavailable("429", retry_after=asked))
@@ -313,7 +311,7 @@ class TestAChannel:
             await app.work(2 * HOUR)
             assert (ear.heard[0].at - began).total_seconds() == waits
 
-    async def test_that_gave_no_answer_gets_the_same_message_again(self) -> None:
+    async def test_channel_without_an_answer_gets_the_same_message_again(self) -> None:
         """A mailbox knows it by its id, and a chat shows it twice at worst."""
         ear = Listener()
         async with alarmed(ear) as app:
@@ -329,7 +327,7 @@ class TestAChannel:
                 ["suspense:sus_2"],
             ]
 
-    async def test_that_gives_no_answer_for_an_hour_is_told_anew(self) -> None:
+    async def test_channel_silent_for_an_hour_gets_a_new_message(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             ear.faults.extend([OutcomeUnknown("no answer")] * 14)
@@ -340,7 +338,7 @@ class TestAChannel:
 
     @pytest.mark.parametrize("after", [False, True])
     @pytest.mark.parametrize("at", [1, 2])
-    async def test_whose_process_dies_at_any_commit_is_told_under_one_id(self, at: int, *, after: bool) -> None:
+    async def test_crash_at_any_commit_keeps_one_message_id(self, at: int, *, after: bool) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             await strand(app, "sus_1")
@@ -353,7 +351,7 @@ class TestAChannel:
             assert len(ear.heard) == (2 if (at, after) == (2, False) else 1)
             assert (await row(app)).sending is None
 
-    async def test_whose_job_was_lost_changes_nothing(self) -> None:
+    async def test_lost_job_of_a_channel_changes_nothing(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             await strand(app, "sus_1")
@@ -366,7 +364,7 @@ class TestAChannel:
             assert [each.problem.id for each in (await row(app)).known] == ["suspense:sus_1"]
             assert ear.news == [(["suspense:sus_1"], [])]
 
-    async def test_that_mirrors_hears_all_that_goes_on_every_minute(self) -> None:
+    async def test_mirroring_channel_gets_all_open_problems_every_minute(self) -> None:
         mirror = Listener(mirrors=True)
         async with alarmed(mirror, alarm_quiet_hours=QuietHours(start=0, end=1439)) as app:
             await strand(app, "sus_1")
@@ -381,7 +379,7 @@ class TestAChannel:
                 "suspense:sus_2",
             }
 
-    async def test_that_the_settings_do_not_name_any_more_is_left_alone(self) -> None:
+    async def test_channel_no_longer_in_the_settings_is_left_alone(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             await strand(app, "sus_1")
@@ -425,7 +423,7 @@ class TestAChannel:
             with pytest.raises(Refusal):
                 await try_channels(app.ports, "nose")
 
-    async def test_is_shown_with_what_it_told(self) -> None:
+    async def test_problem_is_shown_with_the_channels_that_sent_it(self) -> None:
         ear = Listener()
         async with alarmed(ear) as app:
             await strand(app, "sus_1")
@@ -487,7 +485,7 @@ class TestMerchants:
                 assert await unit[AlarmRecipient].get(f"postbox/{app.account.account_id}") is None
 
     @pytest.mark.parametrize("channel", [Postbox(), Listener()])
-    async def test_without_an_address_or_a_channel_that_reaches_them_hear_nothing(self, channel: Listener) -> None:
+    async def test_merchant_without_address_or_channel_gets_nothing(self, channel: Listener) -> None:
         async with alarmed(channel) as app:
             if not isinstance(channel, Postbox):
                 await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
@@ -496,7 +494,7 @@ class TestMerchants:
             assert len(channel.heard) == 1
             assert not getattr(channel, "letters", [])
 
-    async def test_a_further_endpoint_is_told_of_beside_the_account_s_own(self) -> None:
+    async def test_further_endpoint_is_alarmed_beside_the_accounts_own(self) -> None:
         post = Postbox()
         async with alarmed(post) as app:
             await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})
@@ -530,7 +528,7 @@ class TestMerchants:
             await app.work(HOUR)
             assert len(post.letters) == 1
 
-    async def test_whose_server_refuses_the_letter_hold_up_nobody(self) -> None:
+    async def test_merchant_whose_server_refuses_the_mail_delays_nobody(self) -> None:
         post = Postbox()
         async with alarmed(post) as app:
             await accounts.set_settings(app.ports, app.account.account_id, {"alarm_email": "dev@shop.example"})

@@ -79,7 +79,7 @@ async def test_a_binding_is_alive_until_its_deadline_while_it_is_the_present_one
 
 
 @pytest.mark.parametrize("calendar", [False, True])
-async def test_while_every_bank_is_out_of_service_the_payer_is_told_to_come_back(app: TestApp, calendar: bool) -> None:
+async def test_payer_is_asked_to_come_back_while_no_bank_is_in_service(app: TestApp, calendar: bool) -> None:
     made = None if calendar else await subscribed(app)
     await set_gateway(app.ports, "simulator-test", GatewayStatus.DOWN)
     if made is None:
@@ -211,7 +211,7 @@ async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
 @pytest.mark.parametrize(
     ("ending", "heard"), [(Ending.UNKNOWN_NOT_DONE, False), (Ending.UNAVAILABLE, False), (Ending.UNKNOWN_DONE, True)]
 )
-async def test_a_link_that_comes_after_the_answer_is_told(app: TestApp, ending: Ending, heard: bool) -> None:
+async def test_link_that_comes_after_the_answer_makes_an_event(app: TestApp, ending: Ending, heard: bool) -> None:
     """The link comes with a poll, or with a notification if `heard` (docs/subscriptions.md "How the payer binds")."""
     await choose_calendar(app)
     app.script.bind.append(Twist(ending=ending))

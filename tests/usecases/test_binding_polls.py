@@ -162,7 +162,7 @@ async def test_an_operation_of_another_subscription_leads_to_no_binding(app: Tes
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(899, P.PENDING), (900, P.EXPIRED)])
-async def test_a_look_that_hears_nothing_lets_it_lapse_in_time(app: TestApp, seconds: float, status: P) -> None:
+async def test_unanswered_poll_lets_the_binding_lapse_in_time(app: TestApp, seconds: float, status: P) -> None:
     """And is made again: the payer may have confirmed."""
     payment = await open_link(app, (await subscribed(app))["id"])
     await app.clock.advance(seconds)

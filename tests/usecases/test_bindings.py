@@ -216,7 +216,7 @@ async def test_unreported_change_of_a_mandate_is_found_within_a_day(app: TestApp
         assert (await shown(app, made["id"]))["status"] == status
 
 
-async def test_a_calendar_link_that_is_ready_is_in_the_answer_and_not_told(app: TestApp) -> None:
+async def test_ready_calendar_link_is_in_the_answer_and_no_event(app: TestApp) -> None:
     await choose_calendar(app)
     made = await subscribed(app)
     assert made["binding_url"].startswith("https://qr.nspk.example/")
@@ -226,7 +226,7 @@ async def test_a_calendar_link_that_is_ready_is_in_the_answer_and_not_told(app: 
     assert (await play(app, made["id"], "confirm")).json()["status"] == "active"
 
 
-async def test_a_late_link_is_waited_for_and_told(app: TestApp) -> None:
+async def test_late_link_is_awaited_and_makes_an_event(app: TestApp) -> None:
     """24 hours run from the link (docs/subscriptions.md "How the payer binds")."""
     await choose_calendar(app)
     issue_links(app, timedelta(minutes=50))

@@ -76,7 +76,7 @@ async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(app: Test
     assert (bad.number, bad.reason) == (2, "is not what the vault tagged, or one from number 1 on is not")
 
 
-def test_a_head_is_read_from_whatever_tells_it() -> None:
+def test_head_is_read_from_any_text_that_holds_it() -> None:
     heads = [Head(chain=name, number=number, link=os.urandom(32)) for name, number in (("ledger", 12), ("audit", 0))]
     line = told(heads, datetime(2026, 11, 22, tzinfo=UTC))
     assert line.endswith(" at=2026-11-22T00:00:00.000Z")

@@ -69,7 +69,7 @@ class TestSuccess:
         assert (after.attempts.paid, after.attempts.pending) == (True, False)
         assert (await charges.window(due))["reason"] == "CHARGE_BEFORE_WINDOW"
 
-    async def test_a_success_clears_past_due_and_tells_so(self, charges: ChargeApp, due: str) -> None:
+    async def test_success_clears_past_due_and_makes_an_event(self, charges: ChargeApp, due: str) -> None:
         """`past_due` clears when a charge succeeds, reported by an event with equal statuses (docs/subscriptions.md
         "When the mandate is lost")."""
         await charges.change(due, past_due=True)
@@ -198,7 +198,9 @@ class TestExhaustion:
         with pytest.raises(Refusal, match="refused"):
             await charges.charge(subscription_id)
 
-    async def test_it_is_told_when_the_hours_end_also_if_nobody_asks(self, charges: ChargeApp, due: str) -> None:
+    async def test_exhaustion_is_announced_when_the_hours_end_without_a_request(
+        self, charges: ChargeApp, due: str
+    ) -> None:
         await self.fail(charges, due)
         await charges.app.work((6 * HOUR).total_seconds() - 1)
         assert await charges.told(due) == []

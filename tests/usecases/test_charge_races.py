@@ -87,7 +87,7 @@ async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: C
     assert sum((await charges.debits()).values()) == 1
 
 
-async def test_an_end_told_many_times_at_once_counts_once(charges: ChargeApp, due: str) -> None:
+async def test_outcome_reported_many_times_at_once_counts_once(charges: ChargeApp, due: str) -> None:
     await charges.next(due, "pending")
     payment = (await charges.charge(due)).payment
     await charges.clock.advance(60)

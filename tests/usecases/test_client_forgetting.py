@@ -68,7 +68,7 @@ async def rows(kyc: KycApp, *kinds: type[Any]) -> str:
     return " ".join(str(msgspec.structs.asdict(each)) for each in found)
 
 
-async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(anywhere: KycApp) -> None:
+async def test_forgetting_deletes_all_personal_data_and_is_audited(anywhere: KycApp) -> None:
     kyc = anywhere
     body = await kyc.documents()
     await kyc.register(body)
@@ -241,9 +241,7 @@ class TestMoneyUnderWay:
         with pytest.raises(Refusal, match="suspense"):
             await forget_client(app.ports, str(made.client_id))
 
-    async def test_money_in_suspense_is_looked_for_to_its_end(
-        self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_suspense_is_searched_to_its_end(self, app: ExchangeApp, monkeypatch: pytest.MonkeyPatch) -> None:
         """However much of others' waits before it."""
         monkeypatch.setattr("cambist.core.usecases.operators.client_forgetting._AT_ONCE", 1)
         phones = (PHONE, OTHER, "+79001234569")

@@ -125,7 +125,7 @@ async def test_simulated_payment_stands_as_answered(app: TestApp, steps: tuple[i
 
 
 @pytest.mark.parametrize("hours", [1, -1, 3, -3])
-async def test_payments_are_told_once_and_promptly_through_a_step_there_and_back(app: TestApp, hours: int) -> None:
+async def test_events_go_out_once_and_promptly_through_a_clock_step(app: TestApp, hours: int) -> None:
     paid = []
     async with working(app):
         for step in (hours, -hours):
@@ -173,7 +173,7 @@ async def test_a_step_just_while_a_worker_begins_is_seen(
     assert told(app) == {payment: 1}
 
 
-async def test_a_letter_that_waits_for_its_next_attempt_goes_out_at_its_time(app: TestApp) -> None:
+async def test_webhook_waiting_for_its_next_attempt_goes_out_in_time(app: TestApp) -> None:
     async with working(app):
         app.clock.step(HOUR)
         app.postman.answers = [NO, NO]
@@ -266,7 +266,7 @@ async def later_job(app: TestApp) -> str:
     return job.id
 
 
-async def test_an_own_clock_that_is_ahead_is_put_right_likewise(app: TestApp) -> None:
+async def test_test_clock_that_is_ahead_is_corrected_likewise(app: TestApp) -> None:
     await advance(app, timedelta(days=2))
     async with working(app):
         app.clock.step(HOUR)
@@ -310,7 +310,7 @@ async def test_a_deadline_that_was_set_before_stays(app: TestApp) -> None:
     assert kept.due == due
 
 
-async def test_a_step_that_could_not_be_put_right_is_tried_again(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_correction_of_a_step_is_retried(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     right = clock_steps.put_right
     tries = 0
 
@@ -362,7 +362,7 @@ async def test_outcome_entered_late_by_the_fast_clock_is_corrected(app: TestApp)
 
 
 @pytest.mark.parametrize(("seconds", "seen"), [(HOUR, HOUR), (-HOUR, -HOUR), (1.9, 0), (-1.9, 0), (2, 2), (0, 0)])
-async def test_a_step_is_told_by_its_size_and_time_that_passes_is_none(seconds: float, seen: float) -> None:
+async def test_step_is_recognised_by_its_size_and_passing_time_is_none(seconds: float, seen: float) -> None:
     clock = VirtualClock()
     watch = ClockWatch(clock)
     await clock.advance(100)
@@ -371,7 +371,7 @@ async def test_a_step_is_told_by_its_size_and_time_that_passes_is_none(seconds: 
     assert watch.look() == timedelta(0)
 
 
-def test_two_steps_that_wait_are_put_right_together() -> None:
+def test_two_waiting_steps_are_corrected_together() -> None:
     now = VirtualClock().now()
     first, second = SetBack(by=STEP, seen=now + 3 * STEP), SetBack(by=2 * STEP, seen=now)
     assert second.and_before(first) == SetBack(by=3 * STEP, seen=now + 3 * STEP)

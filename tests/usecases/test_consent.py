@@ -258,7 +258,7 @@ async def test_a_bank_that_is_away_is_asked_to_end_a_qr_until_it_answers(
     assert await app.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
 
 
-async def test_a_withdrawn_binding_that_no_bank_heard_of_is_asked_for_no_more(app: TestApp) -> None:
+async def test_withdrawn_binding_unknown_to_the_bank_is_not_requested_again(app: TestApp) -> None:
     """The change is faster than the bank's answer: no bank is asked for a QR of the former amount."""
     made = await subscribed(app, amount_rub="200")
     app.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
@@ -286,7 +286,7 @@ async def test_calendar_link_of_another_amount_is_replaced_in_the_answer(app: Te
     assert same["binding_url"] == changed["binding_url"]
 
 
-async def test_calendar_link_that_comes_later_is_told_once(app: TestApp) -> None:
+async def test_calendar_link_that_comes_later_makes_one_event(app: TestApp) -> None:
     await choose_calendar(app)
     issue_links(app, None)
     made = await subscribed(app, amount_rub="200")

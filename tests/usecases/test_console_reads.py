@@ -379,7 +379,7 @@ async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refu
         await unit.commit()
 
 
-async def test_a_timeline_tells_everything_in_order(refunds: RefundApp) -> None:
+async def test_timeline_shows_everything_in_order(refunds: RefundApp) -> None:
     payment_id = await refunds.paid(mode="live")
     refund_id = await refunds.apply(payment_id, mode="live")
     await refunds.app.clock.advance(5)
@@ -395,7 +395,7 @@ async def test_a_timeline_tells_everything_in_order(refunds: RefundApp) -> None:
     assert "fraud" in next(moment.detail for moment in told if moment.source == "operator")
 
 
-async def test_last_digits_are_looked_for_in_the_newest_payments(
+async def test_last_digits_are_searched_in_the_newest_payments(
     refunds: RefundApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called = await refunds.paid(mode="live", client_phone="+79005551234")

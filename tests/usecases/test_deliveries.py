@@ -520,7 +520,7 @@ class TestQuarantine:
         assert await harness.statuses(account) == {"delivered": 2}
         assert len(harness.town.webhooks[harness.url("m")]) == webhooks + 2
 
-    async def test_a_run_hears_of_it_within_a_second(self, harness: Harness) -> None:
+    async def test_run_notices_the_change_within_a_second(self, harness: Harness) -> None:
         account = await harness.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         await harness.happen(account, 20)
         async with harness.working():
@@ -680,7 +680,7 @@ class TestCrashes:
                 break
         assert at > 12, "the story has too few commits to show anything"
 
-    async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, harness: Harness) -> None:
+    async def test_sigterm_finishes_webhooks_in_flight_and_begins_no_other(self, harness: Harness) -> None:
         account = await harness.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
         await harness.happen(account, 20)
         async with harness.working() as worker:

@@ -104,7 +104,7 @@ async def test_deliveries_given_up_are_counted(app: TestApp) -> None:
     assert (await found(app, "deliveries")).message.startswith("3 deliveries"), "further endpoints count"
 
 
-async def test_money_in_suspense_is_told(app: TestApp) -> None:
+async def test_money_in_suspense_is_reported(app: TestApp) -> None:
     app.made_up = True
     async with app.ports.storage.unit() as unit:
         unit[Suspense].add(blank(Suspense, "sus-1", resolved_at=None))
@@ -135,7 +135,7 @@ async def test_unencrypted_webhooks_are_named_by_account() -> None:
         assert "secret-path" not in finding.message
 
 
-async def test_a_thorough_look_reads_every_kind_of_row_and_tells_how_far_it_is(app: TestApp) -> None:
+async def test_thorough_check_reads_every_kind_of_row_and_shows_its_progress(app: TestApp) -> None:
     for _ in range(2):
         await app.created()
     told: list[str] = []

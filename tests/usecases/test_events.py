@@ -129,7 +129,7 @@ class TestResendOne:
             assert (refusal.value.code, refusal.value.status) == ("EVENT_NOT_FOUND", 404)
         await resend_event(app.ports, None, event)
 
-    async def test_every_letter_of_all_backoffs_is_shown(self, app: TestApp) -> None:
+    async def test_every_attempt_of_all_backoffs_is_shown(self, app: TestApp) -> None:
         app.postman.answers.extend([BAD, BAD])
         [event] = await happen(app)
         await app.work(10)

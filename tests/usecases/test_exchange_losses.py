@@ -62,7 +62,7 @@ async def test_rub_taken_back_after_usdt_went_is_the_services_loss(app: Exchange
     assert await lost(app) == [(exchange_id, "10000.00 RUB were taken back once the exchange was over: a loss")]
 
 
-async def test_it_is_booked_once_however_often_it_is_told(app: ExchangeApp) -> None:
+async def test_loss_is_booked_once_however_often_it_is_reported(app: ExchangeApp) -> None:
     exchange_id = await completed(app)
     for _ in range(3):
         await app.pay(exchange_id, taken_back=True)
@@ -74,7 +74,7 @@ async def test_it_is_booked_once_however_often_it_is_told(app: ExchangeApp) -> N
     assert len(await lost(app)) == 1
 
 
-async def test_a_loss_of_which_nobody_told_is_found_by_looking(app: ExchangeApp) -> None:
+async def test_unreported_loss_is_found_by_a_poll(app: ExchangeApp) -> None:
     exchange_id = await completed(app)
     await app.pay(exchange_id, taken_back=True, silent=True)
     assert await app.balance_types(*MONEY) == [0, -KOPECKS, KOPECKS, 0]

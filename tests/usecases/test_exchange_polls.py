@@ -67,7 +67,7 @@ POLLS: list[tuple[S, dict[str, Any], float, dict[str, Any], float | None]] = [
 
 
 @pytest.mark.parametrize(("status", "fields", "now", "run", "due"), POLLS)
-def test_it_is_looked_at_again(
+def test_exchange_is_polled_again(
     status: S, fields: dict[str, Any], now: float, run: dict[str, Any], due: float | None
 ) -> None:
     paying = Paying(

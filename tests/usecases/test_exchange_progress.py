@@ -127,7 +127,7 @@ async def test_usdt_whose_block_is_taken_back_for_good_let_the_exchange_expire(a
     assert await app.said(made.id) == ["expired"]
 
 
-async def test_deposits_told_twice_and_in_another_order_count_once(app: ExchangeApp) -> None:
+async def test_deposits_reported_twice_and_in_another_order_count_once(app: ExchangeApp) -> None:
     made = await app.made()
     await app.send(made.id, "30")
     await app.send(made.id, "20")

@@ -76,7 +76,7 @@ async def test_the_markup_is_the_accounts(app: ExchangeApp) -> None:
     assert (await app.made()).amount_rub == Rub.parse("8325.00")
 
 
-async def test_the_phone_is_sealed(app: ExchangeApp) -> None:
+async def test_phone_is_stored_encrypted(app: ExchangeApp) -> None:
     exchange = await app.made()
     assert PHONE[1:].encode() not in exchange.client_phone + exchange.phone_digest
     assert PHONE[1:] not in repr(exchange)
@@ -153,7 +153,7 @@ async def test_without_a_rate_nothing_is_created(app: ExchangeApp) -> None:
         (Ending.NOT_CONFIGURED, (503, "PROVIDER_NOT_CONFIGURED")),
     ],
 )
-async def test_without_an_address_nothing_is_left_behind(
+async def test_exchange_without_an_address_leaves_nothing_behind(
     app: ExchangeApp, ending: Ending, expected: tuple[int, str]
 ) -> None:
     app.watcher.script.address.append(Twist(ending=ending))

@@ -55,7 +55,7 @@ def under_way(harness: Harness, name: str) -> int:
 
 @pytest.mark.parametrize("answer", [SILENT, SLOW], ids=["silent", "200 after ten seconds"])
 @pytest.mark.parametrize("proven", [False, True], ids=["new", "proven"])
-async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
+async def test_ten_receivers_get_every_webhook_at_once_while_fifty_hang(
     harness: Harness, answer: DeliveryResult, proven: bool
 ) -> None:
     """The fifty are more than there are permits. Each is found out by its first webhook; from then on they wait for one

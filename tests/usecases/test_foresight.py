@@ -25,7 +25,7 @@ async def app() -> AsyncIterator[RefundApp]:
         yield opened
 
 
-async def test_a_balance_type_is_told_with_what_is_added_to_it(app: RefundApp) -> None:
+async def test_balance_type_is_shown_with_what_is_added_to_it(app: RefundApp) -> None:
     await app.paid()
     account_id = app.app.account.account_id
     held = await foresee_balance_type(app.ports, account_id, Mode.TEST, BalanceType.PENDING, -5_00)

@@ -106,7 +106,7 @@ async def test_change_while_a_worker_holds_the_last_one_begins_another_minute(ap
     assert await told(app) == [("down", "operational", "operator")]
 
 
-async def test_an_account_whose_clock_was_advanced_is_told_in_its_own_time(app: TestApp) -> None:
+async def test_account_with_an_advanced_clock_gets_the_event_in_its_own_time(app: TestApp) -> None:
     await set_gateway(app.ports, FIRST, S.DEGRADED)
     await advance(app, DAY)
     at = app.clock.now() + DAY
@@ -126,7 +126,7 @@ async def test_the_same_status_again_is_no_change(app: TestApp) -> None:
     assert await told(app) == [("down", "operational", "maintenance")]
 
 
-async def test_every_account_that_receives_is_told_once_in_its_mode() -> None:
+async def test_every_receiving_account_gets_one_event_in_its_mode() -> None:
     """In batches, and once however often the job of a batch is run."""
     async with open_test_app() as app:
         ports = app.ports
@@ -152,7 +152,7 @@ async def test_every_account_that_receives_is_told_once_in_its_mode() -> None:
         assert {(event.mode, event.type) for event in events} == {(Mode.LIVE, EventType.GATEWAY_STATUS_CHANGED)}
 
 
-async def test_sequences_rise_over_what_is_told_to_all_and_what_is_played(app: TestApp) -> None:
+async def test_sequences_rise_over_real_and_simulated_statuses(app: TestApp) -> None:
     """X-Webhook-Sequence rises per object (docs/webhooks.md "What a receiver does")."""
     await play(app, "degraded")
     await set_gateway(app.ports, FIRST, S.DOWN)
@@ -216,7 +216,7 @@ async def test_a_refused_payment_does_not_fall_to_a_gateway_that_is_down() -> No
         assert (response.status_code, response.json()["error"]["code"]) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
 
 
-async def test_a_played_status_is_this_accounts_alone_and_told_at_once(app: TestApp) -> None:
+async def test_simulated_status_is_the_accounts_alone_and_announced_at_once(app: TestApp) -> None:
     """POST /sandbox/gateways/{id}/simulate: the event, and nothing for anybody else."""
     other = await accounts.create_account(app.ports, "Another")
     response = await play(app, "down")

@@ -145,7 +145,7 @@ async def test_the_payer_comes_back_from_the_bank_s_page_to_our_window(app: Test
     assert [request.return_url for request in bank.requests] == [payment["payment_url"]]
 
 
-async def test_and_from_the_page_of_a_binding_to_that_of_the_subscription() -> None:
+async def test_bank_returns_the_payer_of_a_binding_to_the_subscription_page() -> None:
     asked: list[BindingRequest] = []
     async with open_test_app() as opened:
         bank: Any = opened.ports.banks.of_mode("test")[0]
@@ -177,7 +177,7 @@ TOLD = {"client_phone": "+79990001122", "client_email": "anna@shop.example"}
         ({"client_info": {"ip": 7, "user_agent": "x"}}, None),
     ],
 )
-async def test_a_bank_that_asks_for_the_payer_is_told_what_the_merchant_said(
+async def test_bank_that_wants_payer_data_gets_the_merchants(
     app: TestApp, bank: Says, body: dict[str, Any], payer: InvoicePayer | None
 ) -> None:
     bank.capabilities = msgspec.structs.replace(bank.capabilities, wants_payer=True)
@@ -188,7 +188,7 @@ async def test_a_bank_that_asks_for_the_payer_is_told_what_the_merchant_said(
         assert private not in repr(request)
 
 
-async def test_any_other_bank_is_told_nothing_of_the_payer(app: TestApp, bank: Says) -> None:
+async def test_any_other_bank_gets_no_payer_data(app: TestApp, bank: Says) -> None:
     assert (await app.create(TOLD, mode="live")).status_code == 201
     assert [request.payer for request in bank.requests] == [None]
 
@@ -225,7 +225,7 @@ async def test_a_bank_that_says_no_more_than_the_amount_is_as_good(app: TestApp,
     )
 
 
-async def test_a_bank_is_told_whose_payment_it_is(app: TestApp, bank: Says) -> None:
+async def test_bank_is_given_the_owner_of_a_payment(app: TestApp, bank: Says) -> None:
     account = app.account
     other = (await create_shop(app.ports, account.account_id, "Second", "0")).id
     await app.create(mode="live")

@@ -90,7 +90,7 @@ async def test_a_document_is_given_to_one_of_two_clients_at_once(kyc: KycApp) ->
     assert await kyc.begun() == 1
 
 
-async def test_a_decision_that_everybody_hears_at_once_is_told_once(kyc: KycApp) -> None:
+async def test_decision_learnt_by_many_at_once_makes_one_event(kyc: KycApp) -> None:
     await kyc.register()
     await kyc.app.clock.advance(30)
     notification = CheckNotification(operation=operation_of(await kyc.client()))
@@ -178,7 +178,7 @@ class Searching:
         return Check(reference="applicant-7", status=CheckStatus.PROCESSING)
 
 
-async def test_a_verifier_that_searches_is_told_what_it_was_asked_and_since_when(kyc: KycApp) -> None:
+async def test_searching_verifier_is_given_the_request_and_its_time(kyc: KycApp) -> None:
     begun, stub = kyc.app.clock.now(), Searching()
     kyc.twist("register", Ending.UNKNOWN_DONE)
     body = await kyc.documents()
@@ -270,7 +270,7 @@ async def caller_of(kyc: KycApp, ports: Ports) -> Any:
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_accepted_and_not_saved_is_told_and_healed(kyc: KycApp, done: bool) -> None:
+async def test_check_accepted_and_not_saved_is_logged_and_repaired(kyc: KycApp, done: bool) -> None:
     """`500 KYC_PERSIST_FAILED`: the verifier took the client, and the record was not saved
     (docs/kyc.md "Answers and errors")."""
     body = await kyc.documents()
@@ -450,7 +450,7 @@ async def test_every_step_of_a_long_check_is_asked_at_growing_pauses(kyc: KycApp
 # Stored data, and its presentation
 
 
-async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycApp) -> None:
+async def test_phones_and_requests_to_the_verifier_are_stored_encrypted(kyc: KycApp) -> None:
     await kyc.set(kyc_flow="redirect")
     kyc.twist("register", Ending.UNKNOWN_NOT_DONE)
     await kyc.register({"phone": PHONE, **FORM})

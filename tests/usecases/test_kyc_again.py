@@ -198,7 +198,7 @@ async def test_former_verifier_is_still_polled_for_its_own_checks(kyc: KycApp) -
     assert [(await kyc.client(phone)).kyc for phone in (PHONE, OTHER)] == [KycStatus.VERIFIED] * 2
 
 
-async def test_a_verifier_of_before_is_wired_and_heard(tmp_path: Path) -> None:
+async def test_former_verifier_stays_wired_and_its_notifications_count(tmp_path: Path) -> None:
     def settings(**more: Any) -> Settings:
         providers = {f"sumsub_{name}": "prd:of-tests" for name in ("token", "secret", "notification_secret", "level")}
         return Settings(database_url="memory://", data_dir=tmp_path, providers=providers, **more)
@@ -220,7 +220,7 @@ async def test_a_verifier_of_before_is_wired_and_heard(tmp_path: Path) -> None:
 # A verifier that begins nothing
 
 
-async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycApp) -> None:
+async def test_checks_that_no_verifier_begins_are_reported_to_operators(kyc: KycApp) -> None:
     """One line for all of them, an hour after the first: a token that is not taken, a level that is not there."""
     kyc.twist("register", *[Ending.NOT_CONFIGURED] * 100)
     for phone in (PHONE, OTHER):
@@ -238,7 +238,7 @@ async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycApp) -> N
     assert await told(kyc) == []
 
 
-async def test_they_are_told_as_long_as_the_verifier_is_asked(kyc: KycApp) -> None:
+async def test_unbegun_checks_are_reported_while_the_verifier_is_polled(kyc: KycApp) -> None:
     kyc.twist("register", Ending.UNKNOWN_DONE)
     kyc.twist("find", *[Ending.UNAVAILABLE] * 1000)
     await kyc.register()

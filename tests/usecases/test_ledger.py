@@ -111,7 +111,7 @@ async def test_sealing_gives_every_entry_its_number_once(app: TestApp) -> None:
     assert app.ports.vault.fits(head.tag or b"", last, "ledger.head:4")
 
 
-async def test_more_than_a_thousand_entries_are_sealed_in_several_units(app: TestApp) -> None:
+async def test_more_than_a_thousand_entries_are_chained_in_several_units(app: TestApp) -> None:
     await book(app, *(entry(app, f"pay_{number}") for number in range(2001)))
     told: list[int] = []
     before = await verify_ledger(app.ports)
@@ -197,7 +197,7 @@ async def test_entry_that_moves_no_balance_is_not_listed(app: TestApp) -> None:
 
 
 @pytest.mark.parametrize(("most", "listed", "is_all"), [(1, 2, False), (2, 4, False), (3, 5, True), (None, 5, True)])
-async def test_so_many_units_list_and_no_more(
+async def test_listing_by_a_request_is_bounded(
     app: TestApp, monkeypatch: pytest.MonkeyPatch, most: int | None, listed: int, is_all: bool
 ) -> None:
     """Two entries are listed at once, so a request does not wait for longer."""

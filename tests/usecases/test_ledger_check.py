@@ -231,7 +231,7 @@ ELSEWHERE, BEYOND = "is of another history", "has no place in it: the chain ends
         ("audit", 0, True, None), ("audit", 0, False, ELSEWHERE), ("somebody's", 5, False, None),
     ],
 )  # fmt: skip
-async def test_a_head_that_was_told_before_is_held_by_its_chain(
+async def test_head_published_before_is_confirmed_by_its_chain(
     app: TestApp, chain: str, number: int, is_true: bool, word: str | None
 ) -> None:
     """However the rest holds: the history is another one else. A head of no chain is nobody's."""
@@ -277,7 +277,7 @@ async def test_rows_have_a_head_that_the_vault_tagged(
     assert (bad and bad.reason) == reason
 
 
-async def test_an_action_that_was_not_tagged_so_is_named_and_no_head_is_told(app: TestApp) -> None:
+async def test_forged_action_is_named_and_no_head_is_published(app: TestApp) -> None:
     app.made_up = True
     head = await app.ports.storage.get(ChainHead, AUDIT.head_id)
     assert head is not None

@@ -131,9 +131,7 @@ async def test_a_reserve_that_came_back_to_nothing_is_not_below_zero(app: TestAp
     assert await ledger_faults(app.ports) == ()
 
 
-async def test_only_the_newest_entries_are_looked_at(
-    app: TestApp, chain: Chain, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_the_newest_entries_are_checked(app: TestApp, chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_watch, "NEWEST", 4)
     assert await ledger_faults(app.ports) == ()
     async with beneath(app.ports).unit() as unit:

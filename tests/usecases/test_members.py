@@ -100,7 +100,7 @@ async def test_a_read_that_fails_refuses_nobody_and_ends(app: ExchangeApp, bank:
     assert await asked(app, "bank6", 3) == UNKNOWN
 
 
-async def test_that_of_live_mode_is_judged_by_it_as_by_all_it_answers() -> None:
+async def test_live_bank_is_judged_by_its_list_as_by_any_answer() -> None:
     bank = listing("lists")
     async with open_exchange_app(adapters=Adapters(banks={Mode.LIVE: [bank]})) as app:
         bank.__init__("lists", app.ports.storage, app.ports.clock, app.ports.ids)  # type: ignore[misc]

@@ -139,7 +139,7 @@ async def test_a_binding_that_its_bank_never_saw_is_taken_back_with_its_row(app:
     assert (await bindings(app, made["id"]), await rows(app)) == ([], [])
 
 
-async def test_a_charge_is_told_of_for_as_long_as_it_holds_its_period(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_charge_is_shown_for_as_long_as_it_holds_its_period(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_charge_app() as charges:
         subscription_id = await charges.subscribed(Interval.DAY, 3)
         await charges.open_next(subscription_id)
@@ -264,7 +264,7 @@ async def test_rows_that_an_older_version_left_behind_are_deleted(app: TestApp) 
     assert await rows(app) == [waiting]
 
 
-async def test_they_are_gone_through_some_at_a_time(app: TestApp) -> None:
+async def test_unknown_outcomes_are_checked_in_batches(app: TestApp) -> None:
     every = [await lost(app) for _ in range(3)]
 
     async def after(row_id: str, limit: int) -> str | None:

@@ -87,7 +87,7 @@ async def test_ttl_minutes_sets_the_deadline_where_the_bank_lets_us(app: TestApp
     assert payment["expires_at"] == (app.clock.now() + timedelta(minutes=60)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-async def test_reserved_metadata_keys_are_dropped_and_personal_data_is_sealed(app: TestApp) -> None:
+async def test_reserved_metadata_is_dropped_and_personal_data_encrypted(app: TestApp) -> None:
     person = {"full_name": "Canary Name", "document_number": "CANARY123"}
     payment = await app.created(
         {
@@ -150,7 +150,7 @@ SIMULATED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("body", "status", "fields"), SIMULATED)
-async def test_the_simulated_bank_reports_what_it_is_told(
+async def test_simulated_bank_reports_the_simulated_outcome(
     app: TestApp, body: dict[str, Any], status: str, fields: dict[str, Any]
 ) -> None:
     payment = await app.created()

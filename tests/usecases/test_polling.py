@@ -377,7 +377,7 @@ class TestThePage:
         await app.work()
         assert (await app.payment(payment.id)).status == "paid"
 
-    async def test_so_has_one_that_is_back(self, app: TestApp, bank: TellsNothing) -> None:
+    async def test_returning_payer_has_the_payment_polled_at_once(self, app: TestApp, bank: TellsNothing) -> None:
         payment = await made(app)
         await app.work(300)
         bank.pay(payment.id)

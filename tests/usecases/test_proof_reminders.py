@@ -39,7 +39,7 @@ async def plan(exchange: Exchange, before: Payment, after: Payment) -> None:
         await unit.commit()
 
 
-async def test_they_come_24_48_and_72_hours_after_payment_and_no_more(exchange: Exchange) -> None:
+async def test_reminders_come_24_48_and_72_hours_after_payment_and_no_more(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     sent = []
     for hours in (23.9, 24, 47.9, 48, 71.9, 72, 500):
@@ -101,7 +101,7 @@ async def test_none_comes_after_a_hash_was_submitted(exchange: Exchange, settled
     assert await exchange.jobs(REMIND.kind) == []
 
 
-async def test_again_after_a_rejection_with_its_reason(exchange: Exchange) -> None:
+async def test_reminder_after_a_rejection_names_its_reason(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     await exchange.work_to_hour(payment_id, 25)
     await exchange.submit(payment_id)

@@ -224,14 +224,14 @@ async def test_a_refund_is_watched_to_its_end(desk: Desk) -> None:
         ([RefundStatus.PROCESSING] * 1000, "the refund is still under way at the bank"),
     ],
 )
-async def test_money_that_does_not_go_back_is_told(desk: Desk, polls: Sequence[RefundStatus], told: str) -> None:
+async def test_money_that_does_not_go_back_is_reported(desk: Desk, polls: Sequence[RefundStatus], told: str) -> None:
     desk.bank.pay(KOPECKS)
     desk.bank.refund_polls = list(polls)
     assert await desk.run(desk.trial()) is TrialStep.NOT_RETURNED
     assert desk.news[-1].message == told
 
 
-async def test_a_bank_without_refunds_is_told_as_such() -> None:
+async def test_bank_without_refunds_is_reported_as_such() -> None:
     async with opened(BankCapabilities(refunds=False)) as desk:
         desk.bank.pay(KOPECKS)
         assert await desk.run(desk.trial()) is TrialStep.NOT_RETURNED

@@ -230,7 +230,7 @@ async def test_the_bank_of_a_held_copy_is_not_judged_by_it() -> None:
         assert {each.status for each in await list_gateways(app.ports, Mode.LIVE)} == {GatewayStatus.OPERATIONAL}
 
 
-async def test_everybody_is_told() -> None:
+async def test_quarantine_shows_in_the_doctor_and_the_action_items() -> None:
     async with open_refund_app() as app:
         await start_recurring_jobs(app.ports)
         assert "degraded" not in (await app.app.http.get("/health")).json()

@@ -177,7 +177,7 @@ async def test_payment_needs_no_receipt_where_none_is_required(app: TestApp, til
 
 
 @pytest.mark.parametrize("till", [ReceiptNeed.NONE], indirect=True)
-async def test_a_bank_that_writes_none_is_told_none_and_nothing_is_kept(app: TestApp, till: Till) -> None:
+async def test_bank_without_receipts_gets_none_and_nothing_is_stored(app: TestApp, till: Till) -> None:
     await configured(app, receipt_email=SHOP)
     made = (await app.create({"client_email": EMAIL}, mode="live")).json()
     assert till.last.receipt is None
@@ -223,7 +223,7 @@ async def test_refund_has_its_own_receipt_in_the_payments_terms(app: TestApp, ti
     assert back == [written(33_33, "Tea", email=EMAIL), written(66_67, "Tea", email=EMAIL)]
 
 
-async def test_so_has_money_in_suspense(app: TestApp, till: Till) -> None:
+async def test_return_of_suspense_money_has_a_receipt(app: TestApp, till: Till) -> None:
     await configured(app, receipt_email=SHOP)
     payment = await _paid(app, till, description="Tea")
     await _pay(app, till, payment, again=True)

@@ -123,7 +123,7 @@ async def test_difference_settled_by_an_operator_is_no_longer_one(day: Day) -> N
         assert refusal.value.code == "NOT_FOUND"
 
 
-async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
+async def test_money_unknown_to_us_is_another_state(day: Day) -> None:
     made = (await day.live.app.create(mode="live")).json()["id"]
     await day.live.bank("live").simulate(
         made,
@@ -336,9 +336,7 @@ async def test_simulators_are_compared_only_when_somebody_asks(day: Day) -> None
     assert await everything(day.ports, Reconciliation) == []
 
 
-async def test_all_open_differences_of_a_day_are_told_the_oldest_first(
-    day: Day, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_open_differences_of_a_day_are_listed_oldest_first(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many of each kind as are written down."""
     monkeypatch.setattr("cambist.core.usecases.reconciliation.discrepancies.MOST", 4)
     missing, dearer = [[await day.live.paid(mode="live") for _ in range(4)] for _ in range(2)]
@@ -354,7 +352,7 @@ async def test_all_open_differences_of_a_day_are_told_the_oldest_first(
     assert len(told) == 12
 
 
-async def test_open_differences_of_a_day_are_told_by_day(day: Day) -> None:
+async def test_open_differences_are_reported_by_day(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     day.told.omitted.add(payment_id)
     await day.over()

@@ -89,7 +89,7 @@ async def test_two_refunds_that_take_at_once_never_take_more_than_there_is(refun
         ([RefundStatus.DONE, RefundStatus.REVERSED], ["completed", "reversed"]),
     ],
 )
-async def test_the_banks_word_told_many_times_at_once_counts_once(
+async def test_banks_report_repeated_at_once_counts_once(
     refunds: RefundApp, words: list[RefundStatus], said: list[str]
 ) -> None:
     payment_id = await refunds.paid()

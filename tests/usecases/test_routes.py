@@ -84,7 +84,7 @@ async def two() -> AsyncIterator[TwoBanks]:
         yield TwoBanks(app, second)
 
 
-async def test_the_first_bank_takes_it_and_the_second_hears_nothing(two: TwoBanks) -> None:
+async def test_first_bank_takes_the_payment_and_the_second_is_not_called(two: TwoBanks) -> None:
     payment = await two.app.created()
     assert ((await two.only_payment()).bank, await two.banks_with(payment["id"])) == (FIRST, [FIRST])
 
@@ -322,7 +322,7 @@ async def test_a_crash_anywhere_on_the_way_to_the_second_bank_leaves_one_invoice
     assert await two.banks_with(stored.id) == [SECOND]
 
 
-async def test_the_bank_is_asked_with_the_deadline_that_the_merchant_is_told(two: TwoBanks) -> None:
+async def test_bank_gets_the_deadline_that_the_merchant_sees(two: TwoBanks) -> None:
     asked: list[InvoiceRequest] = []
     second = two.app.ports.banks.banks[SECOND]
     create = second.create_invoice

@@ -253,7 +253,7 @@ class TestSettlement:
         await advance(app, 2 * DAY)
         assert (await app.get(path)).json()["status"] == "completed"
 
-    async def test_rates_heard_in_the_future_are_nobody_elses(self, app: TestApp) -> None:
+    async def test_rates_fetched_in_the_future_are_the_accounts_alone(self, app: TestApp) -> None:
         before = await market_rate(app.ports, Mode.TEST)
         await paid(app)
         await advance(app, 30 * DAY)
@@ -364,7 +364,7 @@ class TestRefusals:
             assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
-async def test_the_position_of_undelivered_letters_is_kept(app: TestApp) -> None:
+async def test_position_of_undelivered_webhooks_is_kept(app: TestApp) -> None:
     """A receiver is down during the whole advance: its webhooks are given up after a week of its own time."""
     payment = await app.created()
     app.postman.answers = [DeliveryResult(answer=Answer.RESPONDED, status=500)] * 1000

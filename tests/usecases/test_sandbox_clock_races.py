@@ -315,7 +315,7 @@ class Slow:
         """Nothing is open."""
 
 
-async def test_a_dead_receiver_is_let_be_after_one_letter_that_nobody_answered(app: TestApp) -> None:
+async def test_dead_receiver_is_left_alone_after_one_unanswered_webhook(app: TestApp) -> None:
     await app.created()
     slow = Slow(app, 10)
     ports: Ports = msgspec.structs.replace(app.ports, notifier=slow)

@@ -366,7 +366,7 @@ async def test_an_exchange_whose_payout_is_at_the_bank(
     assert [line for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
 
 
-async def test_a_letter_on_its_way_is_entered_nowhere(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_webhook_in_flight_is_recorded_nowhere(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     merchant = RefundApp(app)
     kept = app.postman.send
 

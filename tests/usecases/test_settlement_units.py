@@ -64,7 +64,7 @@ async def batch_job(app: TestApp) -> Job:
     return job
 
 
-async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
+async def test_older_payment_reported_during_the_settlement_is_settled_too(
     app: TestApp, between: Callable[..., None]
 ) -> None:
     """The bank may answer late; a payment that became due before the cutoff belongs to this settlement."""

@@ -313,7 +313,7 @@ class TestAtOnce:
         with suppress(AssertionError):  # the subject moved on since its run
             await subject.run()
 
-    async def test_many_that_hear_of_it_first_say_so_once(self, subject: Subject) -> None:
+    async def test_simultaneous_runs_make_each_event_once(self, subject: Subject) -> None:
         subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_DONE))
         await subject.run()
         await asyncio.gather(*(self._quietly(subject) for _ in range(6)))
@@ -340,7 +340,7 @@ class TestAtOnce:
         assert len(await subject.moved()) == 1
 
     @pytest.mark.parametrize("kind", [kind for kind in KINDS if SIGNED_ANEW[kind]])
-    async def test_a_late_never_is_said_of_the_transfer_that_it_was_heard_of(self, subject: Subject) -> None:
+    async def test_late_proof_of_absence_is_of_the_transfer_it_was_made_for(self, subject: Subject) -> None:
         """Otherwise a slow run would have the second transfer signed again, and the client would be paid twice."""
         await subject.run()
         await subject.on_chain(T.FAILED)
@@ -513,7 +513,7 @@ class TestItsJob:
         await follow(GIFTS, subject.ports, job)
         assert (await self.standing(subject), await subject.tx_hash() is None) == (None, False)
 
-    async def test_two_that_hear_that_it_was_taken_say_so_once(self, subject: Subject) -> None:
+    async def test_simultaneous_runs_count_the_broadcast_once(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_NOT_DONE))
         await follow(GIFTS, subject.ports, job)

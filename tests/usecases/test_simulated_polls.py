@@ -31,14 +31,14 @@ class TestExchanges:
             assert await exchanges.status(made["id"]) == "expired"
             assert done["jobs_run"] == len(["the first look", "its end", "its event", "the last look"])
 
-    async def test_money_of_which_nobody_told_is_found_at_the_deadline(self) -> None:
+    async def test_unreported_money_is_found_at_the_deadline(self) -> None:
         async with open_exchange_app() as exchanges:
             made = await exchanges.created()
             await exchanges.send(made["id"])
             await advance(exchanges.app, DAY)
             assert await exchanges.status(made["id"]) == "completed"
 
-    async def test_late_money_of_which_nobody_told_is_found_by_the_last_look(self) -> None:
+    async def test_unreported_late_money_is_found_by_the_last_poll(self) -> None:
         async with open_exchange_app() as exchanges:
             made = await exchanges.created()
             await advance(exchanges.app, LOST)
@@ -60,11 +60,11 @@ class TestExchanges:
 
 
 class TestPayments:
-    async def test_an_expired_one_is_looked_at_once_more(self, app: TestApp) -> None:
+    async def test_expired_payment_is_polled_once_more(self, app: TestApp) -> None:
         await app.created()
         assert (await advance(app, DAY))["jobs_run"] == len(["its end", "its event", "the last look"])
 
-    async def test_at_a_real_bank_it_is_looked_at_as_ever(self) -> None:
+    async def test_payment_at_a_real_bank_is_polled_as_usual(self) -> None:
         async with open_test_app() as plain:
             bank = plain.ports.banks.named("simulator-test").capabilities
         real = msgspec.structs.replace(bank, simulated=False)
@@ -79,7 +79,7 @@ class TestPayments:
             assert done["jobs_run"] == len(["30 s", *range(1, 15), "its end", "its event", *late])
 
 
-async def test_a_reversal_of_which_nobody_told_is_found_by_the_last_look() -> None:
+async def test_unreported_reversal_is_found_by_the_last_poll() -> None:
     async with open_refund_app() as refunds:
         _, refund_id = await refunds.processing()
         await advance(refunds.app, HOUR)

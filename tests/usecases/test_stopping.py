@@ -109,7 +109,7 @@ class TestLeases:
             await clock.sleep(0)
         return worker, working
 
-    async def test_they_are_given_back(self, ports: Ports) -> None:
+    async def test_leases_are_returned_on_leaving(self, ports: Ports) -> None:
         worker, working = await self.begun(ports)
         assert await ports.storage.claim(10, 8.0) == []
         worker.stop()

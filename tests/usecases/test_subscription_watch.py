@@ -35,7 +35,7 @@ async def operation(app: TestApp, subscription_id: str) -> str:
 
 
 @pytest.mark.parametrize("ending", [Ending.NORMAL, Ending.UNAVAILABLE, Ending.REFUSED])
-async def test_a_binding_that_was_confirmed_unheard_is_heard_of(app: TestApp, ending: Ending) -> None:
+async def test_unreported_confirmation_of_a_binding_is_found(app: TestApp, ending: Ending) -> None:
     """A bank that gives no answer moves nothing."""
     made = await subscribed(app)
     await open_link(app, made["id"])

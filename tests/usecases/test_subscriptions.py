@@ -96,7 +96,7 @@ async def test_lists_are_of_one_mode_and_by_status_in_any_case(app: TestApp) -> 
     assert (await app.get(f"/subscriptions/{first['id']}", mode="live")).status_code == 404
 
 
-async def test_patch_changes_amounts_and_tells_nobody(app: TestApp) -> None:
+async def test_patch_changes_amounts_and_makes_no_event(app: TestApp) -> None:
     """A new amount applies from the next charge on; above the cap nothing is written
     (docs/subscriptions.md "Changing and ending")."""
     made = await subscribed(app)
@@ -223,7 +223,7 @@ async def test_a_mandate_that_is_valid_again_makes_a_new_binding_needless(app: T
     assert (await statuses(app, made["id"]))[-1] == ("paused", "active")
 
 
-async def test_flags_are_told_with_equal_statuses(app: TestApp) -> None:
+async def test_changed_flags_make_an_event_with_equal_statuses(app: TestApp) -> None:
     """Changes of `past_due` are sent with previous_status equal to status (docs/subscriptions.md "When the mandate is
     lost")."""
     made = await bound(app)

@@ -217,7 +217,7 @@ async def test_a_bank_that_sends_nothing_back_is_said_at_once() -> None:
         assert found[mine] == "return_failed"
 
 
-async def test_money_that_the_bank_never_told_of_is_asked_for_without_a_transfer(refunds: RefundApp) -> None:
+async def test_return_of_unreported_money_names_no_transfer(refunds: RefundApp) -> None:
     """The operator enters the received amount. A bank that knows no such money refuses, and the item stays with the
     operator."""
     payment = await refunds.app.created()

@@ -105,7 +105,7 @@ async def test_a_job_that_was_written_anew_meanwhile_stays_as_it_is(street: Spoi
     assert job.created_at.timestamp() > 1.0
 
 
-async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable) -> None:
+async def test_unreadable_record_is_reported_until_it_can_be_read_again(street: Spoilable) -> None:
     """The health word, the doctor and the action items report it."""
     payment_id = await street.pay("ours")
     await street.clock.advance(1)

@@ -141,7 +141,7 @@ class TestMaking:
 
 
 class TestOperators:
-    async def test_a_pending_payout_is_called_off_and_its_money_is_back(self, payouts: Payouts) -> None:
+    async def test_cancelled_pending_payout_gives_its_money_back(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
         done = await cancel_withdrawal(payouts.ports, withdrawal.id, " a wrong wallet ")
         assert (done.status, done.failure) == (S.CANCELLED, "a wrong wallet")
@@ -186,7 +186,7 @@ class TestOperators:
         done = await cancel_withdrawal(payouts.ports, withdrawal.id, "x" * LONGEST_REASON)
         assert done.failure == "x" * LONGEST_REASON
 
-    async def test_one_under_way_is_looked_at_at_once_when_an_operator_asks(self, payouts: Payouts) -> None:
+    async def test_payout_under_way_is_polled_at_once_for_an_operator(self, payouts: Payouts) -> None:
         payouts.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
         withdrawal = await payouts.made()
         await payouts.app.work(0)

@@ -328,7 +328,7 @@ class TestPayouts:
             "payoutParams": {"phone": "79990000001", "bankAlias": "RAIFFEISEN"},
         }
 
-    async def test_a_reason_of_a_decline_is_told(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
+    async def test_reason_of_a_decline_is_reported(self, harness: RaiffeisenHarness, bank: RaiffeisenBank) -> None:
         harness.books.next_payout = "RECEIVER_ACCOUNT_ERROR"
         await bank.remit(self.request())
         harness.books.finish()

@@ -56,7 +56,7 @@ async def shop() -> AsyncIterator[Shop]:
         yield made
 
 
-async def test_a_payment_is_told_paid_and_refunded(shop: Shop) -> None:
+async def test_payment_is_notified_paid_and_refunded(shop: Shop) -> None:
     payment = await shop.ask("POST", "/payments", amount_rub="490.00")
     [qr] = shop.bank.qrs.values()
     shop.bank.pay(qr["qrId"])

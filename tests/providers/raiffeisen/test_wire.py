@@ -85,7 +85,7 @@ class TestNumbers:
         (datetime(2026, 11, 22, 23, 30, tzinfo=timezone(timedelta(hours=5))), "2026-11-22T21:30:00+03:00"),
     ],
 )
-def test_a_moment_is_told_in_seconds_and_never_earlier_than_it_is(moment: datetime, text: str) -> None:
+def test_moment_is_sent_in_seconds_rounded_up(moment: datetime, text: str) -> None:
     assert wire.wire_moment(moment) == text
 
 

@@ -156,7 +156,7 @@ async def test_a_pair_that_is_not_taken_is_not_configured(harness: SumsubHarness
             await call
 
 
-async def test_a_clock_that_is_a_minute_wrong_is_told_as_such(harness: SumsubHarness) -> None:
+async def test_clock_a_minute_off_is_reported_as_such(harness: SumsubHarness) -> None:
     behind = harness.clock.now() - timedelta(seconds=62)
     slow = VirtualClock(behind)
     fake = FakeSumsub(harness.clock.now)
@@ -231,7 +231,7 @@ async def test_denial_by_a_proxy_is_no_wrong_token(harness: SumsubHarness, statu
         await harness.verifier.check_state(begun.reference)
 
 
-async def test_nothing_of_the_person_is_remembered_or_told(harness: SumsubHarness) -> None:
+async def test_personal_data_is_neither_stored_nor_shown(harness: SumsubHarness) -> None:
     begun = await harness.verifier.register(harness.request(redirect=True))
     told: list[str] = [repr(harness.verifier), repr(harness.http)]
     for problem in (ProviderFault.SERVER_ERROR, ProviderFault.BROKEN_JSON):
@@ -306,7 +306,7 @@ async def test_deleted_and_restored_applicant_counts_as_decided(harness: SumsubH
     assert (await harness.verifier.check_state(begun.reference)).status is S.VERIFIED
 
 
-async def test_steps_that_are_half_told_vouch_for_no_address(harness: SumsubHarness) -> None:
+async def test_incomplete_steps_vouch_for_no_address(harness: SumsubHarness) -> None:
     begun = await harness.verifier.register(harness.request())
     harness.fake.decide(OPERATION, "GREEN")
     half: list[dict[str, Any]] = [{}, {"IDENTITY": None}, {"PROOF_OF_RESIDENCE": {"reviewResult": {}}}]
@@ -316,7 +316,7 @@ async def test_steps_that_are_half_told_vouch_for_no_address(harness: SumsubHarn
         assert (state.status, state.level, state.address) == (S.VERIFIED, 1, None), said
 
 
-async def test_only_the_sandbox_can_be_told_what_to_find() -> None:
+async def test_only_the_sandbox_can_be_simulated() -> None:
     async with open_harness(token="prd:token.of-tests") as harness:
         assert not harness.made(token="prd:token.of-tests").is_sandbox
         assert harness.verifier.is_sandbox

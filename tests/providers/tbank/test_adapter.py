@@ -136,7 +136,7 @@ class TestOrders:
         await harness.pass_time(timedelta(minutes=16))
         assert (await harness.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.EXPIRED
 
-    async def test_why_it_failed_is_told(self, harness: TBankHarness) -> None:
+    async def test_reason_of_a_failure_is_reported(self, harness: TBankHarness) -> None:
         invoice = await harness.tbank.create_invoice(harness.request(PAY))
         harness.books.reject(harness.payment(PAY), "5060")
         await harness.pass_time(timedelta(minutes=15))
@@ -224,7 +224,7 @@ class TestCharges:
         await harness.finish_charges()
         assert len(harness.books.debited) == 1
 
-    async def test_a_mandate_is_told_as_it_stands_there(self, harness: TBankHarness) -> None:
+    async def test_mandate_is_reported_as_it_stands_at_t_bank(self, harness: TBankHarness) -> None:
         mandate = await bound(harness)
         await harness.lose_mandate(BINDING)
         failed = await harness.tbank.charge(debit(mandate))
@@ -394,7 +394,7 @@ class TestTerminals:
             await bank.bind(binding(harness))
         await bank.close()
 
-    async def test_a_pair_that_t_bank_does_not_take_is_told_by_check(self, harness: TBankHarness) -> None:
+    async def test_check_reports_credentials_that_t_bank_rejects(self, harness: TBankHarness) -> None:
         wrong = TBank(harness.tools, terminal=Terminal(key=TERMINAL, password="x"), base_url=harness.fake.url)
         with pytest.raises(NotConfigured):
             await wrong.check()

@@ -111,7 +111,7 @@ class TestOneWithoutAnAnswer:
         with pytest.raises(Unavailable):
             begun(looked, ask(1, "c"), after, year)
 
-    def test_a_repeat_meanwhile_is_told_that_it_is_under_way(self) -> None:
+    def test_repeat_meanwhile_is_reported_as_under_way(self) -> None:
         _, state = found(book(entry()), ask(), seen(PAID), NOW)
         assert state is not None
         assert state.status is RefundStatus.PROCESSING
@@ -137,7 +137,7 @@ class TestOneThatWasTaken:
         assert now is not None
         assert now.stage is stage
 
-    def test_without_a_word_of_its_end_nobody_can_tell(self) -> None:
+    def test_refund_without_a_known_end_is_undecidable(self) -> None:
         """It is neither failed nor sent again."""
         taken = book(entry(stage=Stage.TAKEN))
         with pytest.raises(Unavailable):
@@ -170,7 +170,7 @@ class TestOneThatWasForgotten:
         with pytest.raises(OutcomeUnknown):
             begun(book(), ask(), after, NOW)
 
-    def test_a_second_one_is_told_only_where_what_is_left_is_shown(self) -> None:
+    def test_second_refund_is_decidable_only_if_the_remainder_is_shown(self) -> None:
         assert found(book(HALF), ask(), SAME, NOW)[1] is None
         with pytest.raises(Unavailable):
             found(book(HALF), ask(), BLIND, NOW)

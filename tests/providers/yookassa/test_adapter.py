@@ -400,7 +400,7 @@ class TestShops:
         await bank.close()
 
     @pytest.mark.parametrize(("told", "match"), [({"test": True}, "demo"), ({"status": "disabled"}, "not enabled")])
-    async def test_a_shop_that_can_take_no_sbp_is_told_at_the_check(
+    async def test_check_reports_a_shop_without_sbp(
         self, harness: YooKassaHarness, fake: YooKassaFake, told: dict[str, Any], match: str
     ) -> None:
         fake.next(ProviderAnswer.of_json({"account_id": SHOP, "status": "enabled", "test": False, **told}))

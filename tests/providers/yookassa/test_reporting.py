@@ -40,7 +40,7 @@ S = ReconciliationStatus
 
 
 class TestLists:
-    async def test_a_fee_is_told_as_with_the_money(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
+    async def test_fee_is_listed_as_with_the_money(self, harness: YooKassaHarness, fake: YooKassaFake) -> None:
         invoice = await harness.bank.create_invoice(harness.request(PAY))
         fake.books.pay(invoice.reference)
         [transfer] = (await harness.bank.invoice_state(invoice.reference)).transfers

@@ -214,7 +214,7 @@ def _answer(status: int, error: dict[str, Any] | None) -> Answer:
     return Answer(status=status, headers={}, body=body, unreadable=OutcomeUnknown, name="yookassa")
 
 
-def test_a_receipt_is_told_in_their_codes() -> None:
+def test_receipt_is_sent_in_yookassas_codes() -> None:
     """The codes follow the tables of YooKassa's documentation. The rate has been 22 % since 2026."""
     assert set(VATS) == set(Vat)
     assert set(TAX_SYSTEMS) == set(TaxSystem)

@@ -141,7 +141,7 @@ async def test_request_needs_a_fresh_confirmation_and_mail(app: TestApp) -> None
     await refused("VALIDATION_ERROR", request_email_change(app.ports, actor, "no address"))
 
 
-async def test_strangers_get_five_letters_an_hour_at_most(app: TestApp) -> None:
+async def test_strangers_get_five_mails_an_hour_at_most(app: TestApp) -> None:
     mailbox = with_mail(app)
     actor = await person(app)
     for number in range(5):

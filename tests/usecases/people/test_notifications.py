@@ -226,7 +226,7 @@ class TestDailySum:
         await people.app.work(DAY + 12 * 3600)
         assert [letter.to for letter in people.letters if "payments: 1" in letter.subject] == ["owner@shop.example"]
 
-    async def test_day_without_movements_brings_no_letter(self, people: People) -> None:
+    async def test_day_without_movements_brings_no_mail(self, people: People) -> None:
         await people.member(Role.OWNER)
         await start_recurring_jobs(people.ports)
         await people.app.work(3 * DAY)
@@ -361,7 +361,7 @@ class TestDelivery:
             assert await everything(people.ports, Notification) == []
             assert people.mailbox.faults == []
 
-    async def test_repeat_of_a_letter_that_may_have_arrived_keeps_its_id(self, people: People) -> None:
+    async def test_repeat_of_a_mail_that_may_have_arrived_keeps_its_id(self, people: People) -> None:
         await people.member()
         ids: list[str] = []
         send = people.mailbox.send
@@ -405,7 +405,7 @@ class TestDelivery:
             await unit.commit()
         return bot
 
-    async def test_chat_gets_the_text_of_the_letter(self, people: People) -> None:
+    async def test_chat_gets_the_text_of_the_mail(self, people: People) -> None:
         bot = await self.chat(people)
         await people.refund()
         [(chat, text)] = bot.sent
@@ -438,7 +438,7 @@ class TestUnsubscribe:
     async def email_of(self, people: People, actor: Actor) -> tuple[str, ...]:
         return (await read_preferences(people.ports, actor)).preferences.email
 
-    async def test_link_ends_the_letters_of_this_account(self, people: People) -> None:
+    async def test_link_ends_the_mails_of_this_account(self, people: People) -> None:
         actor = await people.member()
         await people.refund()
         assert people.letters[0].unsubscribe is not None

@@ -493,7 +493,7 @@ class TestReset:
         assert [link is not None for link in made] == [True, True, True, False, False]
 
     @table("address", ["nobody@shop.example", "no address"])
-    async def test_unknown_address_gets_no_letter(self, app: TestApp, address: str) -> None:
+    async def test_unknown_address_gets_no_mail(self, app: TestApp, address: str) -> None:
         mailbox = with_mail(app)
         await request_reset(app.ports, address)
 
@@ -522,14 +522,14 @@ class TestLetters:
             await run_due(app.ports)
         assert len(mailbox.letters) == 1
 
-    async def test_rejected_letter_is_given_up(self, app: TestApp) -> None:
+    async def test_rejected_mail_is_abandoned(self, app: TestApp) -> None:
 
         with_mail(app, Refused("no such mailbox"))
         await invite(app.ports, app.account.account_id, "olga@shop.example", Role.VIEWER)
         await run_due(app.ports)
         assert await everything(app.ports, Letter) == []
 
-    async def test_person_is_told_of_a_changed_password(self, app: TestApp) -> None:
+    async def test_person_is_mailed_about_a_changed_password(self, app: TestApp) -> None:
 
         mailbox = with_mail(app)
         actor = await person(app)
