@@ -118,7 +118,7 @@ class TestNews:
         assert told(known(*full), looked(*full[:7], worse, *full[8:], URGENT)) == (["t7"], [], False)
 
 
-def test_after_a_message_what_began_is_known_and_what_is_over_is_not() -> None:
+def test_sent_message_adds_begun_problems_and_drops_ended_ones() -> None:
     message = Message(id="m", at=NOW, begun=(URGENT,), over=(CALM,))
     left = after(known(CALM, problem("other")), message, NOW)
     assert [each.problem.id for each in left] == ["other", "urgent"]

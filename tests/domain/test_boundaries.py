@@ -393,7 +393,7 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
 
 
 @table(("moment", "ask", "before", "after", "side"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_to_which_side_a_moment_belongs(
+def test_boundary_moment_belongs_to_its_documented_side(
     moment: datetime, ask: Callable[[datetime], Any], before: Any, after: Any, side: str
 ) -> None:
     at_it = after if side is FROM else before

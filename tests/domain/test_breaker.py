@@ -74,7 +74,7 @@ def test_failures_count_against_a_receiver(status: int | None, answer: str, coun
     ("failures", "events", "opens"),
     [(9, 3, False), (10, 3, True), (10, 10, True), (10, 2, False), (50, 2, False), (50, 1, False), (10, 1, False)],
 )
-def test_it_opens_after_10_failures_in_a_row_from_at_least_3_events(failures: int, events: int, opens: bool) -> None:
+def test_breaker_opens_after_10_failures_in_a_row_from_3_events(failures: int, events: int, opens: bool) -> None:
     breaker = failing(failures, events)
     assert breaker.is_open is opens
     assert breaker.opened_at == (NOON if opens else None)
@@ -94,7 +94,7 @@ def test_a_success_in_between_begins_the_row_anew() -> None:
 
 
 @table("status", [400, 401, 404, 410, 422])
-def test_other_4xx_neither_count_nor_begin_the_row_anew(status: int) -> None:
+def test_other_4xx_neither_count_nor_reset_the_failures(status: int) -> None:
     breaker = after_outcome(failing(9), "evt_9", outcome(status))
     assert breaker.failures == 9
     assert after_outcome(breaker, "evt_9", outcome(500)).is_open
@@ -229,7 +229,7 @@ def test_event_that_alone_fails_takes_the_slow_backoff_and_stops_no_other() -> N
     assert delivery.status is DeliveryStatus.FAILED
 
 
-def test_its_pauses_are_those_of_decisions_7_and_the_last_one_repeats() -> None:
+def test_breaker_pauses_are_the_documented_ones_and_the_last_repeats() -> None:
     """ "pauses 30 s, 1, 2, 5, 10, 30, 60 min, then 60 min"."""
     assert [pause.total_seconds() for pause in PAUSES] == [30, 60, 120, 300, 600, 1800, 3600]
     breaker, now, pauses = failing(10), NOON, []
@@ -282,7 +282,7 @@ class TestByHand:
         assert failing(10, breaker=breaker).is_open
 
 
-def test_it_remembers_the_last_success_and_the_last_failure() -> None:
+def test_breaker_remembers_the_last_success_and_the_last_failure() -> None:
     breaker = after_outcome(new_breaker("acc_1", Mode.LIVE), "evt_1", outcome(200, took=1))
     assert breaker.last_success_at == NOON + SECOND
     breaker = after_outcome(breaker, "evt_2", outcome(418, at=NOON + 5 * SECOND))
@@ -328,7 +328,7 @@ def test_an_endpoint_is_named_by_account_and_mode() -> None:
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(100, 599), st.booleans(), st.integers(0, 4)), max_size=60))
-def test_it_is_open_exactly_while_a_probe_is_set(webhooks: list[tuple[int | None, bool, int]]) -> None:
+def test_breaker_is_open_exactly_while_a_probe_is_set(webhooks: list[tuple[int | None, bool, int]]) -> None:
     breaker, now = new_breaker("acc_1", Mode.LIVE), NOON
     for status, probe, event in webhooks:
         now += SECOND

@@ -237,7 +237,7 @@ def test_sweep_finds_the_same_differences_as_sets(seed: int) -> None:
     assert most <= (STRETCH + 3 * MARGIN) / span
 
 
-def test_it_goes_on_where_it_was_judged_and_misses_nothing() -> None:
+def test_resumed_comparison_misses_nothing() -> None:
     counted = [ours(operation=f"pay_{number}", began=BEGIN + timedelta(minutes=number)) for number in range(1440)]
     booked = [theirs(id=f"b-{n}", operation=f"pay_{n}", moment=BEGIN + timedelta(minutes=n)) for n in range(0, 1440, 2)]
     whole = swept(counted, booked)[0]

@@ -31,7 +31,7 @@ def test_rfc_3339_moments_are_read_in_any_case(text: str) -> None:
         "0001-01-01T00:00:00+03:00", "9999-12-31T23:59:59-01:00", "2026-11-26T09:00:00Z ", "now",
     ],
 )  # fmt: skip
-def test_other_texts_are_no_moments(text: str) -> None:
+def test_invalid_text_is_no_moment(text: str) -> None:
     assert parse_moment(text) is None
     with pytest.raises(Refusal, match="ISO 8601"):
         read_moment("from", text)

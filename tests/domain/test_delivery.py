@@ -301,7 +301,7 @@ class TestAge:
 
 
 @given(st.lists(st.none() | st.integers(100, 599), min_size=1, max_size=20), st.sampled_from(EventType))
-def test_there_is_a_next_attempt_exactly_while_it_is_pending(statuses: list[int | None], event_type: EventType) -> None:
+def test_delivery_has_a_next_attempt_exactly_while_pending(statuses: list[int | None], event_type: EventType) -> None:
     delivery, now = fresh(event_type=event_type), NOON
     for status in statuses:
         now = max(now, delivery.due or now)

@@ -249,7 +249,7 @@ def test_server_is_woken_by_enough_results_and_by_a_low_queue() -> None:
     assert endpoint.told.count("due?") == 3, "the first, the next, and what timers brought behind them"
 
 
-def test_while_as_many_wait_as_are_enough_nobody_asks_for_more() -> None:
+def test_endpoint_reads_no_more_while_enough_deliveries_wait() -> None:
     endpoint = PlayedEndpoint()
     endpoint.add(*(f"{number:03}" for number in range(8 + LOW)))
     play(endpoint, "serve / due 999 / after 0.25")

@@ -17,7 +17,7 @@ def test_the_same_causes_give_the_same_id_which_is_one(causes: list[str]) -> Non
 
 
 @given(CAUSES, CAUSES)
-def test_other_causes_give_another_id(one: list[str], other: list[str]) -> None:
+def test_different_causes_give_different_ids(one: list[str], other: list[str]) -> None:
     same = one == other
     assert (ids.derived(ids.REFUND, *one) == ids.derived(ids.REFUND, *other)) is same
     tails = {ids.derived(prefix, *one).removeprefix(prefix) for prefix in (ids.REFUND, ids.WITHDRAWAL)}
@@ -32,7 +32,7 @@ def test_derived_id_sorts_before_every_id_made_later() -> None:
     assert all(ids.is_prefixed(ids.PAYMENT, each) and each < late and each[18] == "7" for each in made)
 
 
-def test_it_stays_what_it_is_over_versions() -> None:
+def test_derived_id_is_stable_over_versions() -> None:
     """A later version that derived it otherwise would send a second time what an earlier one sent."""
     assert ids.derived(ids.REFUND, "acc_1:live:key") == "ref_0667fa75-8890-8c35-b8e5-be1c8bfed455"
     earlier = "sub_019b76da-a800-7c21-a29f-6fbed82c07cd"

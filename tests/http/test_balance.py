@@ -155,7 +155,7 @@ async def test_below_zero_is_shown_with_its_sign(open_: RefundApp) -> None:
     assert (found["available_usdt"], found["total_settled_usdt"]) == ("-0.03243244", "1.04864864")
 
 
-async def test_its_parts_agree_while_money_moves(open_: RefundApp) -> None:
+async def test_balance_is_consistent_while_money_moves(open_: RefundApp) -> None:
     """One statement reads it: RUB and USDT of one payment are never both there, and never both missing."""
     await open_.paid("100.00")
     settling = asyncio.create_task(open_.settle())
@@ -168,7 +168,7 @@ async def test_its_parts_agree_while_money_moves(open_: RefundApp) -> None:
     assert both <= {("100.00", ZERO), ("0.00", "1.04864864")}
 
 
-async def test_it_needs_a_key(open_: RefundApp) -> None:
+async def test_balance_needs_a_key(open_: RefundApp) -> None:
     response = await open_.app.http.get("/api/v1/balance")
     DOCUMENT.check(response)
     assert (response.status_code, response.json()["error"]["code"]) == (401, "Unauthorized")

@@ -47,7 +47,7 @@ async def test_zero(charges: ChargeApp) -> None:
     assert told(await charges.post(await due(charges), {"amount_rub": "0.00"})) == (400, "INVALID_AMOUNT")
 
 
-async def test_not_found_foreign_or_of_the_other_mode(charges: ChargeApp) -> None:
+async def test_unknown_or_foreign_subscription_is_not_found(charges: ChargeApp) -> None:
     """Also of another account or mode (docs/subscriptions.md "Making one"). It comes before the key and the body."""
     subscription_id = await due(charges)
     bare, live = charges.app.headers(), charges.app.headers("live")
@@ -79,7 +79,7 @@ async def test_mandate_inactive(charges: ChargeApp, fields: dict[str, Any]) -> N
     assert (await charges.window(subscription_id))["reason"] == "CHARGE_MANDATE_INACTIVE"
 
 
-async def test_before_the_window(charges: ChargeApp) -> None:
+async def test_charge_before_the_window_is_refused(charges: ChargeApp) -> None:
     """`details.next_allowed_at` is in Moscow time, and then it passes."""
     subscription_id = await charges.subscribed(Interval.DAY, 3)
     refused = await charges.post(subscription_id)

@@ -11,7 +11,7 @@ from tests.apps import TestApp
 _LOADED = re.compile(r"""(?:src|href)="([^"#][^"]*)"|url\(([^)]*)\)|@import|XMLHttpRequest""")
 
 
-async def test_it_needs_no_key_and_is_not_counted(app: TestApp) -> None:
+async def test_docs_need_no_key_and_are_not_counted(app: TestApp) -> None:
     response = await app.http.get("/docs")
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -44,7 +44,7 @@ async def test_nothing_from_elsewhere_may_run_or_be_loaded(app: TestApp) -> None
     assert " style=" not in response.text
 
 
-async def test_it_shows_every_operation_with_its_codes_and_every_event(app: TestApp) -> None:
+async def test_docs_show_every_operation_with_its_codes_and_every_event(app: TestApp) -> None:
     page = (await app.http.get("/docs")).text
     document = openapi_document(app.ports.urls.base_url)
     articles = dict(re.findall(r'<article id="(\w+)">(.*?)</article>', page, re.DOTALL))

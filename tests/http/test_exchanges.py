@@ -231,7 +231,7 @@ async def test_each_refusal_beats_those_below_it_and_locks_no_key(app: ExchangeA
         assert len(await everything(app.ports, Exchange)) == 1
 
 
-async def test_after_a_refusal_the_key_is_free(app: ExchangeApp) -> None:
+async def test_refused_request_leaves_its_key_free(app: ExchangeApp) -> None:
     key = str(uuid4())
     assert told(await app.post({"amount_usdt": "1"}, key=key)) == (400, "AMOUNT_TOO_LOW")
     assert (await app.post(key=key)).status_code == 201

@@ -92,7 +92,7 @@ async def test_an_account_without_a_secret_is_shown_one_that_lasts() -> None:
         assert (await letters(app))["signing_secret"] != secret
 
 
-async def test_while_a_secret_is_being_rotated_both_sign(app: TestApp) -> None:
+async def test_both_secrets_sign_during_a_rotation(app: TestApp) -> None:
     """For 24 hours both secrets sign (docs/webhooks.md "Changing the secret")."""
     await failed(app)
     new = "another-secret-of-the-tests"

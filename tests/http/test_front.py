@@ -90,7 +90,7 @@ async def test_front_page_shows_each_modes_banks_and_nothing_of_merchants(app: T
     assert shown["bankless"] == [("Test", simulated), ("Live", "No bank is connected yet")]
 
 
-async def test_it_counts_as_a_page_and_over_the_limit_opens_by_itself(app: TestApp) -> None:
+async def test_front_page_counts_as_a_page_and_reloads_over_the_limit(app: TestApp) -> None:
     async with visitor(create_app(app.ports, pages_per_minute=1)) as http:
         assert (await http.get("/")).status_code == 200
         response = await http.get("/")

@@ -31,7 +31,7 @@ def address(language: str, name: str) -> str:
     return f"/docs/{name}" if language == ENGLISH else f"/docs/{language}/{name}"
 
 
-def test_there_is_a_link_to_each_page_that_is_served_and_to_no_other() -> None:
+def test_folder_links_exactly_the_pages_that_are_served() -> None:
     assert sorted(path.stem for path in (GUIDES / ENGLISH).iterdir()) == sorted(NAMES)
     assert {path.resolve().parent.name for path in (GUIDES / ENGLISH).iterdir()} == {"docs"}
     assert (GUIDES / RUSSIAN).resolve().parent.name == "docs"
@@ -75,7 +75,7 @@ def test_no_heading_of_a_column_is_empty_and_drawings_scroll(each: tuple[str, st
     assert len(re.findall(r'<p class="drawing" tabindex="0"><img', html(*each))) == html(*each).count('.svg"')
 
 
-async def test_it_lets_nothing_run_or_load_from_elsewhere(app: TestApp) -> None:
+async def test_guide_lets_nothing_run_or_load_from_elsewhere(app: TestApp) -> None:
     reference = await app.http.get("/docs")
     guide = await app.http.get("/docs/errors")
     name = "content-security-policy"

@@ -73,7 +73,7 @@ async def documents(kyc: KycApp, session: str) -> dict[str, str]:
     return keys
 
 
-async def test_it_asks_for_the_phone_and_leads_to_the_check(kyc: KycApp) -> None:
+async def test_open_page_asks_for_the_phone_and_leads_to_the_check(kyc: KycApp) -> None:
     page = await come(kyc)
     assert (page.status_code, face(page)) == (200, "ask")
     assert [each["name"] for each in Page(page.text).all("input")] == ["phone"], "the only merchant is known"

@@ -111,7 +111,7 @@ async def test_a_wrong_secret_and_an_unknown_adapter_are_one_404(path: str) -> N
 
 
 @table("method", ["GET", "HEAD", "PUT", "DELETE"])
-async def test_it_is_posted_to_and_nothing_else(method: str) -> None:
+async def test_notification_address_takes_only_post(method: str) -> None:
     async with hearing() as world:
         assert (await world.post(b"", method=method)).status_code == 405
 
@@ -143,7 +143,7 @@ async def test_the_adapter_gets_the_raw_bytes_and_all_that_came_with_them() -> N
     assert "x-sign" not in repr(notification)
 
 
-async def test_at_most_a_hundred_operations_of_visible_characters_are_believed() -> None:
+async def test_notification_names_at_most_a_hundred_valid_operations() -> None:
     named = [*(f"pay_{number}" for number in range(150)), "with a space", "line\u2028break", "x" * 513, "pay_1"]
 
     async def receive(notification: InboundNotification) -> Received:

@@ -48,7 +48,7 @@ def every_schema(value: Any) -> list[dict[str, Any]]:
     return found
 
 
-async def test_it_is_served_without_a_key_and_is_not_counted(app: TestApp) -> None:
+async def test_document_is_served_without_a_key_and_is_not_counted(app: TestApp) -> None:
     response = await app.http.get("/openapi.json")
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
@@ -56,7 +56,7 @@ async def test_it_is_served_without_a_key_and_is_not_counted(app: TestApp) -> No
     assert response.json() == openapi_document(app.ports.urls.base_url)
 
 
-async def test_it_is_made_once_and_not_on_the_event_loop(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_document_is_made_once_and_not_on_the_event_loop(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Making it takes some hundred milliseconds, in which no payment may wait."""
     made_in: list[int] = []
     make = openapi.openapi_bytes
@@ -75,12 +75,12 @@ async def test_it_is_made_once_and_not_on_the_event_loop(app: TestApp, monkeypat
     assert made_in != [threading.get_ident()]
 
 
-def test_it_is_valid_openapi_3_1(document: Document) -> None:
+def test_document_is_valid_openapi_3_1(document: Document) -> None:
     assert document.document["openapi"].startswith("3.1.")
     validate(document.document)
 
 
-def test_its_description_of_the_webhooks_is_versioned_1(document: Document) -> None:
+def test_description_of_the_webhooks_has_version_1(document: Document) -> None:
     assert document.document["info"]["version"] == "1"
     assert document.document["x-webhooks-version"] == "1"
 
@@ -115,7 +115,7 @@ NOT_MERCHANTS = {("/api/v1/notices/{}/{}", "POST")}
 """Where providers post: no operation of the interface."""
 
 
-async def test_it_has_every_route_and_no_other(app: TestApp, document: Document) -> None:
+async def test_document_has_every_route_and_no_other(app: TestApp, document: Document) -> None:
     routed = {
         (FOREIGN.sub("{}", route.path), method)
         for route in framework_of(app.ports).routes

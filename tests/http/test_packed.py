@@ -36,7 +36,7 @@ IDENTITY = {"Accept-Encoding": "identity"}
         ("*;q=0", False),
     ],
 )
-async def test_it_is_compressed_for_whoever_says_so(app: TestApp, accepted: str, is_small: bool) -> None:
+async def test_answer_is_compressed_for_clients_that_accept_gzip(app: TestApp, accepted: str, is_small: bool) -> None:
     plain = await app.http.get("/openapi.json", headers=IDENTITY)
     answer = await app.http.get("/openapi.json", headers={"Accept-Encoding": accepted})
     assert answer.content == plain.content

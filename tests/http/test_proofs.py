@@ -25,7 +25,7 @@ async def refusal(exchange: Exchange, payment_id: str, body: Any = None, **more:
     return response.status_code, response.json()["error"]["code"]
 
 
-async def test_before_any_submission_network_and_hash_are_null_and_it_waits(exchange: Exchange) -> None:
+async def test_proof_waits_with_null_fields_before_any_submission(exchange: Exchange) -> None:
     for payment_id in (await exchange.paid(), await exchange.created()):
         response = await exchange.read(payment_id)
         assert (response.status_code, response.json()) == (
@@ -183,7 +183,7 @@ async def test_confirmed_hash_may_be_repeated_and_not_replaced(exchange: Exchang
     assert (await exchange.read(payment_id)).json() == before
 
 
-async def test_it_counts_in_the_general_bucket_and_knows_its_methods(exchange: Exchange) -> None:
+async def test_proof_counts_in_the_general_bucket_and_knows_its_methods(exchange: Exchange) -> None:
     payment_id = await exchange.paid()
     response = await exchange.post(payment_id, ORDER)
     assert response.headers["X-RateLimit-Limit"] == "60"

@@ -104,5 +104,5 @@ async def test_a_silent_source_is_rate_unavailable_with_a_wait(app: TestApp) -> 
     assert (await rates(app))["rate_market"] == "93.00"
 
 
-async def test_it_needs_a_key(app: TestApp) -> None:
+async def test_rates_need_a_key(app: TestApp) -> None:
     assert (await app.http.get("/api/v1/rates")).status_code == 401

@@ -87,7 +87,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_until_refunds_are_enabled_the_paths_are_not_there(refunds: RefundApp, method: str, path: str) -> None:
+async def test_refund_paths_are_404_until_refunds_are_enabled(refunds: RefundApp, method: str, path: str) -> None:
     """Until it is switched on it is 404, before the Idempotency-Key and the body
     (docs/concepts.md "What is refused first")."""
     await refunds.set(refunds="false")
@@ -264,7 +264,7 @@ async def test_a_cancelled_application_touches_nothing_and_sends_no_event(refund
 # --- the frame
 
 
-async def test_it_counts_in_the_general_bucket(refunds: RefundApp) -> None:
+async def test_refund_counts_in_the_general_bucket(refunds: RefundApp) -> None:
     response = await refunds.post({"payment_id": await refunds.paid()})
     assert response.headers["X-RateLimit-Limit"] == "60"
 

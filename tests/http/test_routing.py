@@ -23,7 +23,7 @@ def here() -> str:
     return "here"
 
 
-def test_it_brings_no_plugins_for_models_that_are_not_used() -> None:
+def test_application_loads_no_plugins_for_unused_models() -> None:
     """If the framework starts to load plugins in another way, this test fails."""
     asgi = Application(route_handlers=[here], openapi_config=None, logging_config=None)
     rooms = {type(plugin).__module__ for plugin in asgi.plugins}

@@ -99,7 +99,7 @@ async def test_an_unknown_shop_and_another_accounts_are_not_found(app: TestApp) 
         assert (filtered.status_code, filtered.json()["error"]["code"]) == (400, "SHOP_NOT_FOUND")
 
 
-async def test_there_is_no_api_to_list_or_make_shops(app: TestApp) -> None:
+async def test_api_cannot_list_or_make_shops(app: TestApp) -> None:
     for method in ("GET", "POST"):
         response = await app.http.request(method, "/api/v1/shops", headers=app.headers())
         assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")

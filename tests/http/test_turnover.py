@@ -101,7 +101,7 @@ async def test_turnover_obeys_modes_and_needs_a_key(app: TestApp) -> None:
     assert (await app.http.get("/api/v1/shops/turnover")).status_code == 401
 
 
-async def test_it_is_counted_in_the_general_bucket(app: TestApp) -> None:
+async def test_turnover_counts_in_the_general_bucket(app: TestApp) -> None:
     """It is not one of the four money calls (docs/limits.md "Requests")."""
     response = await app.get("/shops/turnover")
     assert response.headers["X-RateLimit-Limit"] == "60"

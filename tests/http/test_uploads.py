@@ -368,7 +368,7 @@ async def test_an_upload_that_drips_ends_after_two_minutes(tmp_path: Path) -> No
     assert files(tmp_path) == []
 
 
-async def test_so_many_at_once(tmp_path: Path) -> None:
+async def test_simultaneous_uploads_are_limited(tmp_path: Path) -> None:
     one = store(tmp_path, at_once=1)
     end = VirtualClock().now().replace(year=2100)
     urls = {key: query_of(one.grant(key, "image/jpeg", 1000, end)) for key in ("0" * 64, "1" * 64)}

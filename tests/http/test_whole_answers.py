@@ -119,7 +119,7 @@ async def test_the_bytes_are_the_servers(name: str) -> None:
 
 
 @pytest.mark.parametrize("given", [{"method": "HEAD"}, {"keep_alive": False}, {"gone": True}], ids=str)
-async def test_so_they_are_of_a_request_that_is_another(given: dict[str, Any]) -> None:
+async def test_unusual_requests_get_the_same_answer_whole_or_in_parts(given: dict[str, Any]) -> None:
     """HEAD gets no body, the last request closes, and a client that has gone gets nothing."""
     messages = ANSWERS["whole"][0]
     assert left(*await answered(messages, whole=True, **given)) == left(*await answered(messages, whole=False, **given))

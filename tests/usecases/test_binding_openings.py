@@ -94,14 +94,14 @@ async def test_payer_is_asked_to_come_back_while_no_bank_is_in_service(app: Test
     assert await bindings(app, made["id"]) == []
 
 
-async def test_its_watch_leaves_who_asks_ten_seconds(app: TestApp) -> None:
+async def test_watch_of_a_binding_leaves_the_request_ten_seconds(app: TestApp) -> None:
     payment = await open_link(app, (await subscribed(app))["id"])
     job = await app.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
     assert job is not None
     assert job.due == payment.created_at + timedelta(seconds=10)
 
 
-async def test_its_period_is_of_the_subscriptions_scheme(app: TestApp) -> None:
+async def test_period_of_a_binding_follows_the_subscriptions_scheme(app: TestApp) -> None:
     """For a calendar the period is the month, for our window the day of the binding. A subscription that is bound anew
     stays in its own period."""
     await app.clock.advance(3 * DAY)
@@ -188,7 +188,9 @@ ROUTES = [("first", "50.00", "third-test"), ("none", "50.00", "second-test"), ("
 
 
 @pytest.mark.parametrize(("charge", "amount", "bank"), ROUTES)
-async def test_after_a_no_the_next_bank_is_one_that_takes_the_first_charge(charge: str, amount: str, bank: str) -> None:
+async def test_next_bank_after_a_refusal_is_one_that_takes_the_first_charge(
+    charge: str, amount: str, bank: str
+) -> None:
     can = BankCapabilities(simulated=True, mandates=True, mandate_charges=True, min_kopecks=100_00)
     further = [FurtherBank(name="second-test", capabilities=can, script=Script()), FurtherBank(name="third-test")]
     async with open_test_app(further_banks=further) as app:
@@ -197,7 +199,7 @@ async def test_after_a_no_the_next_bank_is_one_that_takes_the_first_charge(charg
         assert (await open_link(app, made["id"])).bank == bank
 
 
-async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
+async def test_first_bank_is_asked_if_the_last_one_is_no_longer_wired() -> None:
     async with open_test_app(further_banks=[FurtherBank(name="second-test")]) as app:
         made = await subscribed(app)
         app.script.bind.append(Twist(ending=Ending.UNAVAILABLE))

@@ -52,7 +52,7 @@ async def taken(charges: ChargeApp) -> str:
         (P.AMOUNT_MISMATCH, True, True, NOT_YET, 2, None),
     ],
 )
-async def test_it_is_asked_about_until_it_has_an_outcome(
+async def test_charge_is_polled_until_it_has_an_outcome(
     charges: ChargeApp,
     taken: str,
     status: P,

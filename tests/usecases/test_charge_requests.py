@@ -30,7 +30,7 @@ async def test_a_subscription_that_is_not_there_is_refused_before_the_key(charge
     assert told(await charges.post(due, headers=charges.app.headers())) == (400, "MISSING_IDEMPOTENCY_KEY")
 
 
-async def test_its_watch_leaves_the_request_ten_seconds(charges: ChargeApp) -> None:
+async def test_watch_of_a_charge_leaves_the_request_ten_seconds(charges: ChargeApp) -> None:
     due = await due_subscription(charges)
     charges.app.script.charge.append(Twist(ending=Ending.UNAVAILABLE))
     assert told(await charges.post(due)) == (503, "PROVIDER_UNAVAILABLE")
@@ -52,7 +52,7 @@ async def test_a_repeat_of_one_that_nobody_knew_of_says_how_it_ended(
     assert (again.status_code, again.json().get("error", {}).get("code")) == answer
 
 
-async def test_while_the_last_one_is_taken_back_the_next_comes_again_in_a_second(charges: ChargeApp) -> None:
+async def test_charge_during_a_withdrawal_may_be_repeated_in_a_second(charges: ChargeApp) -> None:
     """Its subscription is read before it is gone, and it is read after."""
     due = await due_subscription(charges)
     await charges.next(due, "pending")

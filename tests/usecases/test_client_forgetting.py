@@ -110,7 +110,7 @@ async def test_forgotten_client_is_unknown(kyc: KycApp) -> None:
     assert again.value.code == "CLIENT_NOT_FOUND"
 
 
-async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycApp) -> None:
+async def test_client_with_a_check_under_way_is_not_forgotten(kyc: KycApp) -> None:
     await kyc.register()
     code, message = await refused(kyc, await kyc.client())
     assert code == "INVALID_STATE"

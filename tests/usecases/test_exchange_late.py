@@ -22,7 +22,7 @@ async def _away(*_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.parametrize("takes_usdt", [True, False])
-async def test_it_is_known_once_they_answer_again(
+async def test_late_money_is_known_once_providers_answer_again(
     app: ExchangeApp, takes_usdt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The poll after six hours is repeated until it is answered."""

@@ -83,7 +83,7 @@ async def test_unreported_loss_is_found_by_a_poll(app: ExchangeApp) -> None:
 
 
 @pytest.mark.parametrize("end", [TransferState.FINAL, TransferState.FAILED])
-async def test_while_usdt_are_on_their_way_nothing_is_decided(app: ExchangeApp, end: TransferState) -> None:
+async def test_loss_is_not_decided_while_usdt_are_on_their_way(app: ExchangeApp, end: TransferState) -> None:
     """A transfer may still fail and be signed anew, so only its end shows whether USDT were paid for the RUB."""
     made = await app.bought()
     await app.pay(made.id)

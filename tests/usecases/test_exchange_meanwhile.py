@@ -79,9 +79,7 @@ async def test_exchange_that_moved_meanwhile_is_neither_opened_nor_ended(
 
 
 @pytest.mark.parametrize(("left", "status"), [(1, "pending"), (0, "failed")])
-async def test_one_without_a_place_for_its_money_fails_at_its_deadline(
-    app: ExchangeApp, left: int, status: str
-) -> None:
+async def test_exchange_without_an_invoice_fails_at_its_deadline(app: ExchangeApp, left: int, status: str) -> None:
     app.app.script.create.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
     made = await app.bought()
     assert made.status is S.PENDING
@@ -100,7 +98,7 @@ async def test_a_watcher_that_says_when_to_come_back_is_believed(
     assert caught.value.retry_after == told
 
 
-async def test_its_watch_leaves_its_maker_ten_seconds(app: ExchangeApp) -> None:
+async def test_watch_of_an_exchange_leaves_the_request_ten_seconds(app: ExchangeApp) -> None:
     made = await app.made()
     job = await app.ports.storage.get(Job, WATCH_EXCHANGE.id_of(made.id))
     assert job is not None

@@ -139,7 +139,7 @@ async def test_deposits_reported_twice_and_in_another_order_count_once(app: Exch
 
 
 @pytest.mark.parametrize("sent", [None, "99.999999"])
-async def test_after_15_minutes_what_is_not_complete_expires(app: ExchangeApp, sent: str | None) -> None:
+async def test_incomplete_exchange_expires_after_15_minutes(app: ExchangeApp, sent: str | None) -> None:
     made = await app.made()
     if sent is not None:
         await app.send(made.id, sent)

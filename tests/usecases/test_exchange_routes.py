@@ -46,7 +46,7 @@ async def test_a_payout_goes_by_the_first_bank_that_is_not_down(
     assert (exchange.bank, exchange.status) == (taken, "completed")
 
 
-async def test_while_all_are_down_it_waits_and_then_goes(app: ExchangeApp) -> None:
+async def test_payout_waits_while_all_banks_are_down(app: ExchangeApp) -> None:
     made = await app.made()
     await set_status(app, S.DOWN, FIRST, SECOND)
     await app.send(made.id)
@@ -74,7 +74,7 @@ async def test_rub_come_to_the_first_bank_that_is_not_down(app: ExchangeApp) -> 
     assert (await app.bought()).bank == SECOND
 
 
-async def test_while_all_are_down_no_exchange_of_rub_begins(app: ExchangeApp) -> None:
+async def test_exchange_of_rub_is_refused_while_all_banks_are_down(app: ExchangeApp) -> None:
     await set_status(app, S.DOWN, FIRST, SECOND)
     with pytest.raises(Refusal) as refused:
         await app.bought()

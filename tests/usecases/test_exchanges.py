@@ -227,7 +227,7 @@ async def test_a_cancel_waits_for_a_chain_that_is_away(app: ExchangeApp) -> None
     assert await app.status(made.id) == "awaiting_usdt"
 
 
-async def test_it_expires_once_all_that_came_in_time_was_seen(app: ExchangeApp) -> None:
+async def test_exchange_expires_once_every_timely_deposit_was_seen(app: ExchangeApp) -> None:
     """A watcher may see a deposit some time after it arrived."""
     made = await app.made()
     setattr(app.watcher, "lag", timedelta(seconds=120))  # noqa: B010 - of those that are late alone

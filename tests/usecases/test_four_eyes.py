@@ -376,7 +376,7 @@ async def test_request_that_holds_the_fair_lock_does_not_wait_for_itself(refunds
     assert [each.id for each in await list_actions(refunds.ports)] == [asking.result().id]
 
 
-async def test_it_is_rejected_by_others_and_withdrawn_by_who_asked(refunds: RefundApp) -> None:
+async def test_action_is_rejected_by_others_and_withdrawn_by_its_requester(refunds: RefundApp) -> None:
     for name, status in (("ivan", "rejected"), ("olga", "withdrawn")):
         refund_id = await applied(refunds)
         action = await asked(refunds, refund_id)
@@ -399,7 +399,7 @@ async def test_pending_action_is_among_the_action_items(refunds: RefundApp) -> N
     assert "action" not in [need.of for need in (await read_action_items(refunds.ports)).found]
 
 
-async def test_it_expires(refunds: RefundApp) -> None:
+async def test_pending_action_expires(refunds: RefundApp) -> None:
     refund_id = await applied(refunds)
     action = await asked(refunds, refund_id)
     await refunds.app.clock.advance(3 * 86_400 - 1)

@@ -71,7 +71,7 @@ async def test_first_exchange_needs_no_list_and_the_next_is_checked_against_it(a
     assert await asked(app, BANK_ID, 2) == (201, None)
 
 
-async def test_it_is_asked_once_a_day_while_somebody_wants_to_know(app: ExchangeApp, bank: Listing) -> None:
+async def test_list_is_fetched_once_a_day_while_it_is_used(app: ExchangeApp, bank: Listing) -> None:
     await asked(app)
     await app.app.work(24 * 3600)
     assert bank.asked == 1, "nobody wanted to know"
@@ -158,7 +158,7 @@ async def test_a_list_that_cannot_be_read_from_the_storage_refuses_nobody(app: E
     assert await asked(app, "bank5", 2) == UNKNOWN
 
 
-async def test_while_a_bank_that_pays_has_no_list_nobody_is_refused() -> None:
+async def test_unknown_bank_is_accepted_while_a_paying_bank_has_no_list() -> None:
     first, second = listing("first"), SimulatedBank("second", None, None, None)  # type: ignore[arg-type]
     async with open_exchange_app(adapters=Adapters(banks={Mode.TEST: [first, second]})) as app:
         for each in (first, second):

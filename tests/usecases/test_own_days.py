@@ -87,7 +87,7 @@ async def test_a_balance_waits_where_it_can_be_paid_out(app: TestApp) -> None:
         assert not await anything_waits(app.ports, unit, account), "what is left is less than the network can move"
 
 
-async def test_it_is_due_by_the_clock_of_workers_too(app: TestApp) -> None:
+async def test_own_settlement_is_also_due_by_the_workers_clock(app: TestApp) -> None:
     """If a merchant does not advance the clock again, a worker settles at 09:00 of the account's own day."""
     await advance(app, DAY)
     one = await paid(app)

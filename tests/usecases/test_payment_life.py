@@ -192,7 +192,7 @@ async def test_processing_then_paid_names_the_previous_status(app: TestApp) -> N
     ]
 
 
-async def test_it_expires_at_expires_at_and_not_before(app: TestApp) -> None:
+async def test_payment_expires_at_expires_at_and_not_before(app: TestApp) -> None:
     payment = await app.created()
     await app.work(15 * 60 - 1)
     assert await status_of(app, payment["id"]) == "pending"
@@ -213,7 +213,7 @@ async def test_payment_paid_silently_at_the_last_moment_does_not_expire(app: Tes
     assert await status_of(app, payment["id"]) == "paid"
 
 
-async def test_it_expires_also_while_the_bank_is_away(app: TestApp) -> None:
+async def test_payment_expires_also_while_the_bank_is_away(app: TestApp) -> None:
     payment = await app.created()
     app.script.state.extend([AWAY, NO, AWAY])
     await app.work(15 * 60)

@@ -97,6 +97,6 @@ async def test_payout_sent_otherwise_is_corrected_in_it_and_in_the_next(payouts:
 
 
 @pytest.mark.parametrize("unknown", ["wd_00000000-0000-7000-8000-000000000000", "wd_x", ""])
-async def test_there_are_none_of_no_payout(payouts: Payouts, unknown: str) -> None:
+async def test_items_of_an_unknown_payout_are_refused(payouts: Payouts, unknown: str) -> None:
     with pytest.raises(Refusal, match="No withdrawal of this id"):
         await payout_items_of(payouts.ports, unknown, 10)

@@ -91,7 +91,7 @@ async def test_payment_has_one_receipt_and_its_refund_another(app: TestApp, regi
     assert await waiting(app) == []
 
 
-async def test_it_is_of_what_came(app: TestApp, register: Register) -> None:
+async def test_receipt_is_of_the_received_amount(app: TestApp, register: Register) -> None:
     payment = await paid(app, register, 60_00)
     assert await waiting(app) == []
     await resolve_mismatch(app.ports, payment.id, "paid")
@@ -126,7 +126,7 @@ async def test_a_binding_has_one_where_it_takes_money(
 
 
 @pytest.mark.parametrize("gone", ["payment", "register"])
-async def test_it_is_over_where_nobody_can_write_it(
+async def test_receipt_job_ends_if_no_register_can_write_it(
     app: TestApp, register: Register, gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payment = await paid(app, register)
@@ -145,7 +145,7 @@ WORDS = [WAITS, ReceiptStatus.FAILED, Unavailable("away"), OutcomeUnknown("cut")
 
 
 @pytest.mark.parametrize("word", WORDS, ids=str)
-async def test_until_it_is_written_it_is_asked_for_by_the_backoff(
+async def test_unwritten_receipt_is_polled_by_the_backoff(
     app: TestApp, register: Register, word: ReceiptStatus | Fault
 ) -> None:
     register.words.extend([word] * 2)
@@ -159,7 +159,7 @@ async def test_until_it_is_written_it_is_asked_for_by_the_backoff(
 
 
 @pytest.mark.parametrize(("left", "jobs"), [(1, 1), (0, 0)])
-async def test_it_is_given_up_after_30_days(app: TestApp, register: Register, left: int, jobs: int) -> None:
+async def test_receipt_is_abandoned_after_30_days(app: TestApp, register: Register, left: int, jobs: int) -> None:
     register.words.append(WAITS)
     await paid(app, register)
     [job] = await waiting(app)

@@ -77,7 +77,7 @@ async def test_the_job_asks_the_clock_itself(refunds: RefundApp) -> None:
     assert (await refunds.status(refund_id), again and again.due) == ("pending", end)
 
 
-async def test_its_money_was_never_touched_and_may_be_asked_for_anew(refunds: RefundApp) -> None:
+async def test_abandoned_refund_took_no_money_and_may_be_requested_again(refunds: RefundApp) -> None:
     refund_id = await waiting(refunds)
     await until_its_time(refunds, refund_id)
     refund = await refunds.refund(refund_id)
@@ -141,7 +141,7 @@ async def test_waiting_refund_without_a_deadline_gets_one_at_the_next_settlement
     assert await refunds.status(refund_id) == "rejected"
 
 
-async def test_in_a_held_copy_it_waits_on() -> None:
+async def test_refund_in_a_quarantined_copy_keeps_waiting() -> None:
     async with open_refund_app() as refunds:
         await refunds.set(refund_approval="auto")
         payment_id = await refunds.paid(mode="live")

@@ -102,7 +102,7 @@ STEPS = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_after_any_history_the_books_the_objects_and_the_bank_agree(steps: list[tuple[str, int, int]]) -> None:
+def test_books_objects_and_bank_agree_after_any_history(steps: list[tuple[str, int, int]]) -> None:
     async def live() -> None:
         async with open_refund_app(receiver=False) as refunds:
             history = History(refunds, [await refunds.paid(), await refunds.paid()])

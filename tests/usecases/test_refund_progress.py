@@ -54,7 +54,7 @@ async def test_test_mode_refund_waits_two_seconds_and_completes_after_five(refun
     assert await refunds.left_at_bank(payment_id) == 0
 
 
-async def test_in_live_mode_an_approved_one_goes_to_the_bank_at_once(refunds: RefundApp) -> None:
+async def test_approved_live_refund_goes_to_the_bank_at_once(refunds: RefundApp) -> None:
     await refunds.set(refund_approval="auto")
     payment_id = await refunds.paid(mode="live")
     refund_id = await refunds.apply(payment_id, mode="live")
@@ -62,7 +62,7 @@ async def test_in_live_mode_an_approved_one_goes_to_the_bank_at_once(refunds: Re
     assert await refunds.status(refund_id) == "completed"
 
 
-async def test_while_it_is_under_way_the_status_stays_and_refund_pending_is_true(refunds: RefundApp) -> None:
+async def test_refund_under_way_keeps_the_status_and_sets_refund_pending(refunds: RefundApp) -> None:
     """While a refund is under way the status stays, and `refund_pending` is true (docs/refunds.md "How it ends")."""
     payment_id = await refunds.paid()
     await refunds.apply(payment_id)

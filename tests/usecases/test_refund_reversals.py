@@ -68,7 +68,7 @@ async def test_a_reversal_whose_notification_was_lost_is_found_by_looking(refund
     assert await jobs(refunds) == []
 
 
-async def test_after_the_last_look_only_a_notification_counts(refunds: RefundApp) -> None:
+async def test_only_a_notification_counts_after_the_last_poll(refunds: RefundApp) -> None:
     _, refund_id = await refunds.completed()
     await refunds.app.work(REVERSAL_POLLS[-1].total_seconds())
     assert await jobs(refunds) == []

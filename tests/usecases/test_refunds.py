@@ -35,7 +35,7 @@ async def code(call: Any) -> str:
 # --- the balance
 
 
-async def test_before_settlement_a_refund_lowers_the_pending_rub(refunds: RefundApp) -> None:
+async def test_refund_before_settlement_lowers_the_pending_rub(refunds: RefundApp) -> None:
     payment_id = await refunds.paid()
     await refunds.apply(payment_id, "40.00")
     assert (await refunds.balance()).pending == Rub(100_00), "an application touches no money"
@@ -44,7 +44,7 @@ async def test_before_settlement_a_refund_lowers_the_pending_rub(refunds: Refund
 
 
 @pytest.mark.parametrize(("amount", "market"), [(None, MARKET_100), ("40.00", 43_243_243), ("0.01", 10_810)])
-async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
+async def test_refund_after_settlement_takes_the_market_value(
     refunds: RefundApp, amount: str | None, market: int
 ) -> None:
     payment_id = await refunds.settled()
@@ -64,7 +64,7 @@ async def test_after_settlement_it_takes_the_market_value_so_that_the_fee_stays(
     assert payment.amount_usdt == Usdt(SETTLED_100), "the credit stays as it was"
 
 
-async def test_not_covered_it_waits_and_is_tried_after_the_next_settlement(refunds: RefundApp) -> None:
+async def test_uncovered_refund_is_retried_after_the_next_settlement(refunds: RefundApp) -> None:
     payment_id = await refunds.settled()
     refund_id = await refunds.apply(payment_id)
     await refunds.app.work(60)

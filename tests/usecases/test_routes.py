@@ -418,7 +418,7 @@ async def test_a_bank_that_takes_no_such_amount_is_passed_over_unasked(
         assert await two.nothing_is_left(), "the key is free"
 
 
-async def test_after_a_no_the_next_bank_is_one_that_takes_the_amount() -> None:
+async def test_next_bank_after_a_refusal_is_one_that_takes_the_amount() -> None:
     refusing, last = Script(), Script()
     refusing.create.append(NO)
     banks = [

@@ -168,7 +168,7 @@ async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(
         await settle_own(app.ports, await caller(app))
 
 
-async def test_after_an_outage_the_last_day_takes_what_the_days_before_left(app: TestApp) -> None:
+async def test_settlement_after_an_outage_takes_the_missed_days_too(app: TestApp) -> None:
     await app.work(43_200)
     await start_recurring_jobs(app.ports)
     one = await paid(app)

@@ -89,7 +89,7 @@ async def test_status_of_a_replaced_mandate_changes_nothing(app: TestApp, change
 
 
 @pytest.mark.parametrize("changes", [{"mandate_reference": None}, {"mandate_bank": None}])
-async def test_one_without_a_mandate_is_asked_about_by_nobody(app: TestApp, changes: dict[str, None]) -> None:
+async def test_subscription_without_a_mandate_is_not_polled(app: TestApp, changes: dict[str, None]) -> None:
     made = await bound(app)
     app.script.mandate_state.append(Twist(ending=Ending.REFUSED))
     await poll_mandate(app.ports, msgspec.structs.replace(await record(app, made["id"]), **changes))

@@ -68,7 +68,7 @@ async def test_a_repeat_gives_the_original_and_another_shop_is_refused(app: Test
 
 
 @pytest.mark.parametrize(("mode", "sandbox"), [("test", True), ("live", None)])
-async def test_its_events_say_whether_they_are_of_test_mode(app: TestApp, mode: str, sandbox: bool | None) -> None:
+async def test_events_say_whether_they_are_of_test_mode(app: TestApp, mode: str, sandbox: bool | None) -> None:
     made = (await subscribe(app, mode=mode)).json()
     cancelled = await app.http.post(f"/api/v1/subscriptions/{made['id']}/cancel", headers=app.headers(mode))
     assert cancelled.status_code == 200

@@ -94,7 +94,7 @@ async def test_other_suspense_waits_for_the_operator(refunds: RefundApp) -> None
     assert await refunds.left_at_bank(payment_id) == 0
 
 
-async def test_it_names_its_own_transfer(refunds: RefundApp) -> None:
+async def test_return_names_its_own_transfer(refunds: RefundApp) -> None:
     """Also when the payment itself was refunded first, and the other way round."""
     payment_id, money = await second_transfer(refunds)
     await refunds.apply(payment_id)
@@ -105,7 +105,7 @@ async def test_it_names_its_own_transfer(refunds: RefundApp) -> None:
     assert await refunds.left_at_bank(payment_id) == 0
 
 
-async def test_it_is_sent_once(refunds: RefundApp) -> None:
+async def test_return_is_sent_once(refunds: RefundApp) -> None:
     _, money = await second_transfer(refunds)
     await return_suspense(refunds.ports, money.id)
     await refunds.app.work(6)
@@ -143,7 +143,7 @@ async def test_unknown_money_is_not_found(refunds: RefundApp, unknown: str) -> N
 
 
 @pytest.mark.parametrize("ending", [Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE, Ending.UNAVAILABLE])
-async def test_while_nobody_knows_it_stays_in_suspense_and_the_backoff_finds_out(
+async def test_return_with_an_unknown_outcome_stays_in_suspense_until_polled(
     refunds: RefundApp, ending: Ending
 ) -> None:
     payment_id = await mismatch(refunds)

@@ -146,7 +146,7 @@ async def test_subscription_without_method_id_meets_required_fields(app: TestApp
     assert (await record(app, made["id"])).method_id == terminal.id
 
 
-async def test_while_terminals_are_off_none_counts(app: TestApp) -> None:
+async def test_method_id_is_refused_while_terminals_are_off(app: TestApp) -> None:
     terminal = await add(app, required_fields=("payer",))
     await accounts.set_settings(app.ports, app.account.account_id, {"terminals": "false"})
     assert "method_id" not in await app.created()

@@ -133,7 +133,9 @@ async def test_unreadable_record_is_reported_until_it_can_be_read_again(street: 
     assert len((await street.call("ours", "GET", "/payments")).json()["data"]) == 2
 
 
-async def test_its_place_in_a_long_list_stays_empty(street: Spoilable, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreadable_record_leaves_its_place_in_a_long_list_empty(
+    street: Spoilable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Otherwise a page would repeat an object of the next page."""
     monkeypatch.setattr(long_lists, "LONG", 1)
     monkeypatch.setattr(long_lists, "_NEAR", 0)

@@ -126,7 +126,7 @@ async def test_a_payment_that_is_gone_is_named_where_none_is_forgotten(
         assert [(each.id, each.field) for each in fresh] == [(gone, field) for field in named]
 
 
-async def test_so_many_values_are_named_and_no_more(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bad_values_are_named_up_to_a_bound(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(value_check, "MOST", 2)
     app.made_up = True
     forged = Settings(payout_wallet=OTHER_WALLET)

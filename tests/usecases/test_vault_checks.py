@@ -46,14 +46,14 @@ async def refused(url: str, keys: VaultKeys, *words: str, looking: bool = False)
         assert secret.hex() not in str(caught.value)
 
 
-async def test_other_pepper_is_refused_by_name(kept: str) -> None:
+async def test_wrong_pepper_is_refused_naming_its_setting(kept: str) -> None:
     await opens(kept, FIRST, account=True)
     await refused(kept, given({1: ONE}, 1, OTHER), "CAMBIST_VAULT_PEPPER has another pepper")
     await refused(kept, given({1: ONE}, 1, OTHER), "CAMBIST_VAULT_PEPPER", looking=True)
     await opens(kept, FIRST)
 
 
-async def test_other_key_under_the_same_id_is_refused_by_name(kept: str) -> None:
+async def test_wrong_key_under_a_known_id_is_refused_naming_its_setting(kept: str) -> None:
     await opens(kept, FIRST, account=True)
     await refused(kept, given({1: TWO}, 1), "CAMBIST_VAULT_KEY has another key 1")
     await refused(kept, given({1: TWO, 2: THREE}, 2), "CAMBIST_VAULT_KEY has another key 1")
