@@ -99,7 +99,7 @@ class Errands(Followed[Errand, str, Carrier]):
     def __init__(self) -> None:
         self.carrier = Carrier()
         self.waits = 0
-        """So many times there is nothing to prepare it with."""
+        """Number of preparations that find nothing to send yet."""
         self.marks_doubt = False
         self.sends_unseen = True
         self.gives_up = False

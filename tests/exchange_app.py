@@ -143,7 +143,7 @@ class ExchangeApp:
         return await self.watcher.simulate_deposit(address, Usdt.parse(amount).units, **more)
 
     async def look(self, exchange_id: str) -> str:
-        """Bring the exchange as far as it goes now; its status."""
+        """Advance the exchange as far as possible now, and return its status."""
         paying = await progress(self.ports, await self.exchange(exchange_id))
         assert paying is not None
         return paying.exchange.status.value

@@ -90,7 +90,7 @@ class KycApp:
         return key
 
     async def documents(self, phone: str = PHONE) -> dict[str, str]:
-        """The body of a registration with both documents uploaded."""
+        """Return the body of a registration with both documents uploaded."""
         return {
             "phone": phone,
             "selfie_key": await self.uploaded(),

@@ -29,7 +29,7 @@ def web_address(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 def test_key(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 - click's signature
     if not value.startswith(KEY_PREFIXES[Mode.TEST]):
-        raise click.BadParameter(f"must be a test key ({KEY_PREFIXES[Mode.TEST]}…): live events are not for listening")
+        raise click.BadParameter(f"must be a test key ({KEY_PREFIXES[Mode.TEST]}…): live events cannot be followed")
     return value
 
 

@@ -40,7 +40,7 @@ async def every(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
 async def rate(_: Ports, __: Caller, ___: ApiRequest[None]) -> ASGIApp:
     """Handle GET /payment-methods/{method_id}/exchange-rate: refuse for any id, even while terminals are off
     (docs/payments.md "Terminals")."""
-    raise Refusal("EXCHANGE_RATE_NOT_SUPPORTED", "Methods have no rate of their own; see GET /rates")
+    raise Refusal("EXCHANGE_RATE_NOT_SUPPORTED", "Methods have no rates; see GET /rates")
 
 
 TERMINALS = (

@@ -1,4 +1,4 @@
-"""Every edit of a row that says whose money is, or how much, is named by `cambist ledger verify` (SECURITY.md)."""
+"""Every edit of a row's owner or amount of money is reported by `cambist ledger verify` (SECURITY.md)."""
 
 from collections.abc import Mapping
 

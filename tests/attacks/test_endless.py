@@ -1,10 +1,9 @@
-"""One connection that sends without end costs less than 1 MB of memory and keeps nobody waiting for 50 ms, whatever it
-sends (docs/limits.md "Sizes").
+"""One connection that sends without end costs less than 1 MB of memory and delays nobody by 50 ms (docs/limits.md
+"Sizes").
 
 The full form sends 100 MB of each kind and looks at how long others wait; the short one, beside other tests on the same
 cores, sends less and looks at memory alone, all of it at one service. Some of a form is sent first, so that what the
-first of a kind takes for good is not counted.
-"""
+first of a kind takes for good is not counted."""
 
 import asyncio
 import os

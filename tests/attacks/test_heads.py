@@ -94,7 +94,7 @@ async def test_a_head_in_small_pieces_counts_as_one_head(fed: list[int]) -> None
 async def test_framing_of_a_body_is_bounded_too(fed: list[int], tail: bytes) -> None:
     async with a_service() as port:
         await said(port, CHUNKED, tail)
-    assert sum(fed) <= 2 * HEAD  # bytes in one piece with the head are parsed with it
+    assert sum(fed) <= 2 * HEAD  # bytes that arrive together with the head are parsed with it
 
 
 async def test_the_refusal_is_the_documented_envelope() -> None:
@@ -128,7 +128,7 @@ async def test_a_large_body_is_no_head() -> None:
 
 
 async def test_requests_one_after_another_are_counted_each_for_itself(fed: list[int]) -> None:
-    """And those sent at once: none is added to the one before."""
+    """Also if they are sent at once: the size of one is not added to the next."""
     one = LINE + b"a: " + b"b" * 20_000 + b"\r\n\r\n"
     last = LINE + b"Connection: close\r\n\r\n"
     async with a_service() as port:

@@ -1,5 +1,4 @@
-"""One client does not keep the hosted pages to itself, nor does it use up what merchants may ask
-(docs/limits.md "Pages")."""
+"""One client can neither block the hosted pages for others, nor use up merchants' limits (docs/limits.md "Pages")."""
 
 import re
 from collections.abc import Callable

@@ -225,7 +225,7 @@ class TestFinality:
 
 
 class TestNode:
-    """One node: its answers, its refusals, and everything else."""
+    """One node: valid answers, refusals, and invalid answers."""
 
     @pytest.fixture
     async def front(self, networks: ChainWorld) -> AsyncIterator[Front]:

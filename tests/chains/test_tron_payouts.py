@@ -527,7 +527,8 @@ async def test_a_signer_that_signs_something_else_sends_nothing(harness: TronHar
 
 
 class TestWhatWasSent:
-    """It is read back from the chain, where each call says its operation: a restored database pays nobody twice."""
+    """It is read back from the chain, where each call contains its operation, so a restored database pays nobody
+    twice."""
 
     @staticmethod
     async def sends(harness: TronHarness, *operations: str) -> None:

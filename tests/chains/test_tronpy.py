@@ -60,7 +60,7 @@ class Foreign:
 
 @pytest.fixture
 async def harness() -> AsyncIterator[TronHarness]:
-    """Of now: tronpy goes by the machine's clock."""
+    """Yield a harness at the present time, because tronpy uses the machine's clock."""
     async with TronNetwork(VirtualClock(datetime.now(UTC)), API_KEY) as network:
         made = TronHarness(network)
         yield made

@@ -1,5 +1,5 @@
-"""A node of TRON over a real one: it looks at what it is handed as strictly as the fake does (tron_network.py), has the
-transfers carried out there, and tells of them by TRON's own hashes."""
+"""A node of TRON over a real one: it checks transactions as strictly as the fake does (tron_network.py), executes the
+transfers there, and reports them under TRON's own hashes."""
 
 from typing import Any
 

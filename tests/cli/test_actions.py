@@ -165,7 +165,7 @@ FREE_COMMANDS: dict[str, str] = {
     "client forget": "removes persons, moves no money",
     "refund reject": "sends nothing",
     "refund settled": "a note about a difference",
-    "exchange cancel": "before money came",
+    "exchange cancel": "before money arrives",
     "exchange create-rub-usdt": "pays out what the client pays in first",
     "exchange enable": "ends a pause; an account's own switch is guarded",
     "exchange disable": "allows less",

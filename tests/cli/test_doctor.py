@@ -344,7 +344,7 @@ class TestVault:
         assert (found["vault"]["level"], "another pepper" in found["vault"]["message"]) == ("failed", True)
 
     def test_a_running_service_keeps_its_keys(self, call: Call, account: str, folder: Path) -> None:
-        """It would not know a fresh key, and could not open what others seal with it."""
+        """It would not get a fresh key, and could not decrypt values of other processes that have it."""
         registry = FileRegistry(folder / "cambist-data" / "cambist.db")
         assert asyncio.run(registry.enter(Role.COUNTING, alone=True))
         before = (folder / "cambist-data" / "vault.key").read_bytes()

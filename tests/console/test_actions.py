@@ -34,7 +34,7 @@ from tests.invariants import everything
 from tests.providers_kit import inside
 from tests.refund_app import RefundApp
 
-CHANGED = "Not done. INVALID_STATE: It was changed meanwhile"
+CHANGED = "Not done. INVALID_STATE: The object was changed meanwhile"
 REFUSED = "Not done. INVALID_STAT"
 """The use case itself refuses and reports the present state."""
 
@@ -72,7 +72,7 @@ async def bill(refunds: RefundApp) -> None:
 
 
 async def told(refunds: RefundApp) -> None:
-    """All webhooks are delivered."""
+    """Deliver all webhooks."""
     await refunds.app.work()
 
 

@@ -51,7 +51,7 @@ async def test_two_operators_at_one_refund_have_one_winner_and_one_refusal(size:
         await shared.pilot.press("j", *"fraud")
         await approve_refund(shared.ports, screen.record.id)
         await shared.press("ctrl+s")
-        assert "Not done. INVALID_STATE: It was changed meanwhile" in shared.shown()
+        assert "Not done. INVALID_STATE: The object was changed meanwhile" in shared.shown()
         assert await shared.refunds.status(screen.record.id) == "pending"
         assert await list_audit(shared.ports, limit=10) == []
         await shared.press("escape")
@@ -93,7 +93,7 @@ async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
 
 
 class Row:
-    """A row among very many."""
+    """One row of a very long list."""
 
     version = 0
 

@@ -342,7 +342,7 @@ class SimulatedPayoutsHarness(PayoutsHarness):
         self.sender = self.restarted()
 
     async def forget(self) -> None:
-        """Its notes are the chain."""
+        """Do nothing: the chain replaces its notes."""
 
     def restarted(self) -> SimulatedSender:
         signed = self.signed

@@ -28,7 +28,8 @@ def clock() -> VirtualClock:
 
 @dataclass
 class Ends:
-    """Where wake-ups come from and where workers wait: two processes of a queue that is for several, else the same."""
+    """Where wake-ups are sent and where workers wait: two processes if the queue supports several, else the same
+    one."""
 
     far: Queue
     near: Queue

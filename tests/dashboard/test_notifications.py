@@ -106,7 +106,7 @@ async def test_forged_link_unsubscribes_nobody() -> None:
             for browser in (Browser(merchant.app), owner):
                 await browser.open(each)
                 assert browser.answer.status_code == 404, each
-                browser.sees("This link was used already, or is not whole")
+                browser.sees("This link was used already, or is incomplete")
                 await browser.post(each, {})
                 assert browser.answer.status_code == 404, each
             await merchant.app.clock.advance(60)  # the limit of pages counts by the minute

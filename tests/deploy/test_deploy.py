@@ -108,7 +108,7 @@ def test_there_are_two_of_each_half_and_the_schema_comes_first(compose: dict[str
 
 
 def test_containers_facing_strangers_do_not_reach_the_stores(compose: dict[str, Any]) -> None:
-    """nginx and the stores share no network, and the stores have no way out."""
+    """nginx and the stores share no network, and the stores have no route to the internet."""
     joined = {name: set(service["networks"]) for name, service in compose["services"].items()}
     assert joined["nginx"] == {"front"}
     assert joined["postgres"] == joined["redis"] == {"stores"}

@@ -119,7 +119,7 @@ def test_every_requirement_of_the_service_is_satisfied() -> None:
 
 
 def test_every_requirement_of_each_package_is_satisfied() -> None:
-    """By what the packages themselves say, where the tests run with the version of the lock."""
+    """According to the packages' own metadata. The tests run with the locked versions."""
     extras: dict[str, set[str]] = {name: set() for name in PINS}
     for requirement in asked_by_us():
         extras[canonicalize_name(requirement.name)] |= requirement.extras

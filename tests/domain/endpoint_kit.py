@@ -27,7 +27,7 @@ from cambist.core.domain.webhooks.steps import (
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SILENT = "silent"
-"""The answer of a receiver that gives none in time."""
+"""A receiver that does not answer in time."""
 
 
 class Time:

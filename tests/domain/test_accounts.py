@@ -61,7 +61,7 @@ class TestNames:
     [("Tea", "TEA"), ("чай", "ЧАЙ"), ("Straße", "STRASSE"), ("ΐ", "ΐ".upper()), ("Ｔｅａ", "tea"), ("e\u0301", "É")],
 )
 def test_names_are_compared_ignoring_case(one: str, other: str) -> None:
-    """Unique in the account ignoring case, in every alphabet and in every way of composing a webhook
+    """Unique in the account ignoring case, in every alphabet and in every way of composing a letter
     (docs/concepts.md "Shops")."""
     assert fold_name(one) == fold_name(other)
 

@@ -117,7 +117,7 @@ def counts_after_closing(sent: datetime) -> bool:
 
 
 def waited_for_money(now: datetime) -> bool:
-    """Whether a refund that was approved at START, an hour after it was applied for, is rejected then."""
+    """Return whether a refund that was approved at START, an hour after its application, is rejected then."""
     waiting_one = msgspec.structs.replace(
         refund_kit.refund(RefundStatus.PENDING),
         created_at=START - HOUR,

@@ -45,7 +45,7 @@ def test_every_status_has_a_face_at_some_time() -> None:
 def test_the_window_is_available_one_minute_after_the_payment_came_to_rest(
     status: PaymentStatus, seconds: float, is_open: bool
 ) -> None:
-    """It closes a minute after the end (docs/window.md "How long it is there")."""
+    """The window closes a minute after the end (docs/window.md "How long it is there")."""
     rest = timedelta(minutes=3)
     shown = face(payment(status, closed_after=rest), START + rest + timedelta(seconds=seconds))
     assert (shown is not None) is is_open

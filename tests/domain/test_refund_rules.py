@@ -135,7 +135,7 @@ class TestRules:
     def test_partial_before_settlement(
         self, amount: str | None, via: Terminal | None, status: PaymentStatus, answer: tuple[int, str] | None
     ) -> None:
-        """Parts are possible at once, except where the credit follows the receipt (docs/refunds.md "Rules")."""
+        """Some terminals allow partial refunds only after settlement (docs/refunds.md "Rules")."""
         assert refusal(case(amount, terminal=via, payment=payment(status))) == answer
 
     @pytest.mark.parametrize("via", [None, BOUND])

@@ -46,16 +46,16 @@ class World:
                 connection.executescript(_TABLES)
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """One statement, at once and durably."""
+        """Execute one statement, immediately and durably."""
         with closing(sqlite3.connect(self._path, timeout=10, isolation_level=None)) as connection:
             return connection.execute(statement, values).fetchall()
 
     def refunds(self) -> list[tuple[str, int]]:
-        """Operation and kopecks of all that went back."""
+        """Return operation and kopecks of all money sent back."""
         return [(row[0], row[1]) for row in self.ask("SELECT operation, kopecks FROM refunds ORDER BY at")]
 
     def transfers(self) -> list[tuple[str, str, int]]:
-        """Hash, operation and units of all that went out."""
+        """Return hash, operation and units of all payouts."""
         rows = self.ask("SELECT tx_hash, operation, units FROM transfers ORDER BY at")
         return [(row[0], row[1], row[2]) for row in rows]
 

@@ -49,8 +49,8 @@ def set_clock(file: Path, seconds: int) -> None:
 
 @contextmanager
 def going_by(place: Installation, file: Path) -> Iterator[None]:
-    """Processes that are started inside go by the clock that `set_clock` sets in this file. They are loaded anew, and
-    others forked, at a quarter of the cost."""
+    """Processes started inside use the clock that `set_clock` sets in this file. They are loaded anew, and others
+    forked, at a quarter of the cost."""
     environ = place.environ
     place.environ = environ | {
         "LD_PRELOAD": library(),
@@ -78,7 +78,7 @@ class Letters:
         """Payments that were pending when the clock was set beyond their deadline."""
 
     async def answer(self, receiver: Receiver, writer: asyncio.StreamWriter) -> bool:
-        """To the request that came last."""
+        """Answer the last request."""
         webhook = receiver.requests[-1]
         if webhook.headers["x-webhook-attempt"] == "1" and webhook.headers["x-webhook-id"][-1] in "048c":
             return await reply(503)(receiver, writer)

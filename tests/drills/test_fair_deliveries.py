@@ -37,7 +37,7 @@ GOAL = 1.0
 
 @dataclass
 class Market:
-    """Merchants whose payments are made and paid, and when the service said so."""
+    """Merchants with created and paid payments, and the time of each confirmation."""
 
     harness: Installation
     receivers: Receivers
@@ -49,20 +49,20 @@ class Market:
     workers: list[Process] = field(default_factory=list)
 
     async def employ(self) -> None:
-        """One more worker."""
+        """Start one more worker."""
         worker = self.harness.start("worker")
         await asyncio.to_thread(worker.said, WORKS)
         self.workers.append(worker)
 
     async def pay(self, number: int) -> None:
-        """One payment of a merchant, made and paid."""
+        """Create and pay one payment of a merchant."""
         address = f"203.0.{number // 250}.{number % 250}"
         edge = Merchant(self.client, self.base, self.accounts[number].test, {"X-Forwarded-For": address})
         payment = await edge.paid()
         self.paid.setdefault(number, {})[payment["id"]] = time.monotonic()
 
     async def pay_all(self, numbers: list[int], times: int) -> None:
-        """So many payments of each."""
+        """Create and pay so many payments of each merchant."""
         bound = asyncio.Semaphore(AT_ONCE)
 
         async def one(number: int) -> None:
@@ -84,7 +84,7 @@ class Market:
         await asyncio.gather(*(one(number) for number in numbers))
 
     def lags(self, numbers: list[int]) -> list[float]:
-        """Seconds from the answer to the webhook's arrival, the shortest first."""
+        """Return the seconds from the confirmation to the webhook's arrival, in rising order."""
         told = self.receivers.arrived
         return sorted(
             max(told[str(number)][payment] - at, 0.0)

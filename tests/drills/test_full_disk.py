@@ -71,7 +71,7 @@ def fill(disk: Path) -> None:
 
 @dataclass
 class Load:
-    """Merchants who create, each one request at a time, and send again what was refused until it is taken."""
+    """Merchants who create payments, one request at a time each, and repeat refused requests until they succeed."""
 
     base: str
     taken: dict[str, str] = field(default_factory=dict)

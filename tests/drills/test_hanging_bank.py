@@ -101,7 +101,7 @@ class Beside:
         self.receivers = receivers
 
     async def told(self) -> float:
-        """Seconds from a payment's success to its webhook."""
+        """Return the seconds from a payment's success to its webhook."""
         payment = await self.shop.created()
         await self.shop.simulate(payment["id"], outcome="paid")
         paid = time.monotonic()
@@ -112,7 +112,7 @@ class Beside:
         return await eventually(arrived) - paid
 
     async def refunded(self) -> float:
-        """Seconds from a refund's application until it is at the bank, two of which it waits in any case."""
+        """Return the seconds from a refund's application until the bank has it; two of them are a deliberate pause."""
         payment = await self.shop.paid()
         applied = await self.shop.ask("POST", "/refunds", key=str(uuid4()), body={"payment_id": payment["id"]})
         assert applied.status == 201, applied.text
@@ -128,7 +128,7 @@ class Beside:
 
 @asynccontextmanager
 async def merchants(base: str, accounts: list[NewAccount], mode: str) -> AsyncIterator[list[Merchant]]:
-    """Each at an address of its own, which the limits go by."""
+    """Return merchants with an address each, because the limits are per address."""
     async with AsyncExitStack() as stack:
         yield [
             await stack.enter_async_context(
@@ -151,7 +151,7 @@ async def hang(place: Installation) -> None:
 
 
 async def end(service: Service) -> tuple[float, int]:
-    """SIGTERM: seconds until it has ended, and its status."""
+    """Send SIGTERM, and return the seconds until the end and the exit status."""
     began = time.monotonic()
     status = await asyncio.to_thread(service.terminate)
     return time.monotonic() - began, status

@@ -43,7 +43,7 @@ def delete_the_log(database: Path) -> None:
 
 
 async def ended(service: Service) -> float:
-    """Seconds until the process had ended."""
+    """Wait for the end of the process, and return the seconds."""
     began = time.monotonic()
     async with asyncio.timeout(HANGS):
         while not service.ended:

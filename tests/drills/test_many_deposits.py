@@ -44,7 +44,7 @@ TRON = Network.TRON
 
 
 class Counted(NodesDeposits):
-    """Deposits whose calls are counted."""
+    """Deposits that count their calls."""
 
     calls: Counter[str]
 

@@ -75,7 +75,7 @@ class Probes:
 
 
 async def recovery(base: str, headers: dict[str, str]) -> float:
-    """Seconds until a new payment is made in half a second."""
+    """Return the seconds until a new payment is created within half a second."""
     began = time.monotonic()
     async with aiohttp.ClientSession() as client:
         while True:

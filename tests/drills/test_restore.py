@@ -33,7 +33,7 @@ KEY = str(uuid4())
 
 
 class Story:
-    """One merchant, its service and the world."""
+    """One merchant, its service and the simulated world."""
 
     def __init__(self, place: Installation, world: World) -> None:
         self.place = place
@@ -54,7 +54,7 @@ class Story:
         self.kills += 1
 
     async def with_shop(self, work: Callable[[Merchant], Awaitable[Any]]) -> Any:
-        """As the merchant, with live keys."""
+        """Do the work as the merchant, with live keys."""
         pair = KeyPair(self.account)
         async with merchant(self.base, pair) as shop:  # type: ignore[arg-type]  # it has what is asked of it
             return await work(shop)
@@ -66,7 +66,7 @@ class Story:
         return named
 
     async def ends(self) -> None:
-        """Every payout and every refund of the database has come to a good end."""
+        """Check that every payout and every refund in the database has succeeded."""
 
         async def look() -> bool:
             async with self.place.app() as ports, ports.storage.unit() as unit:
@@ -91,7 +91,7 @@ class Story:
         return document
 
     def second_account(self) -> dict[str, Any]:
-        """Another merchant with the same wallet."""
+        """Create another merchant with the same wallet."""
         made: dict[str, Any] = json.loads(self.place.call("account", "create", "Coffee", "--json").out)
         assert self.place.call("account", "set", made["account_id"], f"payout_wallet={WALLET}").status == 0
         return made

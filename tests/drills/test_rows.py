@@ -58,7 +58,7 @@ async def spoil(place: Installation, url: str | None, statement: str) -> None:
 
 
 class Told:
-    """When webhooks came, by the payment that they are about."""
+    """Arrival times of webhooks, by the payment that they concern."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -87,7 +87,7 @@ class Told:
 
 
 async def paid_all_along(shops: list[Merchant], until: float) -> dict[str, float]:
-    """One payment after the other, of each in turn; when each was paid."""
+    """Pay one payment after the other, for each shop in turn, and return the times."""
     paid = {}
     for shop in cycle(shops):
         if time.monotonic() > until:

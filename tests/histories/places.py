@@ -34,7 +34,7 @@ class ResetClock(VirtualClock):
 
 
 class Place:
-    """One storage, and what makes it empty."""
+    """One storage, and how to empty it."""
 
     def __init__(self, name: str, opened: Opened, empty: Callable[[frozenset[str]], Awaitable[None]] | None) -> None:
         """`empty` takes all rows out of these tables; None: it is opened anew for each history."""

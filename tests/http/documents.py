@@ -1,4 +1,4 @@
-"""Answers and webhooks held against the service's own OpenAPI document."""
+"""Compares answers and webhooks with the service's own OpenAPI document."""
 
 import re
 from typing import Any

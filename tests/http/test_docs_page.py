@@ -1,4 +1,4 @@
-"""GET /docs: the whole interface on one page that asks nothing of anybody else."""
+"""GET /docs: the whole interface on one page that loads nothing from other servers."""
 
 import re
 

@@ -24,7 +24,7 @@ Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def line() -> AsyncIterator[Line]:
-    """One connection to a service of its own."""
+    """Yield one connection to a service of its own."""
     async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
         port = int(service.app.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -31,7 +31,7 @@ async def paid(app: TestApp, **body: Any) -> str:
 
 
 async def post(app: TestApp, path: str, body: Any = None, *, mode: str = "test") -> httpx.Response:
-    """Without an Idempotency-Key: none of these calls makes a resource."""
+    """Post without an Idempotency-Key: none of these calls creates a resource."""
     return await app.http.post(f"/api/v1{path}", json=body, headers=app.headers(mode))
 
 

@@ -58,7 +58,7 @@ async def a_edge(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Edge]:
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
-    """Closed by the server, which had said nothing."""
+    """Return whether the server closed the connection without an answer."""
     return await reader.read() == b""
 
 

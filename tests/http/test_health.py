@@ -29,7 +29,7 @@ from tests.quiesce import at_rest
 
 @pytest.fixture
 async def app(app: TestApp) -> TestApp:
-    """With the jobs that a worker writes when it starts; none falls due within a day."""
+    """Add the jobs that a worker writes when it starts; none is due within a day."""
     await start_recurring_jobs(app.ports)
     await run_due(app.ports)
     return app

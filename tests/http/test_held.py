@@ -20,7 +20,7 @@ from tests.refund_app import RefundApp, open_refund_app
 
 @pytest.fixture
 def charging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Live mandates can be charged."""
+    """Enable charges of live mandates."""
     ready = msgspec.structs.replace(simulated_banks._LIVE_BANK, mandate_charges=True)
     monkeypatch.setattr(simulated_banks, "_LIVE_BANK", ready)
 

@@ -21,7 +21,7 @@ from tests.patience import HANGS
 
 
 class Clock:
-    """Stands still until the test moves it."""
+    """A clock that advances only on request."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -82,7 +82,7 @@ class Rush:
         return asked
 
     def end(self, count: int) -> None:
-        """Answer `count` of the requests under way."""
+        """Answer `count` of the running requests."""
         for _ in range(count):
             self.line.ends.pop()(None)
 

@@ -146,7 +146,7 @@ class Party:
     async def ask(
         self, method: str, path: str, *, key: str | None = None, body: Any = None, **query: str
     ) -> httpx.Response:
-        """One request; so slow that no limit is reached."""
+        """Make one request, with pauses so long that no limit is reached."""
         await self.app.clock.advance(1.1)
         headers = self.app.headers(self.mode, **({} if key is None else {"Idempotency_Key": key}))
         return await self.app.http.request(
@@ -160,7 +160,7 @@ class Party:
         return answer
 
     async def create(self, what: str, key: str) -> httpx.Response:
-        """Have something made under a key, of one's own objects."""
+        """Create an object under a key, referring to the party's own objects."""
         subscription = self.ids["subscription_id"]
         paths = {"charge": f"/subscriptions/{subscription}/charges", "rebind": f"/subscriptions/{subscription}/rebind"}
         bodies: dict[str, Any] = {

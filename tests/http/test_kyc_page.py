@@ -51,7 +51,7 @@ async def face(kyc: KycApp, url: str) -> str:
 
 
 async def call(kyc: KycApp, path: str, session: str, **body: Any) -> httpx.Response:
-    """Call the service as the page's script does: without a key."""
+    """Call the service as the page's script does: without an API key."""
     return await kyc.app.http.post(f"/kyc/{path}", json={"session": session, **body})
 
 

@@ -57,7 +57,7 @@ class Line:
         assert self._socket.send(said) == len(said)
 
     async def answer(self) -> bytes:
-        """Head and body of the next answer; b"" when the connection was closed instead."""
+        """Return head and body of the next answer; b"" if the connection was closed instead."""
         loop, heard = asyncio.get_running_loop(), b""
         while b"}" not in heard:
             part = await loop.sock_recv(self._socket, 4096)
@@ -89,7 +89,7 @@ class Served:
         return self.lines[-1]
 
     async def told(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Told to stop; it knows when this returns."""
+        """Send the signal, and return once the server has handled it."""
         self.server.handle_exit(number, None)
         while not self.server._departure.begun:
             await asyncio.sleep(0.01)

@@ -1,5 +1,5 @@
-"""The filters that all lists have: `created_from`, `created_to` and, of what merchants give an id of theirs,
-`external_id` (docs/concepts.md "Lists"), on every storage."""
+"""The filters of all lists: `created_from`, `created_to`, and `external_id` for objects with the merchant's own id
+(docs/concepts.md "Lists"), on every storage."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -69,12 +69,12 @@ def test_every_list_has_the_filters() -> None:
 
 
 def numbered(prefix: str, number: int) -> str:
-    """Ids whose order is not that of time."""
+    """Return ids whose order is not that of time."""
     return f"{prefix}_{UUID(int=(number * 7919) % 10007 << 80 | 7 << 76 | 2 << 62)}"
 
 
 class Books:
-    """Forty objects of every list, those of the other mode and of another account among them."""
+    """Forty objects of every list, and further ones of the other mode and of another account."""
 
     def __init__(self, app: TestApp, made: dict[str, list[Any]], paths: dict[str, str]) -> None:
         self.app = app
@@ -107,7 +107,7 @@ def moment_of(made: Any) -> datetime:
 
 
 async def specimens(exchanges: ExchangeApp) -> dict[str, Any]:
-    """One record of each list, of the merchant's test mode."""
+    """Return one record of each list, in the merchant's test mode."""
     app = exchanges.app
     account_id, mode = app.account.account_id, Mode.TEST
     payment = await app.payment((await app.created())["id"])
@@ -142,7 +142,7 @@ async def specimens(exchanges: ExchangeApp) -> dict[str, Any]:
 
 
 def copies(ports: Ports, specimen: Any, owner: dict[str, Any], first: int) -> list[Any]:
-    """As many objects of one owner, over twenty hours."""
+    """Add as many objects of one owner, spread over twenty hours."""
     prefix = PREFIXES[type(specimen)]
     field = "started_at" if isinstance(specimen, Settlement) else "created_at"
     made = []

@@ -40,7 +40,7 @@ async def oldest_first(app: RefundApp, query: str = "") -> list[dict[str, Any]]:
 
 
 async def sums_up(app: RefundApp) -> list[dict[str, Any]]:
-    """All movements, whose sum is the balance at each of them, and that of GET /balance at the last."""
+    """Return all movements, after a check that the balances add up, and that the last one equals GET /balance."""
     found = await oldest_first(app)
     sums = dict.fromkeys(PARTS, Decimal(0))
     for number, each in enumerate(found, 1):
@@ -54,7 +54,7 @@ async def sums_up(app: RefundApp) -> list[dict[str, Any]]:
 
 
 def as_row(each: dict[str, Any]) -> dict[str, str]:
-    """As the file has it."""
+    """Return the movement as a row of the file."""
     return {name: "" if value is None else str(value) for name, value in each.items()}
 
 

@@ -204,7 +204,7 @@ async def test_a_storage_that_cannot_write_is_503_so_that_it_is_posted_again(mon
 
 
 class TestNetworks:
-    """Where notifications come from: the adapter's word, or the operator's."""
+    """Sources of notifications: the adapter's list, or the operator's."""
 
     async def test_outside_of_them_it_is_403(self) -> None:
         async with hearing(networks=("203.0.113.0/28", "2001:db8::/48")) as world:

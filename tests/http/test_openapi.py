@@ -1,4 +1,4 @@
-"""GET /openapi.json (docs/versioning.md "The API"): whole, valid, and true."""
+"""GET /openapi.json (docs/versioning.md "The API"): complete, valid, and true."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ def document() -> Document:
 
 
 def every_schema(value: Any) -> list[dict[str, Any]]:
-    """All schemas of objects with fields, wherever they are in the document."""
+    """Yield all schemas of objects with fields, wherever they are in the document."""
     found: list[dict[str, Any]] = []
     if isinstance(value, dict):
         found += [value] if value.get("type") == "object" and "properties" in value else []
@@ -206,7 +206,7 @@ def test_with_live_keys_the_sandbox_is_not_there(document: Document) -> None:
 
 
 def refusals(document: Document) -> set[tuple[int, str]]:
-    """Status and code of every refusal that an operation names."""
+    """Return status and code of every refusal that an operation lists."""
     found = set()
     for operations in document.document["paths"].values():
         for operation in operations.values():

@@ -48,7 +48,7 @@ class Attempt:
         exchange = msgspec.structs.replace(wish, kind="exchange")
         mine = await terminals.create_terminal(ports, account_id, exchange)
         ordinary = await terminals.create_terminal(ports, account_id, wish)
-        # As if one could pay by card, too: so far every terminal is of the one method there is.
+        # As if cards were supported, too: so far there is only one method.
         odd = msgspec.structs.replace(mine, id=str(UUID(int=2)), payment_method="card")
         foreign = msgspec.structs.replace(odd, id=str(UUID(int=1)), account_id=other)
         async with ports.storage.unit() as unit:

@@ -1,5 +1,5 @@
-"""How little of the framework is made, and how late, so that the application is made fast (frontends/http/app.py,
-frontends/http/edge/routing.py)."""
+"""The application creates as little of the framework as possible, and as late as possible, so that it starts fast
+(frontends/http/app.py, frontends/http/edge/routing.py)."""
 
 import asyncio
 import threading

@@ -36,7 +36,7 @@ async def numbers(app: TestApp) -> dict[str, list[int]]:
 
 
 async def check(app: TestApp, *told: EventType) -> None:
-    """There are events of these types, and every object's are numbered 1, 2, 3, … for each account."""
+    """Check that there are events of these types, and that every object's are numbered 1, 2, 3, … for each account."""
     assert set(told) <= {event.type for event in await everything(app.ports, Event)}
     for name, found in (await numbers(app)).items():
         assert sorted(found) == list(range(1, len(found) + 1)), name

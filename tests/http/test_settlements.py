@@ -46,7 +46,7 @@ async def get(app: RefundApp, path: str, *, mode: str = "test") -> Any:
 
 
 async def settle(app: RefundApp) -> dict[str, Any]:
-    """POST /sandbox/settlements; its statement."""
+    """Call POST /sandbox/settlements, and return the statement."""
     response = await app.action("/sandbox/settlements")
     assert response.status_code == 200, response.text
     DOCUMENT.check(response)

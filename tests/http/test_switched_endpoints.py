@@ -74,7 +74,7 @@ async def test_pending_webhooks_are_held_and_restart_with_a_closed_breaker(app: 
 
 
 async def test_events_waiting_for_a_retry_are_held_when_it_is_disabled(app: TestApp) -> None:
-    """And only what switches an endpoint on has held events sent."""
+    """Held events are sent only when an endpoint is switched on."""
     endpoint_id = (await made(app))["id"]
     job_id = RELEASE_TO.id_of(EndpointKey(app.account.account_id, Mode.TEST, endpoint_id).id)
     by_address(app, {URL: AWAY})

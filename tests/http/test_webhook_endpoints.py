@@ -66,7 +66,7 @@ def refused(response: httpx.Response, status: int, code: str) -> str:
 
 
 def by_address(app: TestApp, answers: dict[str, DeliveryResult]) -> None:
-    """From now on receivers of these addresses answer so, all others 200."""
+    """From now on receivers of these addresses answer with these statuses, all others with 200."""
 
     async def answer(webhook: WebhookRequest) -> DeliveryResult:
         app.postman.webhooks.append(webhook)
@@ -330,7 +330,7 @@ class TestSendingAgain:
         assert (len(sent_to(app, URL)), len(sent_to(app, WEBHOOK_URL))) == (2, 2)
 
     async def test_also_what_happened_before_it_was_there(self, app: TestApp) -> None:
-        """So what programs of an older version wrote beside this one reaches it, too."""
+        """So events written by a process of an older version reach it, too."""
         await paid(app)
         await app.work(5)
         new = await made(app)
@@ -363,7 +363,7 @@ REST = [each for each in ALWAYS if each != BOOKS[0]]
 
 
 class TestTypesTogether:
-    """Over all enabled endpoints of a mode each type about money is taken by at least one."""
+    """Over all enabled endpoints of a mode, at least one gets each type about money."""
 
     async def first_takes(self, app: TestApp, types: Sequence[str]) -> None:
         await set_settings(app.ports, app.account.account_id, {"webhook_events": ",".join(types)})

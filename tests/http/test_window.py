@@ -155,7 +155,7 @@ async def test_an_invoice_without_a_qr_shows_a_button_in_its_place(
 
 
 async def test_the_link_answers_for_a_minute_after_paid_and_404_then(app: TestApp) -> None:
-    """It closes a minute after the end (docs/window.md "How long it is there")."""
+    """The window closes a minute after the end (docs/window.md "How long it is there")."""
     payment = await app.created({"external_id": "order-1043"})
     await app.work(120)
     await app.simulate(payment["id"], outcome="paid")

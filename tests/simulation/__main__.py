@@ -29,7 +29,7 @@ _NAMES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|\d+")
 
 
 def main(given: list[str]) -> int:
-    """1 where a world fails."""
+    """Return 1 if a world fails."""
     asked = _asked(given)
     if asked.plan:
         return _one(msgspec.json.decode(Path(asked.plan).read_bytes(), type=Plan), asked)
@@ -76,7 +76,7 @@ def _one(plan: Plan, asked: argparse.Namespace) -> int:
 
 
 def _same(seeds: Sequence[int]) -> int:
-    """1 where a world is another one in another process."""
+    """Return 1 if a world differs in another process."""
     began, failed = time.monotonic(), []
     for seed in seeds:
         told = unlike(seed)

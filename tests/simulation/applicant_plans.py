@@ -1,4 +1,4 @@
-"""End clients that shall be verified, as plain data drawn from a seed (plan.py)."""
+"""Plans of end clients to be verified, as plain data drawn from a seed (plan.py)."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ _STORIES = ((V.GREEN,), (V.GREEN,), (V.RED, V.GREEN), (V.RED, V.RED), (V.RETRY, 
 
 
 class Applicant(msgspec.Struct, frozen=True, kw_only=True):
-    """One person."""
+    """Plan of one person's verification."""
 
     number: int
     at: float
@@ -29,7 +29,7 @@ class Applicant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def phone(self) -> str:
-        """His own."""
+        """The person's own phone."""
         return f"+7998{self.number:07d}"
 
 

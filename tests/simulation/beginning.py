@@ -88,7 +88,7 @@ def _settings(merchant: Merchant, url: str) -> dict[str, str]:
 
 
 async def begin_wishes(world: "World") -> None:
-    """Have everybody do at its moment what the plan says."""
+    """Schedule the actions of the plan."""
     plan = world.plan
     for swap in plan.swaps:
         await world.desks[swap.merchant].know(swap.phone)

@@ -241,7 +241,7 @@ async def _judge_payouts(world: "World", merchant: Merchant) -> None:
 
 
 async def _judge_balance(world: "World", merchant: Merchant) -> None:
-    """Nothing waits, and what left for the merchant's wallet is what the chain says came there, once each."""
+    """Check that nothing waits, and that the transfers to the merchant's wallet are those on the chain, once each."""
     balance = await merchant.poll_balance()
     await merchant.statement.judge_end(balance)
     # Refunds that came back after the last settlement wait for the next one.

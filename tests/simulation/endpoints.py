@@ -19,7 +19,7 @@ _MONEY = ("payment.", "refund.", "withdrawal.", "exchange.")
 
 
 class FurtherEndpoint:
-    """One, of a merchant."""
+    """A further endpoint of a merchant."""
 
     def __init__(self, world: "World", merchant: Merchant) -> None:
         self._world = world

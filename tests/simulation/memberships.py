@@ -235,7 +235,7 @@ class Club:
         self._judge_charges(charges)
 
     async def _judge_mandate(self, member: Member, subscription_id: str, seen: dict[str, Any]) -> None:
-        """Whether it can be charged is what its bank says of the mandate, and for how much what the payer confirmed."""
+        """Check that the mandate is chargeable if its bank says so, and for the amount that the payer confirmed."""
         status = seen["status"]
         record = await self._world.read(Subscription, subscription_id)
         if record is None or record.mandate_bank is None:

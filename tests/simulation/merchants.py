@@ -88,7 +88,8 @@ class Sale:
 
 
 class Merchant:
-    """One merchant's client, as good clients are: one key for one wish, sent again until there is a definite answer."""
+    """One merchant's client, written as documented: one key per intended object, and repeats until there is a definite
+    answer."""
 
     def __init__(self, world: "World", number: int, account: NewAccount, receiver: Receiver, wallet: str) -> None:
         self._world = world

@@ -128,7 +128,7 @@ class Problem(StrEnum):
     BANK_HANGS = "bank hangs"
     """It is connected to and says nothing for `seconds`."""
     RECEIVER_HANGS = "receiver hangs"
-    """It takes webhooks and answers none."""
+    """It accepts webhooks and answers none."""
     RECEIVER_AWAY = "receiver away"
     """`whom` is a merchant's."""
     CHAIN_AWAY = "chain away"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def strike(world: "World", blow: Blow) -> None:
-    """Let it happen."""
+    """Cause the problem."""
     world.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s")
     process, network = world.processes.get(blow.whom), world.network
     is_victims = blow.kind is Problem.ROW_DAMAGED and world.plan.victim is not None

@@ -37,7 +37,7 @@ FOUND = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_drawn_world_breaks_no_rule(seed: int) -> None:
-    """And something does: a world in which nobody does anything is always right."""
+    """Something must happen in each world: an idle one is always right."""
     plan = drawn_plan(seed)
     outcome = live(plan)
     again = f"python -m tests.simulation --seed {seed} --trace /tmp/trace.txt"

@@ -100,7 +100,7 @@ async def dies(at: OnChains) -> None:
 
 
 async def paid_out(at: OnChains) -> dict[str, Any]:
-    """Time passes until the one payout is completed."""
+    """Let time pass until the one payout is completed."""
 
     async def look() -> str | None:
         await at.pass_time(LONG)

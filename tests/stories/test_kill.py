@@ -61,7 +61,7 @@ class Drill:
         self._port = str(port)
         self._slots = asyncio.Semaphore(CLIENTS)
         self._up = asyncio.Event()
-        """Where it is not set, nobody tries: hundreds of refused connections would only make the start slower."""
+        """While it is not set, no client tries: hundreds of refused connections would only slow the start."""
         self._progress = asyncio.Condition()
         self._service: Service | None = None
 
@@ -90,7 +90,7 @@ class Drill:
         self._up.set()
 
     async def _kill_at(self, moments: list[int], twice: Collection[int]) -> None:
-        """Kill the service each time a bit after so many requests were answered, and start it again."""
+        """Kill the service shortly after so many answered requests, each time, and start it again."""
         for moment in moments:
             async with self._progress:
                 while self.answered < moment:

@@ -63,7 +63,7 @@ steps = st.one_of(
 
 
 class History:
-    """One merchant's story. Every step may be refused, and none may leave the books in disorder."""
+    """One merchant's story. Every step may be refused, and none may make the books inconsistent."""
 
     def __init__(self, app: TestApp) -> None:
         self.app = app

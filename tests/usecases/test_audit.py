@@ -133,7 +133,7 @@ async def test_first_change_by_another_operator_meanwhile_is_not_overwritten(app
     for status in (GatewayStatus.DEGRADED, GatewayStatus.OPERATIONAL):
         await set_gateway(app.ports, gateway.id, status)
         ports = acting(app.ports, action("gateway.set", gateway.id, seen_version=gateway.version))
-        with pytest.raises(Refusal, match="It was changed meanwhile"):
+        with pytest.raises(Refusal, match="was changed meanwhile"):
             await set_gateway(ports, gateway.id, GatewayStatus.DOWN)
     assert await rows(app.ports) == []
 

@@ -73,7 +73,7 @@ async def test_confirming_sets_anchor_and_period(app: TestApp) -> None:
 
 @pytest.mark.parametrize("order", [(E.PAID, E.BOUND), (E.BOUND, E.PAID)])
 async def test_money_and_mandate_come_in_any_order(app: TestApp, order: tuple[MandateEvent, ...]) -> None:
-    """It is active when both are there; payment and subscription events come in any order
+    """The subscription is active once both have arrived; payment and subscription events come in any order
     (docs/subscriptions.md "How the payer binds")."""
     made = await subscribed(app)
     payment = await open_link(app, made["id"])

@@ -55,7 +55,8 @@ async def _ask_on_the_loop(storage: SqliteStorage, text: str, parameters: Sequen
 async def app(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[TestApp]:
-    """One on each storage that goes by the machine's clock; no threads, whose work a virtual clock does not see."""
+    """Yield an app on each storage that uses the machine's clock. No threads: a virtual clock does not see their
+    work."""
     monkeypatch.setattr(Committer, "_in_thread", _on_the_loop)
     monkeypatch.setattr(SqliteStorage, "_ask", _ask_on_the_loop)
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/steps.db"

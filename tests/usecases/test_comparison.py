@@ -79,7 +79,7 @@ async def refund(app: App, payment: Payment, key: str | None = None) -> str:
 
 
 async def send_back(world: World, reference: str | None, operation: str) -> None:
-    """Ask the bank for a refund under this id, as any process could have."""
+    """Send the bank a refund under this id, as any process could have."""
     await world.bank.refund(RefundRequest(operation=operation, reference=reference or "", amount_kopecks=100))
 
 
@@ -92,7 +92,7 @@ async def lacking(app: App) -> list[str]:
 
 
 async def settled_now(app: App) -> None:
-    """As `cambist settle --cutoff now`: another batch each time, so its payouts have other ids."""
+    """Settle as `cambist settle --cutoff now`: another batch each time, so its payouts have other ids."""
     await settle_asked(app.ports, Mode.LIVE, app.ports.clock.now(), lambda _: None)
     await app.work(3600)
 
@@ -261,7 +261,7 @@ class TestTwoMerchantsWithOneWallet:
             confirming = acting(guarded, OperatorAction(operator="bob", name="action.confirm"))
             if sends_more:
                 await world.wallet.broadcast(await world.wallet.inner.sign("wd_more", WALLET, 1_000_000))
-                with pytest.raises(Refusal, match=r"sent more meanwhile.*wd_more"):
+                with pytest.raises(Refusal, match=r"sent more since the comparison.*wd_more"):
                     await confirm_action(confirming, waits.value.action.id, Nowhere())
             else:
                 await confirm_action(confirming, waits.value.action.id, Nowhere())

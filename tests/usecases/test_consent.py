@@ -56,7 +56,7 @@ def both(amount: str) -> dict[str, str]:
 
 
 async def amounts(app: TestApp, made: dict[str, Any]) -> tuple[str, str, str | None]:
-    """Amount, cap and consent."""
+    """Return amount, cap and consent."""
     found = await record(app, made["id"])
     return str(found.amount), str(found.cap_amount), None if found.consent is None else str(found.consent)
 
@@ -67,7 +67,7 @@ async def refusal(app: TestApp, made: dict[str, Any], body: dict[str, Any]) -> t
 
 
 async def at_bank(app: TestApp, payment: Payment) -> str:
-    """How the bank sees the binding of this payment."""
+    """Return the binding of this payment as the bank sees it."""
     found = await app.payment(payment.id)
     return (await simulator(app).mandate_state(found.bank_reference or "")).status
 
@@ -94,7 +94,7 @@ async def none(app: TestApp) -> dict[str, Any]:
 
 
 async def rebound(app: TestApp) -> dict[str, Any]:
-    """Bound at 200, lowered to 100, and bound anew by a page that shows 100."""
+    """Return a subscription bound at 200, lowered to 100, and bound again by a page that shows 100."""
     made = await bound(app, amount_rub="200")
     await patch(app, made["id"], {"amount_rub": "100"})
     await play(app, made["id"], "mandate_lost")

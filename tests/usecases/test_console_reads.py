@@ -242,7 +242,7 @@ async def test_dates_and_orders_are_asked_for_over_one_account_and_all(
 
 
 async def leafed(spread: RefundApp, wish: Wish) -> list[str]:
-    """All pages of two of the console's list of payments."""
+    """Return all pages of two of the console's list of payments."""
     seen: list[Payment] = []
     while page := await PAYMENTS.read(spread.ports, wish, seen[-1] if seen else None, 2):
         seen += page
@@ -286,7 +286,7 @@ async def test_unindexed_search_scans_a_bounded_number_of_records(
 async def test_amount_search_scans_about_the_bound_whatever_the_other_filters(
     spread: RefundApp, monkeypatch: pytest.MonkeyPatch, order: str, status: str
 ) -> None:
-    """However many statuses there are, and however unevenly the payments are spread over them."""
+    """For any number of statuses, however unevenly they are distributed over the payments."""
     most = 2
     monkeypatch.setattr(browse_room, "LOOKED_AT", most)
     async with spread.ports.storage.unit() as unit:

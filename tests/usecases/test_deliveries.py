@@ -82,7 +82,7 @@ class Town:
         return answer
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     def times(self, url: str) -> list[float]:
         return [at for at, _ in self.webhooks[url]]
@@ -115,7 +115,7 @@ class Harness:
         return f"https://{name}.example/hook"
 
     async def happen(self, account_id: str, count: int = 1, mode: Mode = Mode.TEST) -> list[str]:
-        """So many events in one unit; their ids."""
+        """Add so many events in one unit, and return their ids."""
         return await happen(self.ports, account_id, count, mode=mode)
 
     async def delivery(self, event_id: str) -> Delivery:
@@ -144,7 +144,7 @@ class Harness:
             return await unit[Attempt].find(limit=100_000)
 
     async def work(self, seconds: float = 0) -> None:
-        """Without a worker: let the time pass and do every job at its time, one after the other."""
+        """Work without a worker: advance the clock, and run every job at its time, one after the other."""
         end = self.clock.now() + timedelta(seconds=seconds)
         while True:
             await run_due(self.ports)
@@ -156,7 +156,7 @@ class Harness:
 
     @asynccontextmanager
     async def working(self, **bounds: Any) -> AsyncIterator[Worker]:
-        """With a worker as `cambist serve` runs it."""
+        """Work with a worker as `cambist serve` runs it."""
         worker = Worker(self.ports, **bounds)
         task = asyncio.create_task(worker.work())
         await self.clock.advance(0)
@@ -318,7 +318,8 @@ class TestOrder:
     async def test_open_breaker_does_not_keep_the_worker_busy_after_a_late_request(
         self, harness: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It would commit on and on until the probe, because nothing due is read, with which the job is read anew."""
+        """It would commit repeatedly until the probe, because it reads no due deliveries, with which it would reread
+        the job."""
         account = await harness.merchant("m", BAD)
         await harness.happen(account, 4)
         await harness.work(20)

@@ -28,7 +28,7 @@ REFUSED = [DeliveryResult(answer=Answer.RESPONDED, status=400)] * 14
 
 
 async def happen(app: TestApp, count: int = 1, *, mode: Mode = Mode.TEST, receives: bool = True) -> list[str]:
-    """So many events that are sent at once; their ids. Each is of another moment."""
+    """Add so many events that are sent at once, each at another moment, and return their ids."""
     ids = []
     for _ in range(count):
         ids += await event_factory.happen(app.ports, app.account.account_id, mode=mode, receives=receives)
@@ -37,7 +37,7 @@ async def happen(app: TestApp, count: int = 1, *, mode: Mode = Mode.TEST, receiv
 
 
 async def happen_at_once(app: TestApp, count: int) -> None:
-    """So many of one moment."""
+    """Add so many events of one moment."""
     await event_factory.happen(app.ports, app.account.account_id, count)
 
 

@@ -165,7 +165,7 @@ async def test_a_crash_at_any_point_ends_as_if_there_had_been_none(way: Way, aft
 
 
 async def _buy(app: ExchangeApp, ports: Ports) -> None:
-    """RUB to USDT: make it, pay it, wait for the end."""
+    """RUB to USDT: create the exchange, pay it, and wait for the end."""
     app.app.ports = ports
     if not await everything(app.ports, Exchange):
         account_id, phone = app.app.account.account_id, PHONE

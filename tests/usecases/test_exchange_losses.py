@@ -164,7 +164,7 @@ async def test_late_return_of_rub_taken_back_is_a_loss_until_it_is_reversed(app:
     assert len(await lost(app)) == 1
     await conclude(app.ports, transfer.id, operation, RefundState(status=RefundStatus.REVERSED))
     assert await app.balance_types(*MONEY) == [0, 0, 0, 0]
-    with pytest.raises(Refusal, match="Nothing of this exchange waits"):
+    with pytest.raises(Refusal, match="This exchange has no money to send back"):
         await return_money(app.ports, exchange_id)
 
 

@@ -36,7 +36,7 @@ KEY = str(UUID(int=7))
 
 @pytest.fixture
 async def app(url: str, tmp_path: Path) -> AsyncIterator[ExchangeApp]:
-    """At its end the books are held against the objects."""
+    """Yield an app whose books are compared with the objects at the end."""
     async with open_exchange_app(database_url=url, data_dir=tmp_path) as opened:
         yield opened
 

@@ -26,7 +26,7 @@ KOPECKS = 10_000_00
 
 @pytest.fixture
 async def app() -> AsyncIterator[ExchangeApp]:
-    """At its end the books are held against the objects."""
+    """Yield an app whose books are compared with the objects at the end."""
     async with open_exchange_app() as opened:
         yield opened
 

@@ -1,5 +1,5 @@
-"""Exchanges as merchants make, read and cancel them (docs/exchanges.md "Making one", "Rules";
-docs/concepts.md "What is refused first")."""
+"""Exchanges: creation, reading and cancellation by merchants (docs/exchanges.md "Making one", "Rules"; docs/concepts.md
+"What is refused first")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -55,7 +55,7 @@ async def refused(app: ExchangeApp, amount: str = "100", phone: str = PHONE) -> 
 
 
 async def left(app: ExchangeApp) -> list[int]:
-    """How many exchanges, keys, and watches there are."""
+    """Return the numbers of exchanges, keys, and watches."""
     jobs = [job for job in await everything(app.ports, Job) if job.kind == "exchange.watch"]
     return [len(await everything(app.ports, Exchange)), len(await everything(app.ports, IdempotencyKey)), len(jobs)]
 

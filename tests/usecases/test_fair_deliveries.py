@@ -37,7 +37,7 @@ async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Harness]:
 async def merchants(
     harness: Harness, count: int, answer: DeliveryResult, *, proven: bool = False, name: str = "m"
 ) -> list[str]:
-    """Accounts whose receivers answer so; `proven`: they have answered well before."""
+    """Create accounts whose receivers answer so. `proven`: they have answered well before."""
     made = [await harness.merchant(f"{name}{number}") for number in range(count)]
     if proven:
         for account in made:
@@ -265,7 +265,7 @@ async def test_slow_receivers_among_many_are_polled_every_two_seconds(
 
 
 async def on_one_host(harness: Harness, count: int, answer: DeliveryResult, name: str) -> list[str]:
-    """Merchants whose receivers are pages of one host."""
+    """Create merchants whose receivers are paths of one host."""
     made = []
     for number in range(count):
         account = await harness.merchant(f"{name}{number}")

@@ -131,7 +131,7 @@ async def test_requesting_operator_cannot_confirm(refunds: RefundApp, name: str)
     action = await asked(refunds, await applied(refunds))
     assert is_same_operator("olga", name)
     said = await refused(confirm_action(by(refunds.ports, name, "action.confirm"), action.id))
-    assert said.startswith("INVALID_STATE: olga asked for it")
+    assert said.startswith("INVALID_STATE: olga requested it")
 
 
 async def test_a_refund_below_the_sum_needs_nobody_else(refunds: RefundApp) -> None:
@@ -258,7 +258,7 @@ async def test_money_of_an_exchange_waits_and_goes_to_the_address_that_was_shown
 
 
 async def test_action_on_an_object_that_moved_meanwhile_is_not_confirmed(refunds: RefundApp) -> None:
-    """It is done as it was shown, or not at all; and who confirms reads what moved."""
+    """The action is done as shown, or not at all; the confirming operator sees what changed."""
     first = await waits(set_wallet(refunds.ports, "olga"))
     async with refunds.ports.storage.unit() as unit:
         [account] = await unit[Account].find(limit=1)
@@ -267,7 +267,8 @@ async def test_action_on_an_object_that_moved_meanwhile_is_not_confirmed(refunds
         await unit.commit()
     said = await refused(confirm_action(by(refunds.ports, "ivan"), first.id))
     assert said == (
-        f"INVALID_STATE: It changed since it was asked for: payout_wallet was - → {WALLET}, and is {BACK} → {WALLET}"
+        "INVALID_STATE: The object changed since the action was requested: "
+        f"payout_wallet was - → {WALLET}, and is {BACK} → {WALLET}"
     )
     assert await wallet(refunds) == BACK
     refund_id = await applied(refunds)
@@ -407,7 +408,7 @@ async def test_pending_action_expires(refunds: RefundApp) -> None:
     await refunds.app.clock.advance(1)
     assert await list_actions(refunds.ports) == []
     assert await refused(confirm_action(by(refunds.ports, "ivan"), action.id)) == (
-        "INVALID_STATE: The action has expired: ask for it again"
+        "INVALID_STATE: The action has expired: request it again"
     )
     assert (await asked(refunds, refund_id, "ivan")).operator == "ivan"
     assert (await get_action(refunds.ports, action.id)).status == "expired"

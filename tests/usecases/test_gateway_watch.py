@@ -1,4 +1,4 @@
-"""Gateways whose bank fails are degraded, then down, and come back by good answers (docs/webhooks.md "Gateways"). Live
+"""Gateways whose bank fails are degraded, then down, and recover by good answers (docs/webhooks.md "Gateways"). Live
 ones only."""
 
 from collections.abc import AsyncIterator

@@ -29,7 +29,7 @@ S = GatewayStatus
 
 
 async def told(app: TestApp, gateway_id: str = FIRST) -> list[tuple[str, str | None, str | None]]:
-    """Status, previous status and reason of every event about a gateway."""
+    """Return status, previous status and reason of every event about a gateway."""
     return [(each["status"], each["previous_status"], each["reason"]) for each in await app.events(gateway_id)]
 
 

@@ -221,7 +221,7 @@ async def test_former_verifier_stays_wired_and_its_notifications_count(tmp_path:
 
 
 async def test_checks_that_no_verifier_begins_are_reported_to_operators(kyc: KycApp) -> None:
-    """One line for all of them, an hour after the first: a token that is not taken, a level that is not there."""
+    """One alarm line for all of them, an hour after the first: a rejected token, a missing level."""
     kyc.twist("register", *[Ending.NOT_CONFIGURED] * 100)
     for phone in (PHONE, OTHER):
         await kyc.register(await kyc.documents(phone))

@@ -47,7 +47,7 @@ async def journal(app: TestApp) -> list[JournalEntry]:
 
 
 def plain(entry: JournalEntry) -> list[tuple[str, int]]:
-    """Its postings."""
+    """Return its postings."""
     return [(posting.balance_type.value, posting.amount) for posting in entry.postings]
 
 
@@ -128,7 +128,7 @@ async def test_entry_booked_during_a_chain_extension_waits_for_the_next(app: Tes
     await book(app, *(entry(app, f"pay_{number:04}") for number in range(1500)))
 
     class Busy:
-        """Books one more before every commit, whose id comes before all that waits."""
+        """A storage that books one more entry before every commit, with an id before all waiting ones."""
 
         came = 0
 

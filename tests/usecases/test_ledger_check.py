@@ -28,7 +28,7 @@ from tests.usecases.test_settlement import caller, paid
 
 
 async def lived_in(app: TestApp) -> list[JournalEntry]:
-    """Six receipts, settled and chained, and two that are not yet; the chained ones in the order of the chain."""
+    """Six receipts, settled and chained in this order, and two that are not chained yet."""
     for number in range(6):
         await paid(app, f"{100 + number}.00")
     await settle_own(app.ports, await caller(app))
@@ -234,7 +234,7 @@ ELSEWHERE, BEYOND = "is of another history", "has no place in it: the chain ends
 async def test_head_published_before_is_confirmed_by_its_chain(
     app: TestApp, chain: str, number: int, is_true: bool, word: str | None
 ) -> None:
-    """However the rest holds: the history is another one else. A head of no chain is nobody's."""
+    """Even if the chain is consistent, its history is another one. A head of no chain is rejected."""
     entries = await lived_in(app)
     there = link_in(entries[number - 1].seal) if 0 < number <= len(entries) else FIRST_LINK
     report = await verify_ledger(

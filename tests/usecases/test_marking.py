@@ -27,7 +27,7 @@ from tests.payout_kit import WALLET
 
 
 class Dying(FileFingerprints):
-    """Fingerprints whose process dies at the write of this number, before or after it reached the disk."""
+    """Fingerprints whose process dies at this write, before or after it reached the disk."""
 
     def __init__(self, database: Path, at: int, *, after: bool) -> None:
         super().__init__(database)
@@ -76,7 +76,7 @@ async def why_held(folder: Path) -> Because | None:
 
 
 async def mark(folder: Path) -> None:
-    """As a process that serves does now and then."""
+    """Write the mark, as a serving process does now and then."""
     async with opened(folder) as app:
         await mark_anew(
             app.ports.storage, app.ports.vault, FileFingerprints(folder / "cambist.db"), app.ports.clock, app.ports.ids

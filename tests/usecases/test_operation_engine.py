@@ -166,7 +166,7 @@ async def test_operation_never_seen_by_the_provider_may_wait_or_be_abandoned(err
 
 
 class TestWords:
-    """They come by answers and notifications, late, twice and at once."""
+    """Outcomes come by answers and notifications, late, twice and at once."""
 
     @pytest.fixture
     async def errands(self, url: str, tmp_path: Path) -> AsyncIterator[ErrandApp]:
@@ -365,7 +365,7 @@ async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
 
 
 async def _twice(errands: ErrandApp, ports: Ports) -> None:
-    """Two runs of the job, the second where the first left one."""
+    """Run the job twice; the second run continues where the first stopped."""
     for _ in range(2):
         if await errands.job() is not None:
             await errands.run(ports=ports)

@@ -173,7 +173,7 @@ async def test_test_data_is_forgotten_with_what_nobody_knows_of(app: TestApp) ->
 
 
 async def create(app: TestApp, ports: Ports) -> None:
-    """POST /payments, as far as the use case does it."""
+    """Create a payment, as the use case of POST /payments does."""
     async with app.ports.storage.unit() as unit:
         account = await unit[Account].get(app.account.account_id)
     assert account is not None

@@ -38,7 +38,7 @@ class Books:
         self._found: dict[frozenset[tuple[str, str]], list[Payment]] = {}
 
     async def check(self, number: int, size: int, **asked: str) -> int:
-        """Compare a page with what sorting gives, and return the total."""
+        """Compare a page with the sorted list, and return the total."""
         wanted = self.wanted(asked)
         page = await list_payments(self.ports, self.caller, PaymentFilter(**asked), number, size)
         assert page.total == len(wanted), asked

@@ -1,4 +1,4 @@
-"""How the service does (core/usecases/operators/probes.py), for metrics and `/health`."""
+"""Probes of the service's state (core/usecases/operators/probes.py), for metrics and `/health`."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -87,7 +87,7 @@ async def test_the_storages_clock_is_held_against_the_middle_of_the_question(app
 
 
 class SlowClock(ForwardingStorage):
-    """Each way takes three seconds."""
+    """A clock whose readings take three seconds."""
 
     def __init__(self, app: TestApp, ahead: int) -> None:
         super().__init__(app.ports.storage)

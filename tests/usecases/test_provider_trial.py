@@ -43,7 +43,7 @@ class RunningClock(VirtualClock):
 
 
 class DeskBank:
-    """Does what the test says: `problems` come first, one for each call of that name."""
+    """A bank that acts as scripted: `problems` come first, one for each call of that name."""
 
     name = "desk"
 

@@ -46,7 +46,7 @@ class Register(Till):
 
     @property
     def written(self) -> list[tuple[str, str, int, bool]]:
-        """Operation, reference, kopecks, and whether they went back."""
+        """Return operation, reference, kopecks, and whether it was a refund."""
         return [(each.operation, each.reference, each.receipt.total_kopecks, each.goes_back) for each in self.told]
 
 

@@ -359,7 +359,7 @@ async def test_the_doctor_has_nothing_to_say_where_no_bank_requires_receipts(app
 
 
 async def test_the_doctor_names_accounts_that_a_bank_takes_nothing_of(app: TestApp) -> None:
-    """One setting that is missing is enough; where the receipt goes each payment may say."""
+    """One missing setting is enough; the recipient's address may come with each payment."""
     finding = await check_receipts(app.ports)
     assert finding.level is Level.WARNING
     assert f"till requires receipts, for which accounts lack settings: {app.account.account_id};" in finding.message

@@ -1,5 +1,5 @@
-"""Any history of payments, refunds, settlements and banks' words ends with books that say what the objects and the bank
-say (ARCHITECTURE.md "Money")."""
+"""Any history of payments, refunds, settlements and banks' answers ends with books that agree with the objects and the
+bank (ARCHITECTURE.md "Money")."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,7 +24,7 @@ OperatorAction = Callable[[int, int], Awaitable[None]]
 
 
 class History:
-    """Two payments and whatever happens to their refunds."""
+    """Two payments and the events of their refunds."""
 
     def __init__(self, refunds: RefundApp, payments: list[str]) -> None:
         self.refunds = refunds
@@ -74,7 +74,7 @@ class History:
         await self.refunds.app.work((1, 2, 5, 60)[much % 4])
 
     async def check(self) -> None:
-        """When everything under way has come to its end, the bank and we agree; the app checks the books itself."""
+        """Check that we and the bank agree once everything has ended; the app checks the books itself."""
         await self.refunds.app.work(24 * 3600)
         for payment in await everything(self.refunds.ports, Payment):
             mine = [each for each in await everything(self.refunds.ports, Refund) if each.payment_id == payment.id]

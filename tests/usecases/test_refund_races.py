@@ -25,7 +25,7 @@ from tests.refund_app import MARKET_100, SETTLED_100, RefundApp, begin, conclude
 
 @pytest.fixture
 async def refunds(url: str, tmp_path: Path) -> AsyncIterator[RefundApp]:
-    """At its end the books are held against the objects."""
+    """Yield an app whose books are compared with the objects at the end."""
     async with open_refund_app(database_url=url, data_dir=tmp_path) as opened:
         yield opened
 

@@ -1,5 +1,5 @@
-"""Refunds that are rolled back: the payment lives again (docs/payments.md "How it ends";
-docs/refunds.md "How it ends")."""
+"""Refunds that are rolled back: the payment is paid again (docs/payments.md "How it ends"; docs/refunds.md "How it
+ends")."""
 
 from collections.abc import AsyncIterator
 

@@ -209,7 +209,7 @@ class TestPayouts:
 
 
 class TestTheSameCauses:
-    """Objects that a database has forgotten and that are requested again get the ids that providers know."""
+    """Objects that a restored database lacks, and that are requested again, get the ids that providers know."""
 
     async def test_a_refund_that_is_asked_for_again_by_its_key_is_sent_once(self, world: World) -> None:
         async with world.opened() as app:
@@ -429,7 +429,7 @@ class TestSearches:
 
     @pytest.fixture
     def asked_since(self, world: World) -> dict[str, datetime]:
-        """From when on the first bank searched, by the kind of operation."""
+        """Return from when on the first bank searched, by the kind of operation."""
         asked: dict[str, datetime] = {}
 
         class SearchingBank(SimulatedBank):
@@ -679,7 +679,7 @@ def remembers(world: World, monkeypatch: pytest.MonkeyPatch, blob: bytes | None 
 
 
 class TestExchanges:
-    """USDT for clients go the same way."""
+    """USDT for clients are paid by the same way."""
 
     async def test_the_usdt_of_an_exchange_are_sent_once(self) -> None:
         async with open_exchange_app() as app:

@@ -188,7 +188,7 @@ class AReturn(Story):
 
 
 class AReturnOfUsdt(Story):
-    """That came for an exchange which was called off."""
+    """A return of USDT that arrived for a cancelled exchange."""
 
     async def begin(self, app: App) -> None:
         await app.know_client(PHONE)

@@ -67,7 +67,7 @@ class TwoBanks:
         return await terminals.create_terminal(self.app.ports, account_id, TerminalWish(label="T", **wish))
 
     def minutes(self, payment: dict[str, Any]) -> float:
-        """How long a payment that was just made lives."""
+        """Return the lifetime of a payment that was just created, in minutes."""
         return (_moment(payment["expires_at"]) - _moment(payment["created_at"])) / 60
 
 

@@ -60,7 +60,7 @@ async def made(app: TestApp) -> str:
 
 
 async def tell(app: TestApp, payment_id: str) -> None:
-    """It is paid, without the limits of requests."""
+    """Mark the payment as paid, without the limits of requests."""
     caller = Caller(account=await record(app), mode=Mode.TEST, key_id="a-key")
     async with living_with(app.ports, caller.account_id, Mode.TEST):
         await simulate(app.ports, caller, payment_id, PaymentSimulation(outcome="paid"))

@@ -203,7 +203,7 @@ async def test_progress_of_an_advance_is_visible_and_never_goes_back() -> None:
                 return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
             async def close(self) -> None:
-                """Nothing is open."""
+                """Do nothing: there are no connections."""
 
         ports = msgspec.structs.replace(app.ports, notifier=Curious())
         caller = Caller(account=await record(app), mode=Mode.TEST, key_id="a-key")
@@ -229,7 +229,7 @@ async def test_payment_made_during_an_advance_is_processed_on_the_way(app: TestA
             return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
         async def close(self) -> None:
-            """Nothing is open."""
+            """Do nothing: there are no connections."""
 
     ports = msgspec.structs.replace(app.ports, notifier=Maker())
     caller = Caller(account=await record(app), mode=Mode.TEST, key_id="a-key")
@@ -312,7 +312,7 @@ class Slow:
         return DeliveryResult(answer=Answer.TIMEOUT, status=None)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
 
 async def test_dead_receiver_is_left_alone_after_one_unanswered_webhook(app: TestApp) -> None:

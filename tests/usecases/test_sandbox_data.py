@@ -1,4 +1,4 @@
-"""DELETE /sandbox/data: the account's test objects are forgotten, and nothing else (docs/sandbox.md "Forgetting")."""
+"""DELETE /sandbox/data: the account's test objects are deleted, and nothing else (docs/sandbox.md "Forgetting")."""
 
 import asyncio
 from collections import Counter

@@ -24,7 +24,7 @@ DAYS = timedelta(days=90).total_seconds()
 
 
 async def expired(app: TestApp) -> Job:
-    """Do the job until nothing is left for today. Returns it."""
+    """Run the job until nothing is left for today, and return it."""
     async with app.ports.storage.unit() as unit:
         if await unit[Job].get(EXPIRE) is None:
             await start_recurring_jobs(app.ports)

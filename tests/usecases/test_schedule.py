@@ -1,4 +1,4 @@
-"""When a job comes back (core/usecases/schedule.py; ARCHITECTURE.md "Three outcomes")."""
+"""Times of a job's next run (core/usecases/schedule.py; ARCHITECTURE.md "Three outcomes")."""
 
 from datetime import UTC, datetime, timedelta
 

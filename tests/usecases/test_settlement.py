@@ -68,7 +68,7 @@ async def unsettled_items(app: TestApp) -> list[ActionItem]:
 
 
 async def to(app: TestApp, moment: datetime) -> None:
-    """Work until then."""
+    """Work until this moment."""
     await app.work((moment - app.clock.now()).total_seconds())
 
 

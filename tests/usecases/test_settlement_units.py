@@ -36,7 +36,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Have something happen after the first unit, something else after the second, and so on."""
+    """Run a callback after the first unit, another one after the second, and so on."""
 
     def have(*happens: Happens) -> None:
         left = [*happens]

@@ -421,7 +421,8 @@ async def swept(kind: str, at: int, *, after: bool, never: bool) -> int:
 
 
 async def _story(subject: Subject, ports: Ports, doomed: list[str] | None) -> None:
-    """Until it is over. The network fails the first transfer that is stored where `doomed` can hold it."""
+    """Run until the subject has ended. The network fails the first stored transfer if the subject can hold a `doomed`
+    one."""
     for _ in range(20):
         sent = await subject.tx_hash()
         if doomed is not None and not doomed and sent is not None:

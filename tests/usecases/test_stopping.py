@@ -79,7 +79,7 @@ class TestClosing:
 
 
 class TestLeases:
-    """Jobs given up at the end can be claimed at once by the next worker."""
+    """The next worker can claim jobs immediately that were given up at the end."""
 
     @pytest.fixture
     async def ports(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
@@ -87,7 +87,7 @@ class TestLeases:
             await asyncio.Event().wait()
 
         async def nothing(_: Ports) -> None:
-            """No jobs but those of the test."""
+            """Write no recurring jobs: only the jobs of the test run."""
 
         monkeypatch.setattr(loop, "HANDLERS", {"slow": hangs})
         monkeypatch.setattr(loop, "start_recurring_jobs", nothing)

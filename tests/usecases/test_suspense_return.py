@@ -1,4 +1,4 @@
-"""Money in suspense that is sent back (docs/payments.md "Money that cannot count")."""
+"""Returns of money in suspense (docs/payments.md "Money that cannot count")."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -299,7 +299,7 @@ async def test_an_attempt_that_went_after_all_is_booked_instead_of_sending_twice
     money = await only(refunds)
     # Our question was answered `failed`, and the money went: the notification of that was lost.
     await conclude_return(refunds.ports, return_operation(money, 1), RefundState(status=S.FAILED))
-    with pytest.raises(Refusal, match="under way"):
+    with pytest.raises(Refusal, match="executing the last attempt"):
         await return_suspense(refunds.ports, money.id)
     await refunds.bank().simulate_refund(return_operation(money, 1), S.DONE)
     with pytest.raises(Refusal, match="not in suspense"):

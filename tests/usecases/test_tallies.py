@@ -74,7 +74,7 @@ async def totals(app: TestApp) -> dict[S, int]:
 
 
 async def took(app: TestApp) -> list[tuple[str, int, str]]:
-    """Day, payments and amount of every row of the turnover."""
+    """Return day, payments and amount of every row of the turnover."""
     report = await shops_turnover(app.ports, await merchant(app), "2026-01-01", "2026-12-31")
     return [(row.day, row.payments, str(row.amount)) for row in report.rows]
 

@@ -55,14 +55,14 @@ async def put(street: Spoilable, job_id: str) -> None:
 
 
 async def noted(street: Spoilable) -> list[str]:
-    """Once all that was met is written."""
+    """Wait until all rows that were met are recorded."""
     storage = street.ports.storage
     await storage.count_noted()  # type: ignore[attr-defined]  # a database's is SettingAside
     return [row.id for row in await list_unreadable(street.ports)]
 
 
 async def test_a_job_that_somebody_reads_is_set_aside_before_it_is_due(street: Spoilable) -> None:
-    """So a recurring job is written anew, whatever lies in its row."""
+    """So a recurring job is written again, whatever its row contains."""
     await start_recurring_jobs(street.ports)
     name = next(iter(RECURRING_JOBS))
     await street.spoil(f"UPDATE jobs SET due = {BEYOND} WHERE id = '{name}'")
@@ -82,7 +82,7 @@ async def test_a_job_that_can_be_read_again_goes_back_to_its_place(street: Spoil
     assert await noted(street) == ["jobs:nobody.does:1"]
     assert await take_up(street.ports) == 0
     assert await noted(street) == ["jobs:nobody.does:1"]
-    # As a program would find it that reads what this one cannot.
+    # As recorded by a program that can read the row.
     await street.spoil(f"UPDATE unreadable_rows SET held = replace(held, '{BEYOND}', '1000000')")
     assert await take_up(street.ports) == 1
     assert await noted(street) == []

@@ -35,7 +35,7 @@ async def street(url: str, tmp_path: Path) -> AsyncIterator[Spoilable]:
 
 
 async def waiting(street: Spoilable, count: int) -> list[str]:
-    """So many events of the merchant that are not sent yet."""
+    """Return so many events of the merchant that are not sent yet."""
     return await happen(street.ports, street.merchants["ours"].account_id, count)
 
 

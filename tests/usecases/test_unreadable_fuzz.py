@@ -1,9 +1,8 @@
-"""Whatever lies in a column of one row, no other merchant is late and no loop ends: every table, every column, on both
-databases (docs/operations.md "Rows that cannot be read").
+"""Whatever value a column of one row has, no other merchant's work is late and no loop ends: every table, every column,
+on both databases (docs/operations.md "Rows that cannot be read").
 
 In the suite every sixth column holds one kind of garbage, others in each run; with CAMBIST_DRILLS=full every column
-each kind that it could hold, and a day passes over it, with its settlement.
-"""
+each kind that it could hold, and a day passes over it, with its settlement."""
 
 import os
 import secrets
@@ -70,7 +69,7 @@ class Database:
         return [tuple(row) for row in await self._run(f"SELECT {names} FROM {kept.name} ORDER BY id")]
 
     async def set(self, kept: TableMap[Any], column: str, row_id: Any, value: Any) -> bool:
-        """False: the database itself refuses it."""
+        """Set the value. Return False if the database itself refuses it."""
         a, b = ("?", "?") if self.is_sqlite else ("$1", "$2")
         try:
             await self._run(f"UPDATE {kept.name} SET {column} = {a} WHERE id = {b}", value, row_id)
@@ -79,7 +78,7 @@ class Database:
         return True
 
     async def put(self, kept: TableMap[Any], row: tuple[Any, ...]) -> None:
-        """As it was, whatever lies there."""
+        """Restore the original value."""
         await self._run(f"DELETE FROM {kept.name} WHERE id = {'?' if self.is_sqlite else '$1'}", row[0])
         values = ", ".join("?" if self.is_sqlite else f"${place + 1}" for place in range(len(row)))
         await self._run(f"INSERT INTO {kept.name} ({', '.join(kept.codec.names)}) VALUES ({values})", *row)

@@ -39,7 +39,7 @@ async def choose(app: TestApp, names: str) -> None:
 
 
 async def statuses(app: TestApp) -> dict[str, DeliveryStatus]:
-    """How the deliveries stand, by type."""
+    """Return the status of the deliveries by type."""
     return {delivery.type: delivery.status for delivery in await everything(app.ports, Delivery)}
 
 

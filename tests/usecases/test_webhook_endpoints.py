@@ -166,8 +166,8 @@ async def test_deleting_while_a_webhook_is_under_way_leaves_nothing(app: TestApp
 
 
 async def test_a_job_that_a_program_of_before_put_back_is_done_by_this_one(app: TestApp) -> None:
-    """It could not read what the job is of, and gave it a later time, as any job that failed
-    (docs/decisions.md "Further endpoints")."""
+    """It could not read the job's endpoint, and rescheduled it like any failed job (docs/decisions.md "Further
+    endpoints")."""
     endpoint_id = (await made(app))["id"]
     await paid(app)
     async with app.ports.storage.unit() as unit:

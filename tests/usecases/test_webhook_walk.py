@@ -20,7 +20,7 @@ from tests.usecases.test_settlement import caller
 
 
 class Receiver:
-    """Answers every webhook alike, and remembers when each came."""
+    """A receiver that gives every webhook the same answer, and records the times."""
 
     def __init__(self, app: TestApp, receipt: DeliveryResult) -> None:
         self.app = app

@@ -42,7 +42,7 @@ class Shop:
         monkeypatch.setattr(loop, "start_recurring_jobs", self._nothing)
 
     async def _nothing(self, _: Ports) -> None:
-        """No jobs but those of the test."""
+        """Write no recurring jobs: only the jobs of the test run."""
 
     def _note(self, job: Job) -> None:
         self.begun[job.id] += 1

@@ -131,9 +131,9 @@ def client_rate(direction: Direction, base_rate: str, markup_percent: str) -> st
 def check_bounds(amount: Rub) -> None:
     """Raises: Refusal AMOUNT_TOO_LOW, AMOUNT_TOO_HIGH."""
     if amount < LOWEST:
-        raise Refusal("AMOUNT_TOO_LOW", f"An exchange is of at least {LOWEST} RUB; this one would be of {amount}")
+        raise Refusal("AMOUNT_TOO_LOW", f"The minimum of an exchange is {LOWEST} RUB; this one would be {amount}")
     if amount > HIGHEST:
-        raise Refusal("AMOUNT_TOO_HIGH", f"An exchange is of at most {HIGHEST} RUB; this one would be of {amount}")
+        raise Refusal("AMOUNT_TOO_HIGH", f"The maximum of an exchange is {HIGHEST} RUB; this one would be {amount}")
 
 
 def shares(exchange: Exchange, paid: Rub | None = None) -> Shares:

@@ -180,7 +180,7 @@ def takes_proof(payment: Payment, terminal: Terminal | None) -> bool:
 def check_taking(payment: Payment) -> None:
     """Raises: Refusal INVALID_STATUS for a payment that is neither paid nor settled."""
     if payment.status not in PROVABLE:
-        raise Refusal("INVALID_STATUS", "A delivery proof is taken for a paid or settled payment")
+        raise Refusal("INVALID_STATUS", "Only paid and settled payments accept a delivery proof")
 
 
 def check_order(order: ProofOrder) -> ProofWish:

@@ -71,4 +71,4 @@ def require_right(caller: Caller, right: Right) -> None:
     """Refuse a caller whose key lacks a right. Raises: Refusal KEY_RIGHT_MISSING."""
     rights = caller.terms.rights
     if rights is not None and right not in rights:
-        raise Refusal("KEY_RIGHT_MISSING", f"The key has not the right {right}", details={"right": right.value})
+        raise Refusal("KEY_RIGHT_MISSING", f"The key lacks the right {right}", details={"right": right.value})

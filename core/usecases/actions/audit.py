@@ -174,7 +174,7 @@ class AuditedStorage(ForwardingStorage):
         seen = self.action.seen_version
         stands = ABSENT if present is None else present.version
         if seen is not None and after.id == self.action.object_id and stands != seen:
-            raise Refusal("INVALID_STATE", "It was changed meanwhile; nothing was done. Look at it again")
+            raise Refusal("INVALID_STATE", "The object was changed meanwhile, so nothing was done. Read it again")
         before, becomes = changes(present, after)
         # The id of a membership begins with its account's, too.
         account_id = after.id if isinstance(after, Account) else getattr(after, "account_id", None)

@@ -87,4 +87,6 @@ class Undeclared:
     async def __call__(self, unit: Unit, written: Written) -> None:
         """Let the unit commit. Raises: Refusal SECOND_OPERATOR_NEEDED."""
         if await needs_second(self._ports, unit, await read_decisions(unit, written)):
-            raise Refusal(CODE, "This needs a second operator, and nothing here lets it wait for one")
+            raise Refusal(
+                CODE, "This needs a second operator, and the present interface cannot record a waiting action"
+            )

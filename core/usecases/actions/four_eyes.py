@@ -90,7 +90,7 @@ class Asking:
         if not await needs_second(self._ports, unit, found):
             return
         if self._action is NOBODY:
-            raise Refusal(CODE, "Two operators are needed for this: name who asks (docs/embedding.md)")
+            raise Refusal(CODE, "This needs two operators: name the one who requests it (docs/embedding.md)")
         raise Waits(await self._written_down(found))
 
     async def _written_down(self, found: Decided) -> PendingAction:
@@ -131,7 +131,9 @@ class Asking:
     def _same(self, action: PendingAction, found: Decided) -> PendingAction:
         """Return the pending action, if it is the same. Raises: Refusal INVALID_STATE."""
         if not self._asks_for(action, found):
-            raise Refusal("INVALID_STATE", f"Another action on it waits for a second operator: {action.id}")
+            raise Refusal(
+                "INVALID_STATE", f"Another action on the same object waits for a second operator: {action.id}"
+            )
         return action
 
     def _asked(self, action_id: str, slot: str, found: Decided, now: datetime) -> PendingAction:
@@ -181,21 +183,25 @@ class Confirming:
 def require_as_shown(asked: PendingAction, present: tuple[Line, ...]) -> None:
     """Raise Refusal INVALID_STATE, naming the changes, if the decisions differ from those shown at the request."""
     if asked.shown != present:
-        raise Refusal("INVALID_STATE", f"It changed since it was asked for: {moved(asked.shown, present)}")
+        raise Refusal(
+            "INVALID_STATE", f"The object changed since the action was requested: {moved(asked.shown, present)}"
+        )
 
 
 def require_confirmable(vault: Vault, action: PendingAction | None, operator: str, now: datetime) -> PendingAction:
     """Return the action if this operator may confirm it now. Raises: Refusal ACTION_NOT_FOUND; INVALID_STATE when it is
     no longer pending, was requested by the same operator, or was altered in the database."""
     if action is None:
-        raise Refusal("ACTION_NOT_FOUND", "No action of this id waits or waited")
+        raise Refusal("ACTION_NOT_FOUND", "No action of this id")
     if action.status is not ActionStatus.WAITING:
         by = "" if action.decided_by is None else f" by {action.decided_by}"
         raise Refusal("INVALID_STATE", f"The action was {action.status} already{by}")
     if not is_waiting(action, now):
-        raise Refusal("INVALID_STATE", "The action has expired: ask for it again")
+        raise Refusal("INVALID_STATE", "The action has expired: request it again")
     if is_same_operator(action.operator, operator):
-        raise Refusal("INVALID_STATE", f"{action.operator} asked for it, so another operator is to confirm it")
+        raise Refusal("INVALID_STATE", f"{action.operator} requested it, so another operator must confirm it")
     if not action_fits(vault, action):
-        raise Refusal("INVALID_STATE", "The action is not what the vault tagged: reject it, and look who altered it")
+        raise Refusal(
+            "INVALID_STATE", "The action is not what the vault tagged: reject it, and find out who altered it"
+        )
     return action

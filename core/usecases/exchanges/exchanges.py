@@ -123,7 +123,9 @@ async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[Exchange
         seen = await seen_funds(ports, exchange)
     except NO_ANSWER:
         raise Refusal(
-            "PROVIDER_UNAVAILABLE", "Whether money was sent cannot be seen at the moment; try again", retry_after=30
+            "PROVIDER_UNAVAILABLE",
+            "The service cannot find out at the moment whether money was sent; try again",
+            retry_after=30,
         ) from None
     _require_cancellable(await take_funds(ports, exchange, seen), allowed)
     if any(not incoming.is_final for incoming in seen):
@@ -140,7 +142,9 @@ async def _cancel(ports: Ports, exchange: Exchange, allowed: Collection[Exchange
 
 def _require_cancellable(exchange: Exchange, allowed: Collection[ExchangeStatus]) -> None:
     if exchange.status not in allowed:
-        raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}; it can only be cancelled before money came")
+        raise Refusal(
+            "INVALID_STATE", f"The exchange is {exchange.status}; it can only be cancelled before money arrives"
+        )
 
 
 def _not_found() -> Refusal:

@@ -60,11 +60,13 @@ async def return_money(ports: Ports, object_id: str, address: str | None = None)
     async def work(unit: Unit) -> list[ExchangeTransfer]:
         exchange = await _exchange(unit, exchange_id)
         if not exchange.is_final:
-            raise Refusal("INVALID_STATE", f"The exchange is {exchange.status}: what is left is known at its end")
+            raise Refusal(
+                "INVALID_STATE", f"The exchange is {exchange.status}: its unapplied money is known only at its end"
+            )
         found = await transfers_of(unit, exchange.id)
         waiting = [each for each in found if returnable(each) and (not source or each.id == object_id)]
         if not waiting:
-            raise Refusal("INVALID_STATE", "Nothing of this exchange waits to be sent back")
+            raise Refusal("INVALID_STATE", "This exchange has no money to send back")
         sender = _checked(ports, exchange, address)
         return [await _planned(ports, unit, each, address, sender) for each in waiting]
 
@@ -85,7 +87,7 @@ def _checked(ports: Ports, exchange: Exchange, address: str | None) -> str | Non
             raise shape_error("address", "is for USDT: RUB go back to who paid them")
         bank = ports.banks.capabilities_of(exchange.bank)
         if bank is None or exchange.invoice_reference is None or not bank.refunds:
-            raise Refusal("INVALID_STATE", "The bank of this money does not send any back")
+            raise Refusal("INVALID_STATE", "The bank of this money sends none back")
         return None
     if address is None or not is_tron_address(address) or address == exchange.crypto_deposit_address:
         raise shape_error("address", "must be a TRON address of the client, which the client must name")

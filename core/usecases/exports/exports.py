@@ -62,7 +62,7 @@ async def create_export(ports: Ports, actor: Actor, key: str, asked: Filter, fil
     total = await _count(ports, caller, wanted)
     if total is not None and total > ROWS_MOST[file_format]:
         most = ROWS_MOST[file_format]
-        raise Refusal("EXPORT_TOO_LARGE", f"A file has at most {most} rows, and these are {total}: narrow the filter")
+        raise Refusal("EXPORT_TOO_LARGE", f"A file has at most {most} rows, and the filter finds {total}: narrow it")
     export = Export(
         id=derived(EXPORT, caller.account_id, caller.mode, actor.user.id, uuid),
         account_id=caller.account_id,

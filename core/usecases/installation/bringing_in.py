@@ -77,7 +77,7 @@ async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sende
         present = await unit[Withdrawal].get(sent.signed.operation)
         if present is not None:
             if present.account_id != account_id:
-                raise Refusal("INVALID_STATE", f"{present.id} was brought in for account {present.account_id}")
+                raise Refusal("INVALID_STATE", f"{present.id} was already assigned to account {present.account_id}")
             return present
         withdrawal = Withdrawal(
             id=sent.signed.operation,

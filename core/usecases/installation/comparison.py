@@ -171,7 +171,7 @@ async def _decided(ports: Ports, lacking: Lacking, decisions: Decisions) -> Lack
     if lacking.differs or not operation.startswith(ids.WITHDRAWAL):
         raise _wrong(operation, "only a payout (wd_...) that has no row here is assigned")
     if await ports.storage.get(Account, account_id) is None:
-        raise Refusal("ACCOUNT_NOT_FOUND", f"No account of the id {account_id}")
+        raise Refusal("ACCOUNT_NOT_FOUND", f"No account has the id {account_id}")
     return msgspec.structs.replace(lacking, account_id=account_id)
 
 

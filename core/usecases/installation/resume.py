@@ -62,7 +62,9 @@ async def resume_confirmed(ports: Ports, beside: Beside | None, not_ours: str | 
         found = await decided(unaudited(ports), found, Decisions(not_ours=left_out))
         more = ", ".join(each.operation for each in found.lacking if each.is_ours)
         if more:
-            raise Refusal("INVALID_STATE", f"Providers sent more meanwhile: {more}. Run `cambist resume`")
+            raise Refusal(
+                "INVALID_STATE", f"Providers have sent more since the comparison: {more}. Run `cambist resume`"
+            )
     return await resume(ports, beside, not_ours=not_ours)
 
 
@@ -71,7 +73,7 @@ def _require_owners(found: Comparison) -> None:
         listed = "; ".join(f"{each.kind} {each.operation}, {each.amount}: {each.advice}" for each in found.open)
         raise Refusal(
             "INVALID_STATE",
-            f"Nothing was let go, because providers sent what nobody has attributed ({len(found.open)}). {listed}",
+            f"The hold continues, because providers sent unattributed money ({len(found.open)}). {listed}",
             details={"open": [each.operation for each in found.open]},
         )
 

@@ -129,5 +129,5 @@ def _unsaved() -> Refusal:
     """
     return Refusal(
         "KYC_PERSIST_FAILED",
-        "The verifier took the client and the record was not saved; do not repeat the request, contact support",
+        "The verifier accepted the client, but the record was not saved; do not repeat the request, contact support",
     )

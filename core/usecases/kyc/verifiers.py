@@ -17,7 +17,7 @@ def require_verifier(ports: Ports) -> None:
 
 def unavailable() -> Refusal:
     """Return the refusal when the verifier is unavailable or not configured while KYC is required."""
-    return Refusal("KYC_UNAVAILABLE", "KYC is required and away for the moment; try again later", retry_after=60)
+    return Refusal("KYC_UNAVAILABLE", "KYC is required and unavailable at the moment; try again later", retry_after=60)
 
 
 def verifier_of(ports: Ports, client: Client) -> KycVerifier | None:

@@ -84,7 +84,7 @@ async def _idle(ports: Ports, unit: Unit, record_id: str) -> Client:
     if client is None:
         raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
     if client.blocked:
-        raise Refusal("INVALID_STATE", "The client is blocked, and a stranger is not: end the block first")
+        raise Refusal("INVALID_STATE", "The client is blocked, and deletion would lose the block: end the block first")
     if client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING) and verifier_of(ports, client) is not None:
         raise Refusal("INVALID_STATE", "A check of the client is under way: it has to be decided first")
     active = active_digest(ports, client.account_id, client.mode, open_client_phone(ports.vault, client))

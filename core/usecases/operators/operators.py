@@ -42,7 +42,7 @@ async def create_operator(ports: Ports, name: str) -> NewOperator:
 
     async def work(unit: Unit) -> Operator:
         if await unit[Operator].find(name=wanted, limit=1):
-            raise Refusal("INVALID_STATE", "An operator of this name is there, or was: take another name")
+            raise Refusal("INVALID_STATE", "An operator has or had this name: choose another")
         return unit[Operator].add(fresh)
 
     return NewOperator(operator=await retrying(ports.storage, work, again_on=(NAME_TAKEN,)), key=key)
@@ -78,7 +78,9 @@ async def sign_in(ports: Ports, text: str | None) -> Operator | None:
     async with ports.storage.unit() as unit:
         if text is None:
             if await unit[Operator].find(ended_at=None, limit=1):
-                raise Refusal("Unauthorized", "Operators sign in here: set CAMBIST_OPERATOR_KEY to your key")
+                raise Refusal(
+                    "Unauthorized", "Operators must sign in on this installation: set CAMBIST_OPERATOR_KEY to your key"
+                )
             return None
         key = read_key(text)
         found = [] if key is None else await unit[Operator].find(name=key.name, limit=1)

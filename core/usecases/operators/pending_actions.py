@@ -115,14 +115,14 @@ async def get_action(ports: Ports, action_id: str) -> PendingAction:
 async def _found(unit: Unit, action_id: str) -> PendingAction:
     action = await unit[PendingAction].get(action_id) if ids.is_prefixed(ACTION, action_id) else None
     if action is None:
-        raise Refusal("ACTION_NOT_FOUND", "No action of this id waits or waited")
+        raise Refusal("ACTION_NOT_FOUND", "No action of this id")
     return action
 
 
 def _deciding(ports: Ports) -> OperatorAction:
     """Return the deciding operator's action. Raises: Refusal VALIDATION_ERROR for ports without an operator."""
     if not isinstance(ports.storage, AuditedStorage):
-        raise Refusal("VALIDATION_ERROR", "Who decides about an action is to be named")
+        raise Refusal("VALIDATION_ERROR", "The operator who decides about an action must be named")
     return ports.storage.action
 
 

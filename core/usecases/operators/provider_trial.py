@@ -122,7 +122,9 @@ def _is_trial(operation: str) -> bool:
 def _bank(ports: Ports, name: str, amount: Rub) -> Bank:
     bank = ports.banks.banks.get(name)
     if bank is None:
-        raise Refusal("GATEWAY_NOT_FOUND", f"No bank of this name is wired; there are: {', '.join(ports.banks.banks)}")
+        raise Refusal(
+            "GATEWAY_NOT_FOUND", f"No bank of this name is configured; there are: {', '.join(ports.banks.banks)}"
+        )
     if amount <= Rub(0) or not bank.capabilities.takes(amount.kopecks):
         raise Refusal("INVALID_AMOUNT", "The bank takes no payment of this amount")
     return bank

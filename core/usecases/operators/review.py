@@ -53,7 +53,7 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
         came = _came(payment, amount)
         if outcome == "paid":
             if came is None:
-                raise Refusal("VALIDATION_ERROR", "The bank could not say what came; give the amount")
+                raise Refusal("VALIDATION_ERROR", "The bank could not report the received amount; give it")
             payment = msgspec.structs.replace(payment, actual_amount=came)
             return await move(ports, unit, payment, Decision(trigger=PaymentTrigger.ACCEPTED))
         if came is not None:
@@ -79,7 +79,7 @@ def _came(payment: Payment, amount: Rub | None) -> Rub | None:
     if amount is None:
         return payment.actual_amount
     if payment.actual_amount not in (None, amount):
-        raise Refusal("VALIDATION_ERROR", f"The bank says that {payment.actual_amount} came")
+        raise Refusal("VALIDATION_ERROR", f"The bank reports {payment.actual_amount} as received")
     if amount <= Rub(0):
         raise Refusal("VALIDATION_ERROR", "The amount must be above zero")
     return amount

@@ -143,11 +143,11 @@ async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswer
     kind, subject = await _found(ports, operation)
     async with living_with(ports, subject[0].account_id, subject[0].mode):
         if not _waits(ports, kind, subject) or kind.row.operation(subject) != operation:
-            raise Refusal("INVALID_STATE", "The operation is over, or the service still brings it to its end by itself")
+            raise Refusal("INVALID_STATE", "The operation has ended, or the service is still working on it")
         told = await look_up(kind.row, ports, subject)
         if told.word is not None:
             await settle(kind.row, ports, told)
-            raise Refusal("INVALID_STATE", f"The bank says how it stands: {told.word.status}")
+            raise Refusal("INVALID_STATE", f"The bank reports its state: {told.word.status}")
         ended = _told(ports, kind, subject)
         declares = word_on_operation(ended.object_id, ended.account_id, ended.mode, operation, outcome)
         ports = gated(ports, "end_unanswered", operation, declares, outcome=outcome)

@@ -43,7 +43,7 @@ async def forget_unreadable(ports: Ports, row: str) -> UnreadableRow:
     async def work(unit: Unit) -> UnreadableRow:
         found = await unit[UnreadableRow].get(row)
         if found is None:
-            raise Refusal("NOT_FOUND", "No row of this name cannot be read")
+            raise Refusal("NOT_FOUND", "No unreadable row has this name")
         unit[UnreadableRow].remove(found)
         return found
 

@@ -94,7 +94,7 @@ async def begin(
     Raises: Refusal NOT_FOUND if no merchant has the page open; RATE_LIMIT_EXCEEDED.
     """
     if not await merchants.are_there():
-        raise Refusal("NOT_FOUND", "No merchant's clients come without a link")
+        raise Refusal("NOT_FOUND", "Clients need a link: no merchant is set up for visits without one")
     account_id = await merchants.find(site, redirect)
     known = None if phone is None else typed_phone(phone)
     if account_id is None or known is None:

@@ -83,7 +83,7 @@ async def _payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
     async with ports.storage.unit() as unit:
         terminal = await terminal_of(unit, payment)
     if not takes_proof(payment, terminal):
-        raise Refusal("FEATURE_NOT_ENABLED", "No delivery proof is taken for this payment")
+        raise Refusal("FEATURE_NOT_ENABLED", "This payment accepts no delivery proof")
     return payment
 
 

@@ -45,7 +45,7 @@ def no_receipt(settings: Settings) -> Refusal:
         return receipts_lack(lacking)
     return Refusal(
         "PAYER_DATA_REQUIRED",
-        "The payer is sent a receipt: client_email or client_phone is required",
+        "The payer gets a receipt, so client_email or client_phone is required",
         details={"missing_fields": ["client_email"]},
     )
 

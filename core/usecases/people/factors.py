@@ -85,7 +85,7 @@ async def confirm_totp(ports: Ports, actor: Actor, code: str) -> tuple[str, ...]
     _require_step_up(actor)
     pending = actor.user.totp_pending
     if pending is None:
-        raise Refusal("INVALID_STATE", "Begin with a new secret first")
+        raise Refusal("INVALID_STATE", "Request a new secret first")
     secret = ports.vault.decrypt(pending, totp_aad(actor.user.id))
     step = totp_step(secret, code, ports.clock.real().timestamp(), 0)
     if step is None:

@@ -72,7 +72,7 @@ async def change_member(
     async def work(unit: Unit) -> Membership:
         before = await _member(unit, actor, user_id)
         if version is not None and before.version != version:
-            raise Refusal("INVALID_STATE", "The membership was changed meanwhile: look at it again")
+            raise Refusal("INVALID_STATE", "The membership was changed meanwhile: read it again")
         if not may_manage(actor.role, role):
             raise Refusal("PERSON_RIGHT_MISSING", "Only an owner can make another person an owner")
         for shop_id in shops or ():

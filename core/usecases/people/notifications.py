@@ -235,5 +235,5 @@ def _said(membership: Membership, recipient: str, links: int) -> bytes:
 
 def _void() -> Refusal:
     return Refusal(
-        "UNSUBSCRIBE_VOID", "This link was used already, or is not whole: choose at the dashboard what you get"
+        "UNSUBSCRIBE_VOID", "This link was used already, or is incomplete: choose your notifications in the dashboard"
     )

@@ -86,7 +86,7 @@ async def add_passkey(ports: Ports, actor: Actor, reply: str, name: str) -> Pass
         if len(await unit[Passkey].find(user_id=actor.user.id, order="id", limit=PASSKEYS_MOST)) >= PASSKEYS_MOST:
             raise Refusal("INVALID_STATE", f"You have {PASSKEYS_MOST} passkeys already: remove one first")
         if await unit[Passkey].get(made.credential_id) is not None:
-            raise Refusal("INVALID_STATE", "This passkey is known already")
+            raise Refusal("INVALID_STATE", "This passkey is registered already")
         user = await unit[User].get(actor.user.id)
         if user is None or user.security != actor.user.security:
             raise _failed()

@@ -126,7 +126,7 @@ async def reconcile_owner(
         except _FAILURES as fault:
             return await run.fail(fault)
     except (Stale, Conflict):
-        raise Refusal("INVALID_STATE", "Another process compares this day: it is the one that goes on") from None
+        raise Refusal("INVALID_STATE", "Another process compares this day already: wait for its result") from None
 
 
 async def ended_late(ports: Ports, bank: ReportingBank, owner: str, rows: Sequence[Reconciliation]) -> list[date]:

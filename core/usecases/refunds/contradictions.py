@@ -72,7 +72,9 @@ async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
         if refund is None:
             raise Refusal("REFUND_NOT_FOUND", "No refund of this id")
         if not is_contradicted(refund):
-            raise Refusal("INVALID_STATE", "The bank contradicts nothing of this refund, or it is settled already")
+            raise Refusal(
+                "INVALID_STATE", "The bank does not contradict this refund, or the difference is settled already"
+            )
         return unit[Refund].save(msgspec.structs.replace(refund, contradiction_seen=True))
 
     return await retrying(ports.storage, work)

@@ -47,10 +47,10 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
             raise Refusal("INVALID_STATE", "The money is not in suspense any more")
         bank = ports.banks.capabilities_of(found.payment.bank)
         if bank is None or found.payment.bank_reference is None or not bank.refunds:
-            raise Refusal("INVALID_STATE", "The bank of this money does not send any back")
+            raise Refusal("INVALID_STATE", "The bank of this money sends none back")
         is_over = suspense.reason in RETURN_ENDED
         if is_over and suspense.attempt >= MOST_TRIES:
-            raise Refusal("INVALID_STATE", f"It was tried {MOST_TRIES} times: settle it with the bank")
+            raise Refusal("INVALID_STATE", f"The return was tried {MOST_TRIES} times: settle it with the bank")
         await plan_return(ports, unit, suspense.id, anew=is_over)
         if is_over:
             suspense = msgspec.structs.replace(
@@ -72,6 +72,6 @@ async def _ask_once_more(ports: Ports, suspense_id: str) -> None:
         return
     told = await look_up(SUSPENSE_RETURNS, ports, found)
     if told.word is not None and told.word.status is AtBank.PROCESSING:
-        raise Refusal("INVALID_STATE", "The bank has the last attempt under way again")
+        raise Refusal("INVALID_STATE", "The bank is executing the last attempt after all")
     if told.word is not None and told.word.status is not AtBank.FAILED:
         await settle(SUSPENSE_RETURNS, ports, told)

@@ -118,7 +118,7 @@ async def _begin(ports: Ports, account_id: str, wish: ClockWish) -> Job:
         target = target_of(wish, real + clock.ahead)
         if clock.target is not None:
             raise Refusal(
-                "INVALID_STATE", f"The clock is being advanced to {iso(clock.target)}; GET tells how far it is"
+                "INVALID_STATE", f"The clock is being advanced to {iso(clock.target)}; GET shows its progress"
             )
         began = begun(clock, target, await _events(unit, account_id))
         unit[Account].save(msgspec.structs.replace(account, clock=began))

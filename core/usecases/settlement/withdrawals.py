@@ -193,7 +193,7 @@ async def _sent(ports: Ports, withdrawal: Withdrawal) -> SentTransfer | None:
         return None  # no wallet is left to query
     except Unavailable as fault:
         raise Refusal(
-            "PROVIDER_UNAVAILABLE", f"The wallet does not say whether it sent it: {fault}", retry_after=30
+            "PROVIDER_UNAVAILABLE", f"The wallet did not report whether it sent the payout: {fault}", retry_after=30
         ) from None
 
 
@@ -217,7 +217,7 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
         if withdrawal.status is not WithdrawalStatus.PENDING:
             raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}, not pending")
         if sent is None:
-            raise Refusal("INVALID_STATE", "The wallet sent nothing by it, or cannot be asked")
+            raise Refusal("INVALID_STATE", "The wallet sent nothing for the payout, or did not answer")
         more = sent.units - withdrawal.amount.units
         if more:
             book_payout(
@@ -240,7 +240,9 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
 async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
     known = await _sent(ports, withdrawal)
     if known is not None:
-        raise Refusal("INVALID_STATE", f"The wallet sent it before, as {known.signed.tx_hash}: {known.units} units")
+        raise Refusal(
+            "INVALID_STATE", f"The wallet sent the payout before, as {known.signed.tx_hash}: {known.units} units"
+        )
 
 
 @in_test_time(Withdrawal)
@@ -254,7 +256,9 @@ async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
     async def work(unit: Unit) -> Withdrawal:
         withdrawal = await _find(unit, withdrawal_id)
         if WITHDRAWAL_MOVES.is_final(withdrawal.status) or await unit[Job].get(EXECUTE.id_of(withdrawal.id)) is None:
-            raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}; what it did not pay is available")
+            raise Refusal(
+                "INVALID_STATE", f"The withdrawal is {withdrawal.status}; the unpaid amount is available again"
+            )
         await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
         return withdrawal
 

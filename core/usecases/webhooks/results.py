@@ -216,10 +216,10 @@ async def ask_now(ports: Ports, endpoint: EndpointKey) -> None:
     async def work(unit: Unit) -> None:
         breaker = await unit[Breaker].get(endpoint.id)
         if breaker is None or not breaker.is_open:
-            raise Refusal("INVALID_STATE", "The receiver does not wait to be asked (any more)")
+            raise Refusal("INVALID_STATE", "The receiver is not waiting for a probe (any more)")
         waits = endpoint.pending(due=AtLeast(AT_ONCE))
         if not await unit[endpoint.deliveries].find(**waits, order="due", limit=1, readable=True):
-            raise Refusal("INVALID_STATE", "Nothing waits for the receiver: there is nothing to ask it with")
+            raise Refusal("INVALID_STATE", "No webhook waits for the receiver, so there is none to probe it with")
         unit[Breaker].save(asked_at(breaker, await ports.storage.now()))
         ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
 

@@ -82,7 +82,7 @@ add(
         "unsubscribe.telegram": ("by Telegram", "в Telegram"),
         "unsubscribe.choose": ("Choose at the dashboard", "Выбрать в кабинете"),
         "error.UNSUBSCRIBE_VOID": (
-            "This link was used already, or is not whole. Choose at the dashboard what you get.",
+            "This link was used already, or is incomplete. Choose your notifications in the dashboard.",
             "Эта ссылка уже использована или неполна. Выберите уведомления в кабинете.",
         ),
         "action.person.notifications": ("notifications chosen", "выбраны уведомления"),

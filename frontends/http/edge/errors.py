@@ -67,7 +67,7 @@ def endpoint_not_found() -> Refusal:
 
 def method_not_allowed() -> Refusal:
     """Return the refusal of a known path with an unsupported method."""
-    return Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
+    return Refusal("METHOD_NOT_ALLOWED", "This path does not support this method")
 
 
 def internal_error() -> Refusal:

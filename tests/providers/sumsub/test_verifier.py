@@ -191,7 +191,7 @@ async def test_a_restored_database_finds_its_checks_again(harness: SumsubHarness
 
 
 async def test_an_applicant_that_was_taken_away_before_it_was_decided_failed(harness: SumsubHarness) -> None:
-    """So the client may register anew, instead of waiting for ever."""
+    """So the client may register again, instead of waiting for ever."""
     begun = await harness.verifier.register(harness.request())
     harness.fake.world.named(OPERATION).deleted = True
     assert (await harness.verifier.check_state(begun.reference)).status is S.FAILED

@@ -49,7 +49,7 @@ async def ended(
     send: Callable[[], Awaitable[Any]],
     is_over: Callable[[Any], bool],
 ) -> Any:
-    """As the core does: it asks for an operation, sends what the bank never saw, and comes back."""
+    """Query the operation, send it if the bank never saw it, and repeat, as the core does."""
     for _ in range(12):
         with suppress(Unavailable):
             state = await find()

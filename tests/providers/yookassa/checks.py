@@ -42,7 +42,7 @@ def check_key(key: str | None) -> str:
 
 
 def check_fields(body: Body, *known: str, of: str = "") -> None:
-    """Nothing that the API does not know: so a misspelt field is found here, and not by a bank."""
+    """Check that the body has no field unknown to the API, so that a misspelt one is found before a bank sees it."""
     for name in body:
         if name not in known:
             raise Wrong(f"{of}{name}", "unknown parameter")

@@ -318,7 +318,7 @@ class TestPayouts:
     async def test_an_empty_balance_is_tried_again_under_another_key(
         self, harness: YooKassaHarness, fake: YooKassaFake
     ) -> None:
-        """Nobody's refusal: once there is money, the same operation goes, and goes once."""
+        """It is no refusal: once there is money, the same operation is sent, once."""
         balance, fake.books.balance[GATEWAY] = fake.books.balance[GATEWAY], 0
         for _ in range(2):
             with pytest.raises(Unavailable) as poor:
