@@ -156,7 +156,7 @@ async def test_below_zero_is_shown_with_its_sign(open_: RefundApp) -> None:
 
 
 async def test_balance_is_consistent_while_money_moves(open_: RefundApp) -> None:
-    """One statement reads it: RUB and USDT of one payment are never both there, and never both missing."""
+    """One statement reads it: the RUB and USDT of a payment are never both counted, and never both missing."""
     await open_.paid("100.00")
     settling = asyncio.create_task(open_.settle())
     seen: list[dict[str, Any]] = []
