@@ -54,10 +54,10 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     unopened: int
     """Number of encrypted values that no available key decrypts."""
     head: str | None = None
-    """End of the chains of the ledger and the audit log in the backup, for `cambist ledger verify --from`. Null in
-    backups from before this field existed, and if the chains lack the vault's tag."""
+    """End of the chains of the ledger and the audit log in the backup, for `cambist ledger verify --from`. Null if the
+    chains have a fault."""
     schema: str | None = None
-    """Revision of the database's schema; null in backups from before this field existed."""
+    """Revision of the database's schema; null for an empty database."""
 
     @property
     def is_sound(self) -> bool:

@@ -185,9 +185,7 @@ async def _held(settings: Settings, manifest: Backup | None, progress: Progress)
     async with open_app(settings, recognising=False) as app:
         installation = await hold(app.ports, Because.RESTORED, as_of)
         told = None if manifest is None else manifest.head
-        # A backup from before the chains had tags is adopted by an operator later (`cambist ledger adopt`).
-        older = manifest is not None and told is None
-        ledger = await verify_ledger(app.ports, against=heads_in(told or ""), adopting=older)
+        ledger = await verify_ledger(app.ports, against=heads_in(told or ""))
         return _Found(installation, ledger, await inspect_seals(app.ports))
 
 

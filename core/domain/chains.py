@@ -3,7 +3,7 @@
 A row gets a number and a link, the SHA-256 of the previous link and the row's content. So the last link stands for the
 whole history. Links need no key: anybody with write access to the database could compute all of them again. Therefore
 the vault tags each link and the chain's head with a key that is not in the database (ports/vault.py). The tag of the
-head proves the history up to it, whichever keys tagged older rows, if any did; the tags of the rows show at which row
+head proves the history up to it, whichever keys tagged older rows; the tags of the rows show at which row
 it was rewritten.
 """
 
@@ -32,7 +32,7 @@ class Chained(Protocol):
     def number(self) -> int | None: ...
     @property
     def seal(self) -> bytes | None:
-        """The link, followed by the vault's tag of it; rows from before tags existed have only the link."""
+        """The link, followed by the vault's tag of it."""
         ...
 
 
@@ -66,7 +66,7 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     seal: bytes
     """The link of the last row."""
     tag: bytes | None = None
-    """The vault's tag of number and link; null if the chain was not migrated since before tags existed."""
+    """The vault's tag of number and link. Null only if somebody took it away."""
     sealed_at: datetime | None = None
     """When the last rows were chained."""
     version: int = 0
@@ -78,7 +78,7 @@ def link_in(seal: bytes | None) -> bytes:
 
 
 def tag_in(seal: bytes | None) -> bytes:
-    """Return the tag after the link; empty for a row from before tags existed."""
+    """Return the tag after the link."""
     return (seal or b"")[LINK_BYTES:]
 
 

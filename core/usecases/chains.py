@@ -1,8 +1,8 @@
 """The only module that adds rows to a hash chain, in batches, after other units wrote them (domain/chains.py).
 
-A chain is only extended from a head that the vault tagged. A chain from before the tags, or with a missing or altered
-head, stays as it is. Otherwise an attacker with write access to the database could pass off forged rows as old or not
-yet chained, and have them chained. Only an operator adopts such a chain (ledger/adoption.py).
+A chain is only extended from a head that the vault tagged. A chain with a missing or altered head stays as it is.
+Otherwise an attacker with write access to the database could pass off forged rows as not yet chained, and have them
+chained. Only an operator tags such a chain again, after the vault's keys were lost (operators/retagging.py).
 """
 
 import logging
@@ -25,8 +25,8 @@ CHAINS = (LEDGER, AUDIT)
 HEAD_RULE = "ledger_heads_id"
 """Unique rule whose Conflict means that another unit created a chain's head first, so the work reads again."""
 
-NO_HEAD = "the chain has no head: it was deleted, or this is an upgrade"
-UNTAGGED = "the head of the chain bears no tag of the vault: it was taken away, or this is an upgrade"
+NO_HEAD = "the chain has no head: it was deleted"
+UNTAGGED = "the head of the chain has no tag of the vault: it was taken away"
 ALTERED = "the head of the chain is not what the vault tagged"
 
 _AT_ONCE = 1000

@@ -8,9 +8,9 @@ import click
 
 from ...core.domain.chains import Head, heads_in
 from ...core.usecases.chains import present_head
-from ...core.usecases.ledger.adoption import adopt as take_over
 from ...core.usecases.ledger.chain_check import BadEntry
 from ...core.usecases.ledger.check import LedgerReport, verify_ledger
+from ...core.usecases.operators.retagging import retag
 from .groups import group
 from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, reasoned, run_in_app
@@ -92,29 +92,36 @@ def head() -> Answer:
     return Answer(document={"head": line}, text=line)
 
 
-@ledger.command("adopt")
-@click.option("--anyway", is_flag=True, help="Adopt chains that were tagged with keys that are now lost.")
+@ledger.command("retag")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @answering
 @reasoned
-def adopt(*, anyway: bool, yes: bool) -> Answer:
-    """Adopt the present history once, after the upgrade to a version whose chains have the vault's tags.
+def retag_books(*, yes: bool) -> Answer:
+    """Tag the books again with the present keys, after the former ones were lost for good.
 
-    It first checks every link and every balance. It adopts payout wallets, pending payouts and exchanges under way as
-    well, and lists the wallets. Until then nothing new is sealed, nothing is paid out, and `doctor` reports it. If a
-    chain lacks its tag at any other time, somebody removed it: restore a backup instead. Run it when no process of an
-    older version is left.
+    Run it after `cambist vault adopt`. It first checks every link and every balance. Then it tags both chains, the
+    settings that move money, API keys, payment links, payouts and exchanges again, and lists the payout wallets:
+    compare them with what the merchants say. Until then nothing new is chained and nothing is paid out. If the keys
+    were not lost, a tag that does not fit means that somebody changed the row: restore a backup instead. You may
+    interrupt it with Ctrl-C; another run continues with the rest.
     """
     if not yes:
         click.confirm("Is the history in this database the one that this installation wrote?", abort=True, err=True)
-    done = run_in_app(lambda ports: take_over(ports, anyway=anyway, progress=_progress))
-    document = {"adopted": done.chains, "entries": done.entries, "actions": done.actions, "wallets": dict(done.wallets)}
-    if not done.chains:
-        return Answer(document=document, text="every chain bears its tag already")
-    lines = [fields({name: value for name, value in document.items() if name != "wallets"})]
+    done = run_in_app(lambda ports: retag(ports, progress=_tagged, checked=_progress))
+    document = {"retagged": dict(done.values), "rows": done.rows, "wallets": dict(done.wallets), "left": done.left}
+    if not (done.values or done.rows):
+        return Answer(document=document, text="every tag fits already")
+    lines = [table(("what", "tagged again"), [*done.values.items(), ("rows of the chains", done.rows)])]
     if done.wallets:
-        lines += ["look whether these are the merchants' own:", table(("account", "payout wallet"), done.wallets)]
+        lines += ["compare with the merchants:", table(("account", "payout wallet"), done.wallets)]
+    if done.left:
+        lines.append(f"payouts to other wallets, not tagged: cancel them: {', '.join(done.left)}")
     return Answer(document=document, text="\n".join(lines))
+
+
+def _tagged(what: str, count: int) -> None:
+    if count % 10_000 == 0:
+        click.echo(f"{count} tagged again: {what}", err=True)
 
 
 def _progress(entries: int) -> None:

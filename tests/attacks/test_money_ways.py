@@ -16,7 +16,6 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.actions.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.action_items import ALTERED, read_action_items
 from cambist.core.usecases.operators.money_items import NOT_AS_MADE
@@ -135,32 +134,6 @@ async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: Exchan
     doubled = tuple(msgspec.structs.replace(each, amount=each.amount + each.amount) for each in done.parts)
     await attacker.write(msgspec.structs.replace(done, parts=doubled))
     assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
-
-
-async def test_operations_under_way_at_the_upgrade_are_adopted_with_the_chains(
-    exchanges: ExchangeApp, attacker: Attacker
-) -> None:
-    """Older versions tagged nothing; until an operator vouches for the history, nothing of it is sent."""
-    late = await late_usdt(exchanges)
-    await return_money(exchanges.ports, late, BACK)
-    made = await exchanges.bought()
-    await exchanges.pay(made.id)
-    for statement in (
-        "UPDATE exchanges SET tag = NULL",
-        "UPDATE exchange_transfers SET return_tag = NULL",
-        "DELETE FROM ledger_heads",
-        "UPDATE audit SET number = NULL, seal = NULL",
-        "UPDATE journal SET number = NULL, seal = NULL",
-    ):
-        await attacker.run(statement)
-    await exchanges.app.work(600)
-    assert await exchanges.on_chain() == []
-    assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
-    await adopt(exchanges.ports)
-    assert await named(exchanges.ports) == []
-    await exchanges.app.work(6 * 3600)
-    assert await exchanges.status(made.id) == "completed"
-    assert len(await exchanges.on_chain()) == 2
 
 
 async def test_return_goes_only_to_the_operators_address(exchanges: ExchangeApp, attacker: Attacker) -> None:

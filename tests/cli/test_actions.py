@@ -199,7 +199,7 @@ READS = frozenset(
         "account show", "shop list", "terminal list", "key list", "client list", "payment suspense",
         "refund list", "exchange list", "exchange show", "exchange suspense", "payout items", "payout list",
         "wallet addresses",
-        "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "action list",
+        "wallet check", "movements", "ledger retag", "ledger head", "ledger verify", "difference list", "action list",
         "action show", "operation list", "operator list", "doctor", "alarm list", "gateway banks", "gateway list",
         "provider check", "notification list", "event list", "logs tail", "vault new", "vault status", "backup",
         "unreadable list", "demo", "trigger", "listen", "openapi",

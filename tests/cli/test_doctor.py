@@ -321,8 +321,9 @@ class TestVault:
         assert call("account", "set", account, "webhook_secret=", env=env).status == 0
         assert call("account", "set", account, f"webhook_secret={SECRET}", env=env).status == 0
         # The key that tagged the books is lost: an operator says that they are true.
-        assert call("ledger", "adopt", "--yes", env=env).status == 1
-        assert call("ledger", "adopt", "--yes", "--anyway", env=env).status == 0
+        assert call("ledger", "verify", env=env).status == 1
+        assert call("ledger", "retag", "--yes", env=env).status == 0
+        assert call("ledger", "verify", env=env).status == 0
         both = {**env, "CAMBIST_VAULT_KEY": f"2:{OTHER},1:{KEY}"}
         lost = call("vault", "status", env={**env, "CAMBIST_VAULT_KEY": f"2:{OTHER}"})
         assert (lost.status, "CAMBIST_VAULT_KEY has none of the keys" in lost.err) == (1, True)

@@ -246,9 +246,9 @@ def test_invalid_head_is_wrong_usage(call: Call, tmp_path: Path) -> None:
         assert call("ledger", "verify", "--from", given).status == 2, given
 
 
-def test_there_is_nothing_to_adopt_in_a_new_installation(books: Books) -> None:
-    outcome = books.call("ledger", "adopt", "--yes", "--json")
-    assert (outcome.status, outcome.document["adopted"]) == (0, [])
+def test_new_installation_has_nothing_to_tag_again(books: Books) -> None:
+    outcome = books.call("ledger", "retag", "--yes", "--json")
+    assert (outcome.status, outcome.document) == (0, {"retagged": {}, "rows": 0, "wallets": {}, "left": []})
 
 
 def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:

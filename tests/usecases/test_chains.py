@@ -12,9 +12,9 @@ from cambist.core.domain.ledger import LEDGER, JournalEntry
 from cambist.core.domain.operators.audit import AUDIT, OperatorAction
 from cambist.core.usecases.actions.audit import note
 from cambist.core.usecases.chains import extend_chain, present_head
-from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.reencrypt import reencrypt
+from cambist.core.usecases.operators.retagging import retag
 from cambist.frontends.telemetry.masking import masked
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
@@ -42,7 +42,7 @@ async def test_chains_outlive_their_keys(app: TestApp) -> None:
     """Rows keep their old tags. The tags of the heads are made anew and stand for all rows, so heads published before a
     rotation hold after it, and an older key can be dropped."""
     old, both, new = (keyed(app.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
-    await adopt(old, anyway=True)  # the app's own key is another one
+    await retag(old)  # the app's own key is another one
     await grown(app, old, "old")
     early = await present_head(old)
     report = await reencrypt(both)
@@ -58,7 +58,7 @@ async def test_chains_outlive_their_keys(app: TestApp) -> None:
 
 async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(app: TestApp) -> None:
     old, both, new = (keyed(app.ports, vault) for vault in (BEFORE, BETWEEN, AFTER))
-    await adopt(old, anyway=True)
+    await retag(old)
     await grown(app, old, "old")
     await reencrypt(both)
     await grown(app, new, "new")

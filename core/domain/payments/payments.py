@@ -165,8 +165,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     method_id: str | None = None
     """Id of the payment's terminal."""
     markup: str | None = None
-    """The shop's markup when the payment was accepted; the settlement uses this one. None for payments from before this
-    field existed: the settlement uses the shop's present markup."""
+    """The shop's markup when the payment was accepted; the settlement uses this one. None if no shop was known then:
+    the settlement uses the present markup of the payment's shop."""
     ttl_minutes: int | None = None
     """Lifetime requested by the merchant, if its terminal allows one; it also needs a bank with `own_lifetime`."""
     metadata: dict[str, Any] | None = None

@@ -44,7 +44,7 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
     found: int = 0
     """Number of differences; at most MOST of them have rows."""
     counted: int | None = None
-    """Number of our operations that the bank had to list when the run began; None: an earlier version ran it."""
+    """Number of our operations that the bank had to list when the run began; None until it is counted."""
     failure: str | None = None
     """Why it failed, for operators."""
     version: int = 0

@@ -81,9 +81,8 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
         return subject.exchange.created_at
 
     def sent_at(self, subject: Remitting, /) -> datetime:
-        """Return the earliest moment at which the bank may have the part. Parts of earlier versions have no moment of
-        their own, so the exchange's creation counts.
-        """
+        """Return the earliest moment at which the bank may have the part: its exchange's creation while it is
+        planned."""
         return subject.part.sent_at or subject.exchange.created_at
 
     def repeats_until(self, ports: Ports, subject: Remitting, /) -> datetime | None:

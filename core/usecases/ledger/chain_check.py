@@ -34,18 +34,17 @@ class RowUnreadable(Exception):
 
 class ChainCheck:
     """Checks the rows of a chain one after the other. `against`: exported heads that the chain must contain; heads of
-    other chains are ignored."""
+    other chains are ignored. `tags`: False ignores the vault's tags, because their keys are lost."""
 
-    def __init__(self, vault: Vault, chain: Chain, against: Iterable[Head] = ()) -> None:
+    def __init__(self, vault: Vault, chain: Chain, against: Iterable[Head] = (), *, tags: bool = True) -> None:
         self.chain = chain
         self.bad: BadEntry | None = None
         self.rows = 0
         self.loose = 0
         self.differing: list[str] = []
         """Differences from the exported heads."""
-        self.is_tagged = False
-        """Whether any row has a tag of the vault, by any key."""
         self._vault = vault
+        self._tags = tags
         self._number = 0
         self._ended = False
         self._link = FIRST_LINK
@@ -82,11 +81,12 @@ class ChainCheck:
         if not compare_digest(link, self.chain.link(row, number, self._link)):
             self.fault(row.id, number, "is not what was chained")
             return
-        self.is_tagged = self.is_tagged or bool(tag)
+        if not self._tags:
+            return
         try:
             fits = self._vault.fits(tag, link, self.chain.row_aad(number))
         except VaultError:
-            # The row is from before the tags, or its key was dropped. A later tag covers it.
+            # The row's key was dropped. A later tag covers it.
             self._untagged_from = self._untagged_from or number
             return
         if not fits:
@@ -94,14 +94,14 @@ class ChainCheck:
             self.fault(row.id, number, f"is not what the vault tagged{since}")
         self._untagged_from = None
 
-    def ends(self, head: ChainHead | None, *, adopting: bool = False) -> None:
-        """Compare the head with the last row. `adopting`: ignore whether the vault tagged the head."""
+    def ends(self, head: ChainHead | None) -> None:
+        """Compare the head with the last row."""
         self._ended = True
         if head is not None and (head.number, head.seal) != (self._number, self._link):
             self.fault(None, self._number + 1, f"the chain should end at number {head.number}")
-        elif (head is not None or self._number) and not adopting:
+        elif (head is not None or self._number) and self._tags:
             self._judge_head(head)
-        self._is_headless = head is None and not adopting
+        self._is_headless = head is None and self._tags
         for number in sorted(self._told):
             self.differing.append(f"{self._named(number)} has no place in it: the chain ends at {self._number}")
 

@@ -50,8 +50,6 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Moment when the journal's last entries were chained."""
     bad_values: tuple[BadValue, ...]
     """Amounts and wallets in other rows that differ from the journal or from their tags."""
-    is_tagged: bool
-    """Whether any row of a chain has a tag of the vault."""
 
     @property
     def holds(self) -> bool:
@@ -83,7 +81,7 @@ async def verify_ledger(
     *,
     progress: Progress = nobody,
     against: Iterable[Head] = (),
-    adopting: bool = False,
+    tags: bool = True,
 ) -> LedgerReport:
     """Recompute all balances from the journal, and the chains of the journal and the audit log, as of one moment. It
     runs beside a working service.
@@ -91,23 +89,23 @@ async def verify_ledger(
     Memory use grows with the number of running balances, not of entries. `progress` receives the number of checked
     entries. The first bad entry is the first in the chain's order. The balances are always compared, except after an
     unreadable entry, where the check of the journal ends. `against`: exported heads that the chains must contain.
-    `adopting`: ignore whether the vault tagged the heads.
+    `tags`: False ignores the vault's tags, and checks links and sums alone.
     """
     told_before = tuple(against)
-    books = _Books(ChainCheck(ports.vault, LEDGER, told_before), progress)
-    actions = ChainCheck(ports.vault, AUDIT, told_before)
+    books = _Books(ChainCheck(ports.vault, LEDGER, told_before, tags=tags), progress)
+    actions = ChainCheck(ports.vault, AUDIT, told_before, tags=tags)
     async with ports.storage.snapshot() as seen:
         head = await seen[ChainHead].get(LEDGER.head_id)
-        await _walk_actions(seen, actions, adopting=adopting)
+        await _walk_actions(seen, actions)
         balances: tuple[BadBalance, ...] = ()
         values: list[BadValue] = []
         try:
-            await _walk(seen, books, head, adopting=adopting)
+            await _walk(seen, books, head)
         except RowUnreadable:
             books.chain.stops()
         else:
             balances = await _compared(seen, books)
-            values = [] if adopting else await bad_values(seen, ports.vault, books.counted)
+            values = await bad_values(seen, ports.vault, books.counted) if tags else []
     return LedgerReport(
         entries=books.chain.rows,
         unsealed=books.chain.loose,
@@ -120,25 +118,24 @@ async def verify_ledger(
         heads=(books.chain.head, actions.head),
         sealed_at=None if head is None else head.sealed_at,
         bad_values=tuple(values),
-        is_tagged=books.chain.is_tagged or actions.is_tagged,
     )
 
 
-async def _walk(seen: Snapshot, books: "_Books", head: ChainHead | None, *, adopting: bool) -> None:
+async def _walk(seen: Snapshot, books: "_Books", head: ChainHead | None) -> None:
     async for number, entry in chained_rows(seen, LEDGER):
         books.chain.note_chained(number, entry)
         books.count(entry)
-    books.chain.ends(head, adopting=adopting)
+    books.chain.ends(head)
     async for entry in loose_rows(seen, LEDGER):
         books.chain.note_loose()
         books.count(entry)
 
 
-async def _walk_actions(seen: Snapshot, actions: ChainCheck, *, adopting: bool) -> None:
+async def _walk_actions(seen: Snapshot, actions: ChainCheck) -> None:
     try:
         async for number, row in chained_rows(seen, AUDIT):
             actions.note_chained(number, row)
-        actions.ends(await seen[ChainHead].get(AUDIT.head_id), adopting=adopting)
+        actions.ends(await seen[ChainHead].get(AUDIT.head_id))
         async for _ in loose_rows(seen, AUDIT):
             actions.note_loose()
     except RowUnreadable:

@@ -122,13 +122,11 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
 
 
 async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
-    """Check the tags of exchanges, returns and pending actions. A finished exchange or return without a tag is from
-    before the tags, and is skipped."""
+    """Check the tags of exchanges, returns and pending actions. A transfer that is not sent back has no tag."""
     what = "or what else it says of the money is not what the vault tagged"
     async for exchanges in _batches(seen, Exchange):
         for exchange in exchanges:
-            is_judged = exchange.tag is not None or not exchange.is_final
-            if is_judged and not exchange_fits(vault, exchange):
+            if not exchange_fits(vault, exchange):
                 yield _bad(exchange.id, "exchanges.client_wallet", what)
     async for transfers in _batches(seen, ExchangeTransfer):
         for transfer in transfers:
@@ -149,9 +147,7 @@ def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None
     faults = []
     if (reserved or 0) != withdrawal.amount.units:
         faults.append(("withdrawals.amount", f"is {withdrawal.amount.units}, but {reserved or 0} are booked"))
-    # A finished payout without a tag is from before the tags.
-    is_judged = withdrawal.tag is not None or withdrawal.status is WithdrawalStatus.PENDING
-    if is_judged and not withdrawal_fits(vault, withdrawal):
+    if not withdrawal_fits(vault, withdrawal):
         faults.append(("withdrawals.wallet", "or what else it is paid by is not what the vault tagged"))
     return faults
 

@@ -183,9 +183,7 @@ async def check_ledger(ports: Ports) -> Finding:
     """Check the sum of all balances, and the newest entries."""
     faults = await ledger_faults(ports)
     if faults:
-        remedy = (
-            "run `cambist ledger verify`, and stop payouts; right after an upgrade to chains with tags, `ledger adopt`"
-        )
+        remedy = "run `cambist ledger verify`, and stop payouts; if the vault's keys were lost, `cambist ledger retag`"
         return failed(f"the books do not hold: {'; '.join(faults)}", remedy)
     return ok("the balances sum to zero and the newest entries are as they were sealed")
 

@@ -42,9 +42,7 @@ async def counted_between(ports: Ports, scope: Scope, begin: datetime, end: date
 
 
 async def known(ports: Ports, scope: Scope, operations: Collection[str]) -> dict[str, Counted]:
-    """Return our records of these operations at the scope's bank, in any state and with all their money. The keys are
-    the requested ids, which may be those of an earlier version.
-    """
+    """Return our records of these operations at the scope's bank, in any state and with all their money."""
     wanted = [each for each in operations if each.isascii() and each.isprintable() and len(each) <= _LONGEST]
     found: dict[str, Counted] = {}
     async with ports.storage.unit() as unit:

@@ -58,9 +58,7 @@ async def known_suspense(unit: Unit, scope: Scope, operations: Collection[str]) 
         money, attempt = await suspense_of(unit, operation) or (None, 0)
         payment = None if money is None else await unit[Payment].get(money.payment_id)
         if money is not None and payment is not None and attempt <= money.attempt and payment.bank == scope.bank.name:
-            # The bank may know the current attempt by the id that an earlier version gave it.
-            named = present_operation(money) if attempt == money.attempt else operation
-            found[operation] = _of_suspense(money, named, attempt, payment, scope)
+            found[operation] = _of_suspense(money, operation, attempt, payment, scope)
     return found
 
 
