@@ -51,19 +51,19 @@ class MemoryVault:
             raise VaultError("a sealed value is too short")
         return sealed[0]
 
-    def encrypt(self, plain: bytes, place: str) -> bytes:
+    def encrypt(self, plain: bytes, aad: str) -> bytes:
         """Return key id, nonce, ciphertext and MAC, concatenated."""
         nonce = os.urandom(_NONCE_SIZE)
         mixed = self._mixed(nonce, plain)
-        return bytes((_KEY,)) + nonce + mixed + self._mac(nonce, mixed, place)
+        return bytes((_KEY,)) + nonce + mixed + self._mac(nonce, mixed, aad)
 
-    def decrypt(self, sealed: bytes, place: str) -> bytes:
+    def decrypt(self, sealed: bytes, aad: str) -> bytes:
         """Return the plain bytes. Raises VaultError, whose message does not contain the content."""
         number = self.key_of(sealed)
         if number != _KEY:
             raise VaultError(f"a value is sealed with key {number}, which this vault does not have")
         nonce, mixed = sealed[1 : 1 + _NONCE_SIZE], sealed[1 + _NONCE_SIZE : -_MAC_SIZE]
-        if not hmac.compare_digest(sealed[-_MAC_SIZE:], self._mac(nonce, mixed, place)):
+        if not hmac.compare_digest(sealed[-_MAC_SIZE:], self._mac(nonce, mixed, aad)):
             raise VaultError("a sealed value was altered or belongs elsewhere")
         return self._mixed(nonce, mixed)
 
@@ -72,19 +72,19 @@ class MemoryVault:
         stream = hashlib.shake_256(self._encrypting + nonce).digest(len(text))
         return (int.from_bytes(text) ^ int.from_bytes(stream)).to_bytes(len(text))
 
-    def _mac(self, nonce: bytes, mixed: bytes, place: str) -> bytes:
-        return hmac.digest(self._proving, placed(nonce + mixed, place), "sha256")
+    def _mac(self, nonce: bytes, mixed: bytes, aad: str) -> bytes:
+        return hmac.digest(self._proving, placed(nonce + mixed, aad), "sha256")
 
     def fingerprint(self, secret: str) -> bytes:
         """Return the HMAC-SHA256 under a pepper of this process."""
         return hmac.digest(self._pepper, _bytes(secret), "sha256")
 
-    def tag(self, said: bytes, place: str) -> bytes:
+    def tag(self, said: bytes, aad: str) -> bytes:
         """Return the HMAC-SHA256 under a key of this process."""
-        return bytes((_KEY,)) + hmac.digest(self._tagging, placed(said, place), "sha256")
+        return bytes((_KEY,)) + hmac.digest(self._tagging, placed(said, aad), "sha256")
 
-    def fits(self, tag: bytes, said: bytes, place: str) -> bool:
+    def fits(self, tag: bytes, said: bytes, aad: str) -> bool:
         """Compare a tag in constant time. Raises VaultError for a malformed tag or another key."""
         if tag_key(tag) != _KEY:
             raise VaultError(f"a tag is by key {tag[0]}, which this vault does not have")
-        return hmac.compare_digest(tag[1:], hmac.digest(self._tagging, placed(said, place), "sha256"))
+        return hmac.compare_digest(tag[1:], hmac.digest(self._tagging, placed(said, aad), "sha256"))

@@ -89,7 +89,7 @@ def payer_name_aad(payment_id: str) -> str:
     return f"payments.payer_name:{payment_id}"
 
 
-def saved_views_place(membership_id: str) -> str:
+def saved_views_aad(membership_id: str) -> str:
     return f"saved_views.views:{membership_id}"
 
 
@@ -520,7 +520,7 @@ ENCRYPTED_FIELDS: tuple[EncryptedField, ...] = (
     EncryptedField(PaymentNotes, "body", payment_notes_aad),
     EncryptedField(ExportChunk, "body", export_chunk_aad),
     EncryptedField(TelegramChat, "chat", telegram_chat_aad),
-    EncryptedField(SavedViews, "views", saved_views_place),
+    EncryptedField(SavedViews, "views", saved_views_aad),
     EncryptedField(Payment, "private", private_aad),
     EncryptedField(Payment, "payer_name", payer_name_aad),
     EncryptedField(Subscription, "mandate_token", mandate_aad),

@@ -11,7 +11,7 @@ from ...domain import ids
 from ...domain.errors import Refusal
 from ...domain.people.people import membership_id
 from ...domain.people.views import VIEW, SavedViews, View, read_view_name, renamed_view, with_view
-from ..encrypted import saved_views_place
+from ..encrypted import saved_views_aad
 from ..units import retrying
 from .sessions import Actor
 
@@ -23,7 +23,7 @@ def _open(ports: Ports, found: SavedViews | None) -> Views:
     """Return the decrypted views. Raises: VaultError."""
     if found is None:
         return ()
-    return msgspec.json.decode(ports.vault.decrypt(found.views, saved_views_place(found.id)), type=Views)
+    return msgspec.json.decode(ports.vault.decrypt(found.views, saved_views_aad(found.id)), type=Views)
 
 
 def _id_of(actor: Actor) -> str:
@@ -82,7 +82,7 @@ async def _change(ports: Ports, actor: Actor, change: Callable[[Views], Views]) 
         after = change(before)
         if after == before:
             return after
-        sealed = ports.vault.encrypt(msgspec.json.encode(after), saved_views_place(record_id))
+        sealed = ports.vault.encrypt(msgspec.json.encode(after), saved_views_aad(record_id))
         if found is None:
             unit[SavedViews].add(SavedViews(id=record_id, views=sealed))
         else:
