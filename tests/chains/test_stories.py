@@ -128,7 +128,7 @@ async def test_exchange_in_two_parts_survives_a_reorg_and_a_node_restart(exchang
     assert (told["status"], told["amount_usdt_received"]) == ("completed", "100.00000000")
 
 
-async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: Exchanging) -> None:
+async def test_no_exchange_expires_or_begins_without_a_node(exchanging: Exchanging) -> None:
     """Only what the nodes report may expire an exchange: the client may have paid in time."""
     made = await exchanging.post("100")
     exchanging.send(made, 100)

@@ -647,7 +647,7 @@ class TestWhatWasSent:
             await harness.wallet.find("wd_1")
 
 
-def test_it_ends_within_what_the_network_takes() -> None:
+def test_lifetime_of_a_transfer_is_below_the_networks_limit() -> None:
     assert timedelta(hours=24) > LIFETIME
 
 

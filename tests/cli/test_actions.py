@@ -76,7 +76,7 @@ def test_an_action_waits_is_seen_and_confirmed(call: Call, account_id: str, by: 
     assert (shown["status"], shown["decided_by"]) == ("confirmed", "ivan")
 
 
-def test_it_is_rejected(call: Call, account_id: str, by: Operators) -> None:
+def test_pending_action_is_rejected(call: Call, account_id: str, by: Operators) -> None:
     action_id = call("account", "set", account_id, f"payout_wallet={WALLET}", "--json", env=by.olga).document[
         "action_id"
     ]

@@ -60,7 +60,7 @@ def test_refusing_channel_is_reported_without_its_address(call: Call, chat: Chat
     assert "hunter2" not in done.out + done.err
 
 
-def test_without_a_channel_there_is_nothing_to_test(call: Call) -> None:
+def test_alarm_test_without_a_channel_is_refused(call: Call) -> None:
     done = call("alarm", "test", "--json")
     assert (done.status, done.document["error"]["code"]) == (1, "NOT_CONFIGURED")
 

@@ -30,7 +30,7 @@ def test_a_hold_is_set_shown_and_let_go_with_reasons_in_the_audit_log(call: Call
     assert call("resume", "--yes").status == 1
 
 
-def test_without_a_yes_it_stays_held(call: Call) -> None:
+def test_quarantine_stays_without_a_confirmation(call: Call) -> None:
     assert call("hold").status == 0
     assert call("resume").status != 0
     assert call("resume", "--dry-run", "--json").document["held"] is True

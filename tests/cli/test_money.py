@@ -172,7 +172,7 @@ def test_a_cutoff_that_is_no_moment_or_in_the_future_is_refused(books: Books, mo
     assert (outcome.status, outcome.document["error"]["code"]) == (1, "VALIDATION_ERROR")
 
 
-def test_without_a_rate_it_is_refused(books: Books) -> None:
+def test_settlement_without_a_rate_is_refused(books: Books) -> None:
     books.pay(Mode.LIVE)
     asyncio.run(_silence(books.data))
     outcome = books.call("settle", "--mode", "live", "--json")

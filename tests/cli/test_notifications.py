@@ -50,7 +50,7 @@ def address(call: Call) -> str:
     return str(row["address"])
 
 
-def test_before_the_first_start_there_is_no_address_and_nothing_is_made(call: Call, folder: Path) -> None:
+def test_config_check_before_the_first_start_makes_no_address(call: Call, folder: Path) -> None:
     done = call("config", "check")
     assert (done.status, "known after the first start" in done.out) == (0, True)
     assert call("config", "check", "--json").document["notifications"] is None

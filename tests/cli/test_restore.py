@@ -142,7 +142,7 @@ def test_a_former_file_that_is_damaged_is_replaced_and_its_log_taken_away(call: 
     assert accounts(call) == ["Before"]
 
 
-def test_without_a_yes_nothing_is_done(call: Call, backup: Path) -> None:
+def test_restore_without_a_confirmation_does_nothing(call: Call, backup: Path) -> None:
     assert call("restore", str(backup)).status != 0
     assert accounts(call) == ["After", "Before"]
 

@@ -95,7 +95,7 @@ def test_a_database_in_use_is_refused(call: Call, url: str, role: Role) -> None:
     assert accounts(call, url) == ["After", "Before"]
 
 
-def test_without_the_programs_it_says_what_to_install(call: Call, url: str, folder: Path) -> None:
+def test_missing_postgres_programs_are_named(call: Call, url: str, folder: Path) -> None:
     nothing = {**at(url), "PATH": str(folder)}
     for arguments in (("backup", "b2"), ("restore", "b1", "--replace", "--yes")):
         told = call(*arguments, env=nothing)

@@ -62,7 +62,7 @@ def test_a_secret_on_the_command_line_is_taken_with_a_warning(call: Call, accoun
         assert call("account", "set", account, unseen).err == ""
 
 
-def test_at_a_terminal_it_is_asked_for_and_not_shown(account: str) -> None:
+def test_secret_is_prompted_for_at_a_terminal_and_not_shown(account: str) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         command(account), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True

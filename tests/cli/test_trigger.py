@@ -129,6 +129,6 @@ def test_impossible_trigger_is_wrong_usage(call: Call, arguments: tuple[str, ...
     assert message in " ".join(outcome.err.split())
 
 
-def test_its_help_names_every_event(call: Call) -> None:
+def test_help_of_trigger_names_every_event(call: Call) -> None:
     said = " ".join(call("trigger", "--help").out.split())
     assert all(name in said for name in RECIPES)

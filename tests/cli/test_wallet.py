@@ -45,7 +45,7 @@ def test_another_accounts_are_a_failure(call: Call, env: Mapping[str, str]) -> N
     assert done.out.count("the same") == 1
 
 
-def test_without_any_they_are_shown(call: Call, env: Mapping[str, str]) -> None:
+def test_wallet_check_shows_the_first_addresses(call: Call, env: Mapping[str, str]) -> None:
     done = call("wallet", "check", env=env)
     assert done.status == 0
     assert [line.split()[1] for line in done.out.splitlines() if " T" in line][:2] == [FIRST, SECOND]

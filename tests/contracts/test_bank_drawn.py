@@ -40,7 +40,7 @@ async def pages(world: World) -> Sequence[ProviderNote]:
         return await unit[ProviderNote].find()
 
 
-async def test_it_is_open_and_nothing_is_written(world: World, bank: SimulatedBank) -> None:
+async def test_drawn_invoice_is_open_and_writes_nothing(world: World, bank: SimulatedBank) -> None:
     invoice = draw(world, bank)
     assert invoice.link == invoice.payload
     assert "sum=10000" in (invoice.payload or "")
@@ -51,7 +51,7 @@ async def test_it_is_open_and_nothing_is_written(world: World, bank: SimulatedBa
     assert await pages(world) == []
 
 
-async def test_it_ends_with_its_lifetime(world: World, bank: SimulatedBank) -> None:
+async def test_drawn_invoice_ends_with_its_lifetime(world: World, bank: SimulatedBank) -> None:
     invoice = draw(world, bank)
     await world.clock.advance(LIFETIME.total_seconds() - 0.001)
     assert (await bank.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN

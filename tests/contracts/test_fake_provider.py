@@ -82,7 +82,7 @@ async def provider() -> AsyncIterator[Books]:
         yield opened
 
 
-async def test_it_answers_by_its_handlers_and_keeps_what_came(provider: Books, ask: Ask) -> None:
+async def test_fake_answers_by_its_handlers_and_keeps_the_requests(provider: Books, ask: Ask) -> None:
     status, body, _ = await ask("POST", f"{provider.url}/invoices", b'{"amount": 1}')
     assert (status, json.loads(body)) == (201, {"id": "inv-1"})
     status, body, _ = await ask("GET", f"{provider.url}/invoices/inv%2D1?expand=a%20b")
@@ -155,7 +155,7 @@ def test_each_fault_is_in_one_of_these_tables() -> None:
     [(7, "7"), (datetime(2026, 8, 8, 12, 0, tzinfo=UTC), "Sat, 08 Aug 2026 12:00:00 GMT")],
 )
 @pytest.mark.parametrize("fault", [F.BUSY, F.OVERLOADED])
-async def test_it_says_when_to_come_back(
+async def test_fault_names_the_time_to_retry(
     provider: Books, ask: Ask, fault: ProviderFault, said: int | datetime, shown: str
 ) -> None:
     provider.next(fault, retry_after=said)

@@ -29,7 +29,7 @@ def rows(path: Path) -> int:
     return int(count)
 
 
-async def test_it_is_of_one_moment_and_ends_however_much_is_written_meanwhile(
+async def test_copy_is_of_one_moment_and_ends_despite_concurrent_writes(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite begins a copying anew at each commit of others, unless it reads from one transaction."""

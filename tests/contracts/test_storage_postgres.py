@@ -27,7 +27,7 @@ from tests.contracts.storage_kit import KIT_CATALOGUE, StorageLocation, job, key
 from tests.servers import _execute, _free_port, _run, database
 
 
-async def test_without_a_clock_the_database_judges_due_and_leases(server_location: StorageLocation) -> None:
+async def test_database_clock_judges_due_times_and_leases(server_location: StorageLocation) -> None:
     """A machine with a wrong clock neither stalls nor doubles work (ARCHITECTURE.md "Units and jobs")."""
     storage = await PostgresStorage.open(server_location.where, catalogue=KIT_CATALOGUE)
     server = await asyncpg.connect(server_location.where)

@@ -140,7 +140,7 @@ def check(port: str, operation: str, answer: Any) -> None:
     check_answer(port, operation, answer, ((SIGNED if operation == "in_place" else ASKED,), {}))
 
 
-def test_there_is_a_sound_answer_of_every_operation() -> None:
+def test_every_operation_has_a_valid_sample_answer() -> None:
     assert {(port, operation) for port, operations in OPERATIONS.items() for operation in operations} == set(ALL)
 
 

@@ -98,7 +98,7 @@ async def test_hanging_provider_has_at_most_as_many_calls_as_permits(asking: Ask
     assert asking.bank.asked == CALLS
 
 
-async def test_after_its_calls_were_given_up_a_few_try_until_one_ends(asking: Asking) -> None:
+async def test_few_trial_calls_follow_abandoned_ones_until_one_ends(asking: Asking) -> None:
     await asking.ask(CALLS)
     await asking.clock.advance(LIMIT)
     assert asking.ends() == {"timeout": CALLS}
@@ -133,7 +133,7 @@ async def test_quickly_refusing_provider_is_not_hanging(asking: Asking) -> None:
     assert asking.ends() == {"unavailable": 1, "under way": CALLS}
 
 
-async def test_its_other_kinds_of_calls_have_permits_of_their_own(asking: Asking) -> None:
+async def test_each_kind_of_call_has_its_own_permits(asking: Asking) -> None:
     await asking.ask(CALLS, "find_invoice")
     await asking.clock.advance(SLOW)
     await asking.ask(1, "revoke")

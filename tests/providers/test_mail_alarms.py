@@ -176,7 +176,7 @@ async def test_tls_from_the_first_byte(pair: tuple[ssl.SSLContext, ssl.SSLContex
         assert mail.encrypted == [True]
 
 
-async def test_without_tls_nothing_is_sent_unless_it_is_off(sender: Sender) -> None:
+async def test_mail_needs_tls_unless_it_is_switched_off(sender: Sender) -> None:
     async with serving(None) as mail:
         with pytest.raises(NotConfigured, match="STARTTLS"):
             await sender(port=mail.port).tell(ALARM)

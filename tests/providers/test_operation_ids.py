@@ -50,7 +50,7 @@ def test_operation_ids_are_distinct() -> None:
     assert all(len({each[place] for each in many}) == 32 for place in range(20))
 
 
-def test_they_stay_for_ever() -> None:
+def test_operation_ids_keep_their_form() -> None:
     """Providers know operations by them: another form would be another operation."""
     payment = operation_id("pay")
     assert (short_operation(payment), tiny_operation(payment)) == (

@@ -207,7 +207,6 @@ async def test_a_breaker_lets_a_probe_go_when_its_pause_is_over(app: TestApp) ->
 
 
 async def test_created_from_is_inclusive_and_created_to_exclusive(app: TestApp) -> None:
-    """The rule: "`created_from` (inclusive), `created_to` (exclusive)"."""
     await app.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
 
     async def made() -> str:

@@ -30,7 +30,7 @@ async def made(client: Any, **more: Any) -> Any:
     return await client.sbp.qr.create(merchant_id=MERCHANT, expiration=timedelta(minutes=15), **wish)
 
 
-async def test_it_registers_reads_and_cancels_a_qr(books: Raiffeisen, client: Any) -> None:
+async def test_raifpay_registers_reads_and_cancels_a_qr(books: Raiffeisen, client: Any) -> None:
     qr = await made(client)
     assert (qr.status, qr.subscription_id) == ("NEW", None)
     assert qr.payload == books.qrs[qr.qr_id]["payload"]
@@ -38,7 +38,7 @@ async def test_it_registers_reads_and_cancels_a_qr(books: Raiffeisen, client: An
     assert (await client.sbp.qr.get_info(qr.qr_id)).status == "CANCELLED"
 
 
-async def test_it_is_refused_what_is_wrong(client: Any) -> None:
+async def test_raifpay_is_refused_invalid_requests(client: Any) -> None:
     for wrong in ({"order_id": "o/1"}, {"amount": 0}, {"amount": None}):
         with pytest.raises(BaseException, match="code=400"):
             await made(client, **wrong)
@@ -46,13 +46,13 @@ async def test_it_is_refused_what_is_wrong(client: Any) -> None:
         await client.sbp.qr.cancel("AD00000000000000000000000000000000")
 
 
-async def test_its_key_is_checked(books: Raiffeisen) -> None:
+async def test_key_of_raifpay_is_checked(books: Raiffeisen) -> None:
     stranger = raifpay.RaifPay("another", base_url=f"{books.url}/api")
     with pytest.raises(BaseException, match="code=401"):
         await stranger.sbp.qr.get_info("AD00000000000000000000000000000000")
 
 
-async def test_it_subscribes_and_charges(books: Raiffeisen, client: Any) -> None:
+async def test_raifpay_subscribes_and_charges(books: Raiffeisen, client: Any) -> None:
     qr = await made(client, subscription_id="sub-1", subscription_description="Кофе")
     assert qr.subscription_id == "sub-1"
     assert (await client.sbp.subscribe.get_info("sub-1")).status == "INACTIVE"
@@ -64,6 +64,6 @@ async def test_it_subscribes_and_charges(books: Raiffeisen, client: Any) -> None
     assert (await client.sbp.subscribe.get_pull_info("sub-1", "o-2")).status == "SUCCESS"
 
 
-async def test_it_sets_the_address_of_notifications(books: Raiffeisen, client: Any) -> None:
+async def test_raifpay_sets_the_address_of_notifications(books: Raiffeisen, client: Any) -> None:
     await client.sbp.webhook.set("https://pay.merchant.example/notifications")
     assert books.callback == "https://pay.merchant.example/notifications"

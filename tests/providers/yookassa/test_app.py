@@ -163,7 +163,7 @@ async def test_a_notification_that_comes_before_the_answer_or_twice_is_harmless(
     assert (await shop.get("/balance"))["pending_rub"] == "490.00"
 
 
-async def test_from_elsewhere_nothing_is_believed(shop: Shop) -> None:
+async def test_notification_from_another_network_is_not_believed(shop: Shop) -> None:
     """YooKassa signs nothing: its networks and the address's secret are what there is."""
     made = await shop.post("/payments", amount_rub="490.00")
     notification = shop.fake.notification("payment.succeeded", shop.fake.books.of_operation(made["id"]))

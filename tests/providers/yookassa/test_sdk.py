@@ -157,7 +157,7 @@ async def test_caller_is_authenticated_by_shop_and_key(sdk: Sdk) -> None:
         await sdk(yookassa.Payment.list, {})
 
 
-async def test_it_reads_the_notifications_that_the_fake_posts(sdk: Sdk, fake: YooKassaFake) -> None:
+async def test_sdk_reads_the_notifications_that_the_fake_posts(sdk: Sdk, fake: YooKassaFake) -> None:
     made = await sdk(yookassa.Payment.create, {**PAYMENT, "save_payment_method": True}, "key-1")
     fake.books.pay(made.id)
     read = [notification.WebhookNotificationFactory().create(told) for told in fake.told]

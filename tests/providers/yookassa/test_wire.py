@@ -149,14 +149,13 @@ def test_the_end_of_a_write(
     assert getattr(fault, "reason", None) == reason
 
 
-def test_it_says_when_to_come_back_in_milliseconds() -> None:
+def test_retry_after_is_read_in_milliseconds() -> None:
     fault = fault_of(_answer(429, {"code": "too_many_requests", "retry_after": 1800}), owner=None, now=NOW)
     assert isinstance(fault, Unavailable)
     assert fault.retry_after == 1.8
 
 
 def test_error_does_not_quote_the_request() -> None:
-    """An error may quote our request, including the phone."""
     error = {"code": "invalid +79001234567", "description": "phone 79001234567", "parameter": "p. 79001234567!"}
     assert "9001234567" not in str(fault_of(_answer(400, error), owner=None, now=NOW))
 
