@@ -118,7 +118,7 @@ class KycApp:
             await on_notification(self.ports, notification)
 
     async def events(self, phone: str = PHONE) -> list[tuple[str, str]]:
-        """Status and previous status of the client's events, in order."""
+        """Return status and previous status of the client's events, in order."""
         found = await self.app.events((await self.client(phone)).id)
         return [(event["status"], event["previous_status"]) for event in found]
 
@@ -127,7 +127,7 @@ class KycApp:
         getattr(self.verifier.script, call).extend(Twist(ending=ending) for ending in endings)
 
     async def begun(self) -> int:
-        """How many checks the verifier has begun for anyone."""
+        """Return how many checks the verifier has begun in total."""
         return sum([len(batch) async for batch in self.ports.storage.scan(ProviderNote, provider="simulator")])
 
 
@@ -143,5 +143,5 @@ async def open_kyc_app(
 
 
 def code(response: httpx.Response) -> tuple[int, str]:
-    """Status and code of a refusal."""
+    """Return status and code of a refusal."""
     return response.status_code, response.json()["error"]["code"]

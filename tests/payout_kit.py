@@ -36,7 +36,7 @@ PAID = Usdt.parse("100.000001")
 REST = CREDIT - PAID
 
 DEARER = "d" * 64
-"""The hash of what stands in a transfer's place (ReplacingWallet)."""
+"""The hash of the transaction that replaced a transfer (ReplacingWallet)."""
 
 Hook = Callable[[str], Awaitable[None]]
 
@@ -226,7 +226,7 @@ class Payouts:
             return await unit[Withdrawal].find()
 
     async def balance_types(self) -> tuple[Usdt, Usdt, Usdt]:
-        """Available, reserved, paid out."""
+        """Return the available, reserved and paid-out amounts."""
         async with self.ports.storage.unit() as unit:
             found = await balance_types(unit, self.account_id, self.mode)
         available, reserved, paid = (

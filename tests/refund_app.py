@@ -35,7 +35,7 @@ MARKET_100 = 1_08108108
 
 
 def told(response: httpx.Response) -> tuple[int, str]:
-    """Status and code of a refusal."""
+    """Return status and code of a refusal."""
     return response.status_code, response.json()["error"]["code"]
 
 
@@ -50,7 +50,7 @@ async def begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
 
 
 async def send(ports: Ports, refund_id: str) -> Refund | None:
-    """As the refund's job would."""
+    """Send the refund, as its job would."""
     return _refund((await engine.bring(REFUNDS, ports, refund_id)).subject)
 
 

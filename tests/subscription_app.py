@@ -81,7 +81,7 @@ async def record(app: TestApp, subscription_id: str) -> Subscription:
 
 
 async def bindings(app: TestApp, subscription_id: str) -> list[Payment]:
-    """Its binding payments, the oldest first."""
+    """Return its binding payments, the oldest first."""
     return [
         payment
         async for batch in app.ports.storage.scan(Payment)

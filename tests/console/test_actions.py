@@ -55,7 +55,7 @@ class Row(msgspec.Struct, frozen=True):
     before: Callable[[RefundApp], Awaitable[Any]] | None = None
     """Preparation; an id that it returns is the object's."""
     meanwhile: Callable[[RefundApp], Awaitable[Any]] | None = None
-    """Work of the service before the second operator acts."""
+    """Work of the service before the second operator confirms."""
 
 
 async def money(refunds: RefundApp) -> None:

@@ -21,8 +21,8 @@ LONG = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x <
 
 
 def begun_since(before: set[threading.Thread]) -> list[threading.Thread]:
-    """The connections' threads that are not in `before`. Other tests' threads come and go meanwhile, so that a count
-    of all would say nothing."""
+    """Return the connections' threads that are not in `before`. A count of all threads would be wrong, because other
+    tests' threads come and go."""
     new = (thread for thread in threading.enumerate() if thread not in before)
     return [thread for thread in new if "_connection_worker_thread" in thread.name]
 

@@ -36,7 +36,7 @@ def known() -> dict[tuple[str, str, str], Tried]:
 
 
 def main(given: list[str]) -> int:
-    """Try the modules that are named, or those below a folder, and tell who survived; 1 where one did."""
+    """Try the named modules, or those below a folder, and report surviving mutants; return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("places", nargs="+", help="modules or folders, as core/domain/ledger.py")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so many; a later run goes on")

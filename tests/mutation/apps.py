@@ -89,7 +89,7 @@ class Plugin:
         providers.is_local_module_file = lambda _: False  # type: ignore[assignment,attr-defined]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """No test takes much more than it did: 10 times the CPU, and wall time enough for a busy machine."""
+        """Limit a test to 10 times its usual CPU time, and to wall time enough for a busy machine."""
         if self.say is not None:
             known = self._cpu.get(nodeid, 1)
             signal.setitimer(signal.ITIMER_PROF, 1 + 10 * known)
@@ -97,7 +97,7 @@ class Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """No text is made of a failure: that takes longer than most tests."""
+        """Format no failures: that takes longer than most tests."""
         skipped = call.excinfo is not None and isinstance(call.excinfo.value, pytest.skip.Exception)
         if self.say is not None and call.excinfo is not None and not skipped:
             self.say(item.nodeid)
@@ -111,7 +111,7 @@ class Plugin:
 
 
 class App(Plugin):
-    """Has all tests collected, and does its work where pytest would run them."""
+    """A pytest plugin that lets pytest collect all tests, and works in place of running them."""
 
     def __init__(self, cpu: Mapping[str, float], places: Sequence[str], work: "Callable[[App], None]") -> None:
         super().__init__(cpu)

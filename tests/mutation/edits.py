@@ -50,7 +50,7 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 def edits(source: str) -> Iterator[Edit]:
-    """Every mutant of a source that still compiles, in the order of its lines."""
+    """Yield every mutant of a source that still compiles, in the order of its lines."""
     made = _Mutator(source)
     made.visit(ast.parse(source))
     for operator, start, end, wrong, statement, names in sorted(made.found, key=lambda each: each[1:3]):
@@ -120,7 +120,7 @@ class _Mutator(ast.NodeVisitor):
     # Changes that no test could notice.
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """Neither decorators nor annotations."""
+        """Mutate neither decorators nor annotations."""
         if node.name == "__repr__":
             return
         for each in [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]:
@@ -141,20 +141,20 @@ class _Mutator(ast.NodeVisitor):
         self._statement = before
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Nor how the class is made."""
+        """Mutate the body only, not the bases and decorators."""
         for statement in node.body:
             self.visit(statement)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Nor the annotation, nor where a row's versions begin: they are compared with one another alone."""
+        """Mutate neither the annotation nor the first version of a row: versions are only compared with one another."""
         if node.value is not None and not (isinstance(node.target, ast.Name) and node.target.id == "version"):
             self.visit(node.value)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Nothing of a text."""
+        """Do not mutate formatted text."""
 
     def visit_Assert(self, node: ast.Assert) -> None:
-        """It is for the type checkers."""
+        """Do not mutate: assertions are for the type checkers."""
 
     def visit_Raise(self, node: ast.Raise) -> None:
         """Raise nothing. The arguments of a programmer's mistake are not mutated."""
@@ -166,7 +166,7 @@ class _Mutator(ast.NodeVisitor):
     # Slips.
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """Not to do it; a docstring does nothing."""
+        """Delete the statement, unless it is a docstring."""
         if isinstance(node.value, ast.Constant):
             return
         called = node.value.value if isinstance(node.value, ast.Await) else node.value
@@ -177,12 +177,12 @@ class _Mutator(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        """Not to do it."""
+        """Delete the statement."""
         self._instead("delete", node, "pass")
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """Not to do it, where something is changed."""
+        """Delete the statement if it changes an object."""
         if all(isinstance(each, ast.Attribute | ast.Subscript) for each in node.targets):
             self._instead("delete", node, "pass")
         self.generic_visit(node)
@@ -213,16 +213,16 @@ class _Mutator(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> None:
-        """Over nothing."""
+        """Iterate over nothing."""
         self._instead("over nothing", node.iter, "()")
         self.generic_visit(node)
 
     def visit_Break(self, node: ast.Break) -> None:
-        """To go on."""
+        """Replace it by `continue`."""
         self._instead("break", node, "continue")
 
     def visit_Continue(self, node: ast.Continue) -> None:
-        """To end."""
+        """Replace it by `break`."""
         self._instead("continue", node, "break")
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
@@ -233,7 +233,7 @@ class _Mutator(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        """Without the `not`, or the sign."""
+        """Remove the `not`, or the sign."""
         if isinstance(node.op, ast.Not | ast.USub):
             start, end = self._span(node.operand)
             self._instead("unary", node, f"({self.source[start:end].decode()})")
@@ -247,7 +247,7 @@ class _Mutator(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        """Another operator. Outside functions `|` makes types."""
+        """Replace the operator. Outside functions `|` makes types."""
         words = _REPLACED.get(type(node.op))
         if isinstance(node.op, ast.BitOr) and not self._depth and not _is_set(node):
             return

@@ -64,7 +64,7 @@ async def open_bank_app(
     settings_of: Callable[[F], Mapping[str, Any]],
     **more: Any,
 ) -> AsyncIterator[tuple[TestApp, F, Cabinet]]:
-    """In memory, under the app's clock, which is the fake's, too. The merchant may refund and bind."""
+    """Open an app in memory with the fake's clock. The merchant may refund and bind."""
     clock = _LaterClock()
     async with (
         fake_by(clock) as fake,

@@ -50,7 +50,7 @@ class MoneyHistory(ABC):
         self._keys = 0
 
     def spoil(self) -> None:
-        """From now on so many calls go wrong, of every kind alike but of credentials."""
+        """From now on let so many calls fail, by every kind of fault but wrong credentials."""
         kinds = [fault for fault in ProviderFault if fault not in _CREDENTIALS]
         for fault in kinds:
             self._sometimes(fault, self.faults / len(kinds))
@@ -91,12 +91,12 @@ class MoneyHistory(ABC):
         await self.post("/payments", body)
 
     async def repeat(self) -> None:
-        """Whatever had no clear end."""
+        """Repeat all requests without a clear answer."""
         for key, (path, body) in list(self.unsure.items()):
             await self.post(path, body, key)
 
     def limit(self) -> Any:
-        """How the provider says in its own words that there were too many calls, beside 429."""
+        """Return the provider's own answer to too many calls, in addition to 429."""
         return None
 
     @abstractmethod
@@ -113,7 +113,7 @@ class MoneyHistory(ABC):
 
     @abstractmethod
     def send_back(self) -> None:
-        """Refunds under way come to an end, of which some fail."""
+        """Let running refunds end; some of them fail."""
 
     @abstractmethod
     def due(self) -> list[Any]:
@@ -121,7 +121,7 @@ class MoneyHistory(ABC):
 
     @abstractmethod
     async def post_notification(self, notification: Any) -> None:
-        """Assert that the service takes it."""
+        """Post it, and assert that the service accepts it."""
 
     @abstractmethod
     def came(self) -> Counter[str]:
@@ -143,7 +143,7 @@ class MoneyHistory(ABC):
         await self.post("/refunds", body)
 
     async def tell(self) -> None:
-        """Notifications, of which some are lost, doubled, late, or in another order."""
+        """Post notifications; some are lost, doubled, late, or in another order."""
         told, self._late = [*self._late, *self.due()], []
         self.random.shuffle(told)
         for notification in told:
@@ -162,7 +162,7 @@ class MoneyHistory(ABC):
             self.paid += [] if paid is None else [paid]
 
     async def work(self, seconds: float) -> None:
-        """Time passes; the merchant's receiver fails sometimes."""
+        """Let time pass; the merchant's receiver fails sometimes."""
         if self.random.random() < self.faults:
             self.app.postman.answers.append(DeliveryResult(answer=Answer.RESPONDED, status=500))
         await self.app.work(seconds)
@@ -179,7 +179,7 @@ class MoneyHistory(ABC):
             self.app.ports = whole
 
     async def end(self) -> None:
-        """Nothing goes wrong any more, and days pass: past the day on which keys are forgotten, too."""
+        """Stop all faults, and let days pass, until the provider has forgotten its keys."""
         self.fake.recover()
         self.faults = 0.0
         for pause in (60.0, 1200.0, 7200.0, DAY, DAY, DAY):

@@ -77,7 +77,7 @@ class AlertmanagerHarness(AlarmsHarness):
 
 
 def sender(port: int) -> MailAlarms:
-    """To a server that wants neither encryption nor a login."""
+    """Return a sender for a server that requires neither encryption nor a login."""
     return MailAlarms(
         host="127.0.0.1",
         port=port,

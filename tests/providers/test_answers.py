@@ -135,7 +135,7 @@ ALL = list(SOUND)
 
 
 def check(port: str, operation: str, answer: Any) -> None:
-    """As the guard does."""
+    """Check the answer as the guard does."""
     answer, _ = clean_answer(port, operation, answer)
     check_answer(port, operation, answer, ((SIGNED if operation == "in_place" else ASKED,), {}))
 

@@ -223,7 +223,7 @@ class TestRequest:
 
     @staticmethod
     async def ask_in_turn(asking: Asking, *seconds: float | None) -> tuple[list[str], float]:
-        """How each ended, and how long all took together."""
+        """Return how each ended, and how long all took together."""
 
         async def request() -> list[str]:
             found = []

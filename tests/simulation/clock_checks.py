@@ -44,7 +44,7 @@ def judge_live_time(world: "World", sale: "Sale", told: list[Told]) -> None:
 
 
 class _Case:
-    """One merchant's."""
+    """Check of one merchant."""
 
     def __init__(self, world: "World", sandbox: Sandbox) -> None:
         plan = world.plan
@@ -56,7 +56,7 @@ class _Case:
         """Current test time."""
 
     async def judge(self) -> None:
-        """All of it."""
+        """Check everything."""
         reading = await self._sandbox.read()
         self._now = reading.now
         if reading.is_advancing:
@@ -77,7 +77,7 @@ class _Case:
         await self._judge_balance(is_over=is_over)
 
     async def _judge_payment(self, tried: Tried) -> tuple[list[Told], str | None]:
-        """It has ended as it was to, each move at its moment."""
+        """Check that it has ended as planned, each move at its moment."""
         payment_id = tried.payment_id
         found = await self._sandbox.ask(f"/api/v1/payments/{payment_id}")
         if found is None:
@@ -108,7 +108,7 @@ class _Case:
                 self._wrong(f"{object_id}: {each.body} was told, after what was of {before}")
 
     def _wanted(self, tried: Tried, found: dict[str, Any]) -> set[str]:
-        """How it may stand by now."""
+        """Return the statuses that it may have by now."""
         if not tried.simulated:
             # A request that failed here may follow an earlier one that succeeded and whose answer was lost.
             return {"expired"} if tried.trial.outcome is None else {"expired", "failed", "settled", "refunded"}
@@ -160,7 +160,7 @@ class _Case:
         return all(each["status"] != "paid" for each in charges.values())
 
     def _judge_arrival(self, moves: list[Told]) -> None:
-        """Where nothing is in the way, webhooks come in the order of test time."""
+        """Check that webhooks come in the order of test time, unless faults delay them."""
         before: Told | None = None
         for each in sorted(moves, key=lambda each: each.at):
             at = datetime.fromisoformat(each.body["timestamp"])

@@ -231,7 +231,7 @@ class Sandbox:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing was tried."""
+        """Whether nothing was tried."""
         return not self.tried and not self.subscribed and not self.leaps
 
     def passed_over(self, call: tuple[float, float]) -> datetime | None:

@@ -31,7 +31,7 @@ class Damage:
         """Moments at which jobs moved out came back into their table, by id."""
 
     def met(self, table: str, record_ids: Iterable[str]) -> None:
-        """Somebody met these, and could not read them. Jobs are taken out of their table instead (storage.py)."""
+        """Record that a program met these unreadable rows. Jobs are taken out of their table instead (storage.py)."""
         if table != "jobs":
             self.noted.update((table, each) for each in record_ids)
 
@@ -44,7 +44,7 @@ class Damage:
         return record_id in self.rows.get(table, ())
 
     def written(self, table: str, record_id: str) -> None:
-        """Somebody who had read it before has written it: it is whole again."""
+        """Record that a program that had read the row before has overwritten it, so it is readable again."""
         if table in self.rows:
             self.rows[table].pop(record_id, None)
 

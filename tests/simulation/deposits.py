@@ -49,7 +49,7 @@ class OwnDeposits:
         return tron_address(sha256(f"{self.name}/{operation}".encode()).digest()[:20])
 
     def deposits(self, address: str) -> list[Deposit]:
-        """In any order, and some twice, as the port allows."""
+        """Return deposits in any order, some of them twice, as the port allows."""
         found = [
             Deposit(tx_hash=row.tx_hash, index=0, units=row.units, at=row.included_at, is_final=row.is_final)
             for row in self.rows

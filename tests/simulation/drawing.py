@@ -126,7 +126,7 @@ def _crashes_on_the_way(plan: Plan, rehearsals: Sequence[Rehearsal], chance: ran
 
 
 def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:
-    """In one of eight worlds the weather is fine but for a merchant's receiver and rows, and a bank that hangs."""
+    """In one of eight worlds the only faults are one merchant's receiver and rows, and a bank that hangs."""
     if chance.random() >= 0.125:
         return plan
     victim = chance.randrange(plan.merchants)

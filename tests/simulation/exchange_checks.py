@@ -110,7 +110,7 @@ def _judge_rub(world: "World", deal: Deal, status: str, money: list[ExchangeTran
 
 
 def _judge_hold(world: "World", deal: Deal, transfers: "list[Transfer]", got: "list[TransferRow]") -> None:
-    """USDT go when the RUB for them were held for long enough, by clocks that may be off."""
+    """Check that USDT are sent once the RUB were held for long enough, by clocks that may be off."""
     came, enough = 0, None
     for each in sorted(transfers, key=lambda transfer: transfer.at):
         came += each.amount_kopecks

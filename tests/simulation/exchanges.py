@@ -63,7 +63,7 @@ class Deal:
 
     @property
     def wallet(self) -> str:
-        """Where the client wants USDT, bought or sent back: an address for each deal."""
+        """Address at which the client wants USDT, bought or returned; another one for each deal."""
         return tron_address(sha256(f"client {self.swap.phone}".encode()).digest()[:20])
 
 

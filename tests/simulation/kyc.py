@@ -80,7 +80,7 @@ class Registry:
         return status
 
     async def _register(self, person: Person) -> None:
-        """With what the account's flow needs, each time with documents of its own."""
+        """Register with the data that the account's flow needs, each time with new documents."""
         by_page, given = person.plan.by_page, {"phone": person.plan.phone}
         if by_page:
             answer = await self._insist("/api/v1/kyc/check", given, by_page=False)
@@ -114,7 +114,7 @@ class Registry:
             self._world.verifier.fill_in(plan.phone)
 
     async def _insist(self, path: str, body: dict[str, str], *, by_page: bool) -> HttpAnswer:
-        """Ask until there is a definite answer; the page asks without keys."""
+        """Repeat the request until there is a definite answer; the page uses no keys."""
         while True:
             answer = await (self._by_page(path, body) if by_page else self._merchant.insist("POST", path, body, None))
             if answer.status not in (0, 429, 502, 503):

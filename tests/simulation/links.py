@@ -272,4 +272,4 @@ class PostLink:
         return await self._way.post(webhook)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""

@@ -131,7 +131,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]  # plainer than typeshed has it, as are the next ones
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """Have it run by the process whose context it has."""
+        """Schedule the callback in the process of its context."""
         mine = contextvars.copy_context() if context is None else context
         handle = SimHandle(self._now, callback, args, self, mine)
         self._add(handle, strand_of(mine))
@@ -156,7 +156,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """From this thread alone."""
+        """Schedule the callback; only this thread may call."""
         if threading.get_ident() != self._owner:
             self._refuse("a call from another thread")
         return self.call_soon(callback, *args, context=context)
@@ -203,7 +203,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.call_later(seconds, call, context=context)
 
     def kill(self, strand: Strand) -> None:
-        """Nothing of the process runs any more."""
+        """Stop all code of the process for good."""
         strand.is_dead = True
         strand.ready.clear()
         self._settle(strand)

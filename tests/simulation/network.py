@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """Over all lines and all steps of the loop."""
+        """Digest of all lines and all steps of the loop."""
         return f"{self._digest.hexdigest()[:16]}-{self._loop.trace:08x}-{self._loop.steps}"
 
 
@@ -104,7 +104,7 @@ def a_step() -> Generator[None]:
 
 
 class Network:
-    """Faults and delays of all ways."""
+    """Faults and delays of all connections."""
 
     def __init__(self, loop: SimLoop, plan: Plan, chance: Chance, trace: Trace) -> None:
         self.loop = loop
@@ -139,7 +139,7 @@ class Network:
         return True
 
     def soon(self, seconds: float, call: Callable[[], object]) -> None:
-        """In the world, after so long."""
+        """Schedule the call in the world, after so long."""
         self.loop.outside(seconds, call)
 
     def stop_here(self, seconds: float) -> None:
@@ -149,7 +149,7 @@ class Network:
         self.soon(seconds, lambda: self.loop.go_on(strand))
 
     def pause(self, mean: float = 0.01) -> float:
-        """Seconds that something is on its way."""
+        """Return a random delay of a message, in seconds."""
         return self.chance.of("pauses").expovariate(1 / mean)
 
     async def sleep(self, seconds: float) -> None:
@@ -283,7 +283,7 @@ class NoAnswer(Exception):
 
 
 async def through_asgi(app: Any, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> Any:
-    """One request to an application, and its answer."""
+    """Send one request to an application, and return its answer."""
     path, _, query = path.partition("?")
     scope = {
         "type": "http",

@@ -17,7 +17,7 @@ class NotificationPost:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.addresses: dict[str, str] = {}
-        """Where each posts to."""
+        """Notification address of each provider."""
         self.told: dict[str, datetime] = {}
         """When the service last took a notification about an operation."""
 

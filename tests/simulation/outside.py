@@ -68,7 +68,7 @@ class RefundRow:
 
 
 def _kept(invoice: InvoiceRow) -> int:
-    """Kopecks that came and were not taken back."""
+    """Return the kopecks that arrived and were not taken back."""
     return sum(each.amount_kopecks for each in invoice.transfers if not each.taken_back)
 
 
@@ -100,7 +100,7 @@ class OwnBank:
         """References of which the answer is old when it comes: he paid again meanwhile."""
 
     def asked_for(self, operation: str) -> Ask:
-        """Somebody begins to ask for an invoice, whether it arrives here or not."""
+        """Record that a request for an invoice began, whether it arrives here or not."""
         self.asks.append(Ask(operation, self._now()))
         return self.asks[-1]
 
@@ -246,7 +246,7 @@ class OwnChain:
         self._now, self._soon, self._chance, self._strikes = now, soon, chance, strikes
 
     def pause_to_sign(self) -> float:
-        """Seconds until it is signed."""
+        """Return the seconds that signing takes."""
         return self._chance.uniform(0.0, self.signs_for) if self.signs_for else 0.0
 
     def sign(self, operation: str, address: str, units: int) -> SignedTransfer:

@@ -89,7 +89,7 @@ class _Parting:
         self._outside: Any = None
 
     def begin(self, world: "World", process: "Process") -> None:
-        """From now on the process can be killed."""
+        """Allow kills of the process from now on."""
         assert process.strand is not None
         process.strand.on_fuse = partial(self._stepped, world, process)
         process.strand.fuse = 1
@@ -108,7 +108,7 @@ class _Parting:
         process.strand.fuse = 1
 
     def _is_fork(self, world: "World", plan: Plan) -> bool:
-        """Fork. Whether this is the fork, which lives by this plan; the other one has heard by then how it ended."""
+        """Fork. Return whether this is the fork, which runs this plan; the parent returns once the fork has ended."""
         reading, writing = os.pipe()
         child = os.fork()
         if not child:

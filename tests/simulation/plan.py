@@ -218,11 +218,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clocks_off(self) -> float:
-        """Seconds by which two processes may be off with each other at most."""
+        """Largest difference between the clocks of two processes, in seconds."""
         set_by = [abs(blow.seconds) for blow in self.blows if blow.kind is Problem.SET_CLOCK]
         return sum(set_by, max((abs(skew) for skew in self.skews), default=0.0))
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the processes."""
         return (*(f"api{n}" for n in range(self.apis)), *(f"worker{n}" for n in range(self.workers)))

@@ -109,7 +109,7 @@ class Process:
         self.pending.clear()
 
     async def answer(self, method: str, path: str, headers: Any, body: bytes) -> HttpAnswer:
-        """Have it answer a request. Raises: NoAnswer when it dies meanwhile."""
+        """Let the process answer a request. Raises: NoAnswer if it dies meanwhile."""
         loop, asgi, strand = self._world.loop, self.asgi, self.strand
         if asgi is None or strand is None:
             raise NoAnswer

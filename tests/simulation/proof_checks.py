@@ -91,7 +91,7 @@ class _Case:
             self._wrong(f"{named} is {status}, {self.found.get('reason')}, and not {wanted}: {row}")
 
     def _wanted(self, named: Named, row: SentRow | None) -> set[tuple[str, str | None]]:
-        """How it may stand, as the chain has the transaction."""
+        """Return the statuses that the proof may have, given the transaction on the chain."""
         missing = ("rejected", "not_found_or_unconfirmed")
         if named[1].startswith("no-hash"):
             return {("rejected", "invalid")}
@@ -111,7 +111,7 @@ class _Case:
         return wanted | {missing} if too_late else wanted
 
     def judge_reminders(self) -> None:
-        """One, a day after the payment, where nothing proves it by then."""
+        """Check that there is one reminder, a day after the payment, unless a proof was confirmed by then."""
         paid_at, status = self.payment["paid_at"], self.found["status"]
         if paid_at is None or self.was_returned:
             return

@@ -171,7 +171,7 @@ class Till:
 
 
 def _order(handover: Handover) -> Order:
-    """As the merchant's other orders are."""
+    """Return an order like the merchant's other ones."""
     returned = handover.returned_after
     return Order(
         number=OF_HANDOVERS + handover.number,

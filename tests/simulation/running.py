@@ -94,7 +94,7 @@ class Run:
 
     @property
     def took(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     @property
@@ -104,16 +104,16 @@ class Run:
 
     @property
     def cpu(self) -> float:
-        """Seconds."""
+        """Seconds of CPU."""
         return sum(each.cpu for each in self.lived)
 
     @property
     def alike(self) -> int:
-        """How many of them nobody had to live."""
+        """Number of worlds whose result was copied from an equal one."""
         return sum(each.is_alike for each in self.lived)
 
     def progress(self) -> str | None:
-        """How far it is, when it is time to say so."""
+        """Return the progress, when a line is due."""
         if time.monotonic() - self._told < EVERY:
             return None
         self._told = time.monotonic()

@@ -138,7 +138,7 @@ class Database(MemoryStorage):
             self.damage.noted.add((table, record_id))
 
     async def take_up(self, resume: Resume, /) -> int:
-        """As the port SettingAside has it."""
+        """Implement the port SettingAside."""
         found = self.damage.readable_again()
         for table, record_id in found:
             if table == "jobs":
@@ -159,7 +159,7 @@ class Database(MemoryStorage):
             self.damage.put_back[job_id] = now
 
     async def count_noted(self) -> int:
-        """As the port SettingAside has it."""
+        """Implement the port SettingAside."""
         return len(self.damage.noted)
 
     def _set_jobs_aside(self) -> None:
@@ -260,7 +260,7 @@ class FarStorage(ForwardingStorage):
             yield each
 
     async def take_up(self, resume: Resume, /) -> int:
-        """Where nothing is noted nothing is written, and the line is not troubled."""
+        """Do nothing if no row is recorded, without a call of the database."""
         if not await super().count_noted():
             return 0
         return await _asked(self._line, partial(super().take_up, resume), wrote=True)
@@ -269,7 +269,7 @@ class FarStorage(ForwardingStorage):
         await _asked(self._line, self.inner.check)
 
     async def close(self) -> None:
-        """Others have it open."""
+        """Leave it open, because others use it."""
 
 
 async def _asked(line: Line, call: Callable[[], Awaitable[T]], *, wrote: bool = False) -> T:

@@ -67,7 +67,7 @@ class Pace:
             _set(_SELDOM)
 
     def calm(self) -> None:
-        """Faults have ended."""
+        """End the faults."""
         if not self._seldom:
             _set(QUIET)
 

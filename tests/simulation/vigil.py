@@ -35,7 +35,7 @@ SPINS = 40
 
 
 class Vigil:
-    """One world's."""
+    """The checks of one world while it runs."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
@@ -47,11 +47,11 @@ class Vigil:
         self._told: set[str] = set()
 
     def troubled(self, seconds: float = 0.0) -> None:
-        """Something befalls the world, for so long."""
+        """Record that a fault affects the world for so long."""
         self._calm_from = max(self._calm_from, self._world.loop.time() + seconds + HEALS)
 
     async def watch(self) -> None:
-        """Look now and then, while there is much to do."""
+        """Check at intervals, while work is done."""
         world = self._world
         for began, ended in (EVENING, MORNING):
             await world.network.sleep(max(0.0, began - world.loop.time()))

@@ -116,7 +116,7 @@ Parts = Callable[["World", Process], None]
 
 
 class World:
-    """Everything of one plan."""
+    """Everything that a plan creates."""
 
     def __init__(self, plan: Plan, *, keeps: bool, parts: Parts | None = None) -> None:
         seed = f"world/{plan.seed}"
@@ -173,7 +173,7 @@ class World:
         return self._strands
 
     def fault(self, what: str) -> None:
-        """Something is wrong."""
+        """Report a fault."""
         self.trace.tell(f"WRONG: {what}")
         self.faults.append(what)
         if not self.wrong.done():
@@ -285,7 +285,7 @@ class World:
     # --- its life --------------------------------------------------------------------------------------------------
 
     async def live(self) -> None:
-        """From the first evening to the end."""
+        """Run from the first evening to the end."""
         strand = Strand("office", self.next_strand())
         opened = self.loop.create_future()
         office = self.loop.spawn(strand, keep_office(self, opened))

@@ -143,7 +143,7 @@ class Load:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Orders come in; at the end none comes any more, and all that came are carried out."""
+        """Place orders during the block; at its end, wait until all are carried out."""
         async with asyncio.TaskGroup() as group:
             coming = group.create_task(self._come(group))
             try:

@@ -67,7 +67,7 @@ class OnChains:
         await self.world.catch_up(datetime.now(UTC) + timedelta(seconds=self._ahead))
 
     async def until(self, path: str, status: str) -> dict[str, Any]:
-        """Time passes until the object has this status."""
+        """Let time pass until the object has this status."""
 
         async def look() -> dict[str, Any] | None:
             await self.pass_time()
@@ -131,7 +131,7 @@ def simulated(bank: Any) -> SimulatedBank:
 
 
 def let_it_go_by(place: Installation, file: Path) -> None:
-    """Processes that are started from now on go by the clock that `set_clock` sets in this file."""
+    """Start further processes with the clock that `set_clock` sets in this file."""
     set_clock(file, 0)
     place.environ |= {
         "LD_PRELOAD": library(),

@@ -49,7 +49,7 @@ class Forked:
         return status
 
     def send_signal(self, number: signal.Signals) -> None:
-        """To a process that may have ended."""
+        """Signal a process that may have ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -150,7 +150,7 @@ def _fork_as_ordered(orders: socket.socket) -> list[str] | None:
 
 
 def _settled(arguments: list[str], folder: str, environ: dict[str, str], out: str, err: str) -> list[str]:
-    """Be where the starter wanted it. The arguments."""
+    """Prepare the process as the starter wants it, and return the arguments."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)

@@ -108,7 +108,7 @@ class Process:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """kill -9, for the whole group."""
+        """Kill the whole group with SIGKILL."""
         if not self.ended:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(HANGS)
@@ -118,7 +118,7 @@ class Process:
         return self._process.wait(HANGS)
 
     def terminate(self) -> int:
-        """SIGTERM, and the exit status."""
+        """Send SIGTERM, and return the exit status."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
@@ -157,7 +157,7 @@ class Installation:
 
     @property
     def settings(self) -> Settings:
-        """As the processes read them."""
+        """Settings as the processes read them."""
         return load(self.environ, {}, self.folder).settings
 
     @property
@@ -199,7 +199,7 @@ class Installation:
                 database.execute(statement)
 
     async def migrate(self) -> None:
-        """Bring the schema up."""
+        """Migrate the schema."""
         await migrate(self.settings)
 
     @asynccontextmanager
@@ -209,7 +209,7 @@ class Installation:
             yield app.ports
 
     async def accounts(self, count: int, webhook_url: str | None = None) -> list[NewAccount]:
-        """New accounts, as `cambist account create` and `account set` make them."""
+        """Create accounts, as `cambist account create` and `account set` do."""
         async with self.app() as ports:
             made = [await create_account(ports, f"Merchant {number}") for number in range(count)]
             if webhook_url is not None:

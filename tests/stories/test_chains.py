@@ -37,7 +37,7 @@ PROOFS = {"TRC20": Network.TRON, "ERC20": Network.ETHEREUM, "BEP20": Network.BSC
 
 
 class Exchanging(OnChains):
-    """With a TRON that takes transfers."""
+    """Stories on a TRON network that executes transfers."""
 
     def __init__(self, place: Installation, world: ChainWorld, tron: TronOnAnvil, account: NewAccount) -> None:
         super().__init__(place, world, account)

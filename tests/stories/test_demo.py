@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Iterator[Installation]:
 
 
 def leaves_nothing(place: Installation) -> bool:
-    """No data folder, neither among the temporary files nor where the service would have its own."""
+    """Check that there is no data folder, neither among the temporary files nor at the service's default place."""
     return not list(Path(place.environ["TMPDIR"]).iterdir()) and not place.settings.data_dir.exists()
 
 
@@ -115,7 +115,7 @@ def read_curl(line: str, folder: Path) -> Call:
 
 
 async def send(client: aiohttp.ClientSession, call: Call) -> tuple[int, Any]:
-    """Status and body of the answer."""
+    """Return status and body of the answer."""
     async with client.request(call.method, call.url, data=call.body, headers=call.headers) as answer:
         return answer.status, msgspec.json.decode(await answer.read())
 

@@ -83,7 +83,7 @@ async def api_killed(fleet: Fleet, load: Load) -> None:
 
 
 async def redis_restarted(fleet: Fleet, load: Load) -> None:
-    """kill -9: it comes back empty, without the limits' script and without the queue's messages."""
+    """kill -9: it restarts empty, without the limits' script and without the queue's messages."""
     fleet.redis.stop()
     await asyncio.to_thread(fleet.redis.start)
 
@@ -177,7 +177,7 @@ async def check_database(ports: Ports, orders: list[Order]) -> None:
 
 
 async def all_end_well(fleet: Fleet) -> None:
-    """SIGTERM ends every process in order, and none has met a fault of ours."""
+    """Check that SIGTERM ends every process in order, and that none has logged a fault of ours."""
     for process in (*fleet.apis, *fleet.workers):
         process.signal(signal.SIGTERM)
     for process in (*fleet.apis, *fleet.workers):

@@ -89,7 +89,7 @@ def transaction_of(body: bytes) -> Transaction:
 
 
 async def dies(at: OnChains) -> None:
-    """Time passes until the service is dead; then it is started again."""
+    """Let time pass until the service is dead, then start it again."""
 
     async def look() -> bool:
         await at.pass_time(LONG)
@@ -138,7 +138,7 @@ async def test_a_payout_is_sent_once_whenever_the_service_dies(paying: tuple[OnC
 
 
 async def refuses_an_exchange(at: OnChains) -> None:
-    """Exchanges are on TRON, where this wallet is not: none is made."""
+    """Check that no exchange is created: exchanges are on TRON, and this wallet is not."""
     order = ("--amount-rub", "10000", "--client-phone", PHONE, "--address", TRON.write(MERCHANT))
     command = ("exchange", "create-rub-usdt", at.account.account_id, "--mode", "live", *order)
     refused = await asyncio.to_thread(at.place.call, *command)

@@ -257,7 +257,7 @@ def check_letters(webhooks: list[Request], wanted: list[Order]) -> None:
 
 
 async def check_books(ports: Ports, wanted: list[Order]) -> None:
-    """Nothing was made twice on our side or at the bank, and every delivery is entered as done."""
+    """Check that nothing was created twice here or at the bank, and that every delivery is recorded as done."""
     ids = sorted(order.ids[0] for order in wanted)
     assert sorted([each.id async for batch in ports.storage.scan(Payment) for each in batch]) == ids
     assert sorted([each.object_id async for batch in ports.storage.scan(Event) for each in batch]) == ids

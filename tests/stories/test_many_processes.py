@@ -80,7 +80,7 @@ def redis_of_ours() -> Iterator[RedisServer]:
 
 @pytest.fixture
 async def fleet(tmp_path: Path, postgres_database: str, redis_of_ours: RedisServer) -> AsyncIterator[Fleet]:
-    """Two API processes and one worker; the second worker is the test's to start."""
+    """Start two API processes and one worker; the test starts the second worker."""
     settings = {
         "database_url": postgres_database,
         "redis_url": redis_of_ours.url,

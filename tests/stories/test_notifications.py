@@ -28,7 +28,7 @@ PAGE = "/settings/notifications"
 
 
 class Person:
-    """A browser over plain HTTP on the own machine, where cookie jars of programs keep no secure cookies."""
+    """A browser over plain HTTP on this machine, where programs' cookie jars keep no secure cookies."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client

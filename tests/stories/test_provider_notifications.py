@@ -48,7 +48,7 @@ class Bank:
     answers: list[int] = field(default_factory=list)
 
     async def make_invoice(self, request: ProviderRequest) -> ProviderAnswer:
-        """As the fake makes it."""
+        """Create the invoice as the fake does."""
         made = self.provider.make_invoice(request)
         if self.hasty:
             self.answers.append(await self.tell(request.headers["idempotency-key"]))
@@ -140,7 +140,7 @@ async def begun(place: Installation) -> list[str]:
 
 
 def port_of(pid: int) -> int:
-    """At which port a process listens: `base_url` says where the proxy does."""
+    """Return the port at which a process listens; `base_url` names the proxy's."""
     sockets = {
         line.split()[9]: int(line.split()[1].rpartition(":")[2], 16)
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]

@@ -102,7 +102,7 @@ def units_of(paid: tuple[str, str, int]) -> int:
 
 
 async def begun(app: App) -> tuple[list[Caller], list[Payment]]:
-    """Two merchants with one wallet; the first was paid 1000 RUB, the second 2000."""
+    """Return two merchants with one wallet; the first was paid 1000 RUB, the second 2000."""
     await start_recurring_jobs(app.ports)
     other = await create_account(app.ports, "Other")
     await set_settings(app.ports, other.account_id, {"payout_wallet": WALLET})
@@ -132,7 +132,7 @@ async def refunded(app: App, merchant: Caller, payment: Payment, key: str) -> st
 
 
 async def ended(app: App, merchants: list[Caller]) -> Paid:
-    """Each merchant is paid 100 RUB more, and the days after are settled."""
+    """Pay each merchant 100 RUB more, and settle the days after."""
     for each in merchants:
         await paid_by(app, each, "100.00")
     await app.work(3 * DAY)

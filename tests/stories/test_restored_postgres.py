@@ -54,7 +54,7 @@ async def why_held(own: Settings) -> Because | None:
 
 
 def dumped(url: str, target: str, *more: str) -> None:
-    """pg_dump of the one, pg_restore into the other."""
+    """Copy one database into another by pg_dump and pg_restore."""
     programs = client_programs(url)
     dump = subprocess.run([programs / "pg_dump", "--format=custom", url], check=True, capture_output=True)
     subprocess.run([programs / "pg_restore", "--no-owner", *more, f"--dbname={target}"], input=dump.stdout, check=True)

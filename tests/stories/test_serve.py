@@ -99,7 +99,7 @@ class TestStart:
 
 
 def refused(outcome: Outcome, why: str) -> None:
-    """Exit 1, the reason on stderr, nothing on stdout, and no traceback."""
+    """Check for exit 1, the reason on stderr, nothing on stdout, and no traceback."""
     assert (outcome.status, outcome.out) == (1, ""), outcome.err
     assert why in outcome.err
     assert "Traceback" not in outcome.err

@@ -64,7 +64,7 @@ class World:
         return operation_of(await self.client(phone))
 
     async def tell(self, phone: str, **more: str) -> int:
-        """Sumsub posts a notification about the client's check; the status of our answer."""
+        """Let Sumsub post a notification about the client's check, and return our status."""
         [address] = [each for each in await list_addresses(self.ports) if each.adapter == "sumsub"]
         headers, body = self.fake.post(await self.operation(phone), **more)
         return (await self.http.post(address.address or "", content=body, headers=dict(headers))).status_code

@@ -202,7 +202,7 @@ class Payer:
         return [told(body) for body in self.app.postman.bodies if body.get("subscription_id") == self.id]
 
     async def listed(self) -> list[dict[str, Any]]:
-        """All its charges by the API, the oldest first."""
+        """Return all its charges by the API, the oldest first."""
         found: list[dict[str, Any]] = []
         page = 1
         while True:
@@ -265,7 +265,7 @@ async def check_list(payer: Payer) -> None:
 
 
 async def check_the_end(payer: Payer) -> None:
-    """After the cancellation nothing is charged any more."""
+    """Check that nothing is charged after the cancellation."""
     shown = (await payer.call("GET", f"/subscriptions/{payer.id}")).json()
     opened, closes = (datetime.fromisoformat(shown[f"current_period_{edge}"]) for edge in ("start", "end"))
     assert opened.astimezone(MOSCOW).date() == payer.anchor

@@ -50,7 +50,7 @@ class Shop:
         return {**answer.json(), "payment_url": answer.json()["binding_url"]}
 
     async def reprices(self, made: dict[str, Any], amount: str) -> None:
-        """Another amount of a subscription."""
+        """Change the amount of a subscription."""
         body = {"amount_rub": amount, "cap_amount_rub": amount}
         async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
             answer = await client.patch(f"/api/v1/subscriptions/{made['id']}", json=body)
@@ -115,7 +115,7 @@ class Payer:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def payer(browser: Browser, shop: Shop) -> AsyncIterator[Payer]:
-    """At the end of each story: nothing left the service, and no policy was broken."""
+    """Yield a payer. At the end, check that no request left the service, and that no policy was broken."""
     person = Payer(browser, shop.base)
     yield person
     for tab in person.tabs:

@@ -31,7 +31,7 @@ DAY = 86400
 
 
 async def saved(app: TestApp, record: Payment | Subscription, **changes: object) -> None:
-    """Let it stand so."""
+    """Store a changed record."""
     async with beneath(app.ports).unit() as unit:
         unit[type(record)].save(msgspec.structs.replace(record, **changes))
         await unit.commit()

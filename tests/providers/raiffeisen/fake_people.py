@@ -69,7 +69,7 @@ class FakeBooks(FakeProvider):
         return qr
 
     def finish(self) -> None:
-        """Whatever is under way comes to its end."""
+        """Let all running operations end."""
         for refund in self.refunds.values():
             if refund["refundStatus"] == "IN_PROGRESS":
                 refund["refundStatus"] = refund["end"]

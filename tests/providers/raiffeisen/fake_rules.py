@@ -46,7 +46,7 @@ def json_of(request: ProviderRequest) -> dict[str, Any]:
 
 
 def plain(said: Any) -> ProviderAnswer:
-    """Amounts are numbers as the bank spells them: without zeros at their end."""
+    """Return an answer whose amounts are numbers as the bank writes them: without trailing zeros."""
     text = json.dumps(said, ensure_ascii=False, default=lambda amount: f"<{amount.normalize():f}>")
     body = re.sub(r'"<(-?[0-9.]+)>"', r"\1", text).encode()
     return ProviderAnswer(body=body, headers={"Content-Type": "application/json;charset=UTF-8"})

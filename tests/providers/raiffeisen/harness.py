@@ -97,7 +97,7 @@ class RaiffeisenHarness(BankHarness):
         self.books.now = lambda: self.clock.now() + span
 
     async def pass_time(self, span: timedelta) -> None:
-        """The bank keeps its numbers for ever."""
+        """Advance the clock; the bank forgets no numbers."""
 
     async def asked(self, operation: str) -> int:
         [qr] = [each for each in self.books.qrs.values() if each["order"] == number_of(operation)]

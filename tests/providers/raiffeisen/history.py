@@ -15,7 +15,7 @@ _MOVED = ("paid", "partially_refunded", "refunded")
 
 
 class RaiffeisenHistory(MoneyHistory):
-    """At a bank that knows our numbers for ever, and registers a second QR for an order that nobody paid."""
+    """A history at a bank that knows our numbers for ever, and registers a second QR for an unpaid order."""
 
     fake: Raiffeisen
 

@@ -59,7 +59,7 @@ async def bank(books: Raiffeisen) -> AsyncIterator[RaiffeisenBank]:
 
 
 def registered(books: Raiffeisen) -> int:
-    """How many receipts went to the tax office."""
+    """Return the number of receipts that the tax office got."""
     return sum(each["registered"] for each in books.receipts.values())
 
 

@@ -162,7 +162,7 @@ class FakeSumsub(FakeProvider):
         return {"token": "_action-sbx-1", "userId": told["userId"]}
 
     def decide(self, external: str, answer: str, reject: str | None = None, red_steps: Sequence[str] = ()) -> None:
-        """Sumsub's people, or its monitoring, decide."""
+        """Let Sumsub's people or monitoring decide."""
         result = {"reviewAnswer": answer} | ({} if reject is None else {"reviewRejectType": reject})
         self.world.complete(self.world.named(external).id, result, red_steps)
 
@@ -180,7 +180,7 @@ class FakeSumsub(FakeProvider):
     def post(
         self, external: str, kind: str = "applicantReviewed", algorithm: str = SHA256
     ) -> tuple[Mapping[str, str], bytes]:
-        """Headers and body of a notification, as Sumsub posts it."""
+        """Return headers and body of a notification, as Sumsub posts it."""
         body = self.world.payload(external, kind)
         digest = {"HMAC_SHA1_HEX": "sha1", "HMAC_SHA256_HEX": "sha256", "HMAC_SHA512_HEX": "sha512"}[algorithm]
         said = hmac.new(NOTIFICATION_SECRET.encode(), body, getattr(hashlib, digest)).hexdigest()

@@ -65,7 +65,7 @@ class SumsubHarness(KycHarness):
         self.verifier: Any = self.made()
 
     def made(self, **other: Any) -> SumsubVerifier:
-        """Another one over the same storage, as after a restart; or with `other` credentials or storage."""
+        """Return another verifier over the same storage, as after a restart; or with `other` credentials or storage."""
         return SumsubVerifier(
             SumsubApi(self.http, other.get("token", TOKEN), other.get("secret", SECRET), self.clock),
             self._rules,
@@ -82,7 +82,7 @@ class SumsubHarness(KycHarness):
         return CheckRequest(**(given | more))
 
     def asked(self, method: str, ending: str = "") -> int:
-        """How many such requests there were."""
+        """Return the number of such requests."""
         return sum(request.method == method and request.path.endswith(ending) for request in self.fake.requests)
 
     async def verify(self, operation: str) -> None:
@@ -108,7 +108,7 @@ class SumsubHarness(KycHarness):
 
 
 def ending(path: str) -> Any:
-    """Requests whose path ends so."""
+    """Return a filter for requests whose path ends so."""
 
     def matching(request: ProviderRequest) -> bool:
         return request.path.endswith(path)

@@ -143,7 +143,7 @@ async def test_the_npm_client_is_understood_and_a_wrong_secret_is_not(fake: Fake
 
 @cache
 def _sdk() -> Path:
-    """Where the package is installed."""
+    """Return where the package is installed."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cambist-tests"
     folder = place / SDK.replace("@", "-")
     try:

@@ -19,7 +19,7 @@ NOTHING_SAID = (Unavailable, NotConfigured)
 
 
 async def carried(harness: SumsubHarness, request: CheckRequest) -> Check:
-    """Asked for by its operation, and sent where the verifier never saw it, until it is there."""
+    """Query the operation, and send it if the verifier never saw it, until it exists."""
     verifier = harness.made()
     for _ in range(PATIENCE):
         await harness.virtual.advance(1.0)
@@ -42,7 +42,7 @@ async def looked(harness: SumsubHarness, reference: str) -> Check:
 
 
 def spoil(harness: SumsubHarness, chance: Random) -> None:
-    """Every third call meets one of the faults, until somebody says otherwise."""
+    """Let every third call fail, until this is switched off."""
 
     def meets(fault: ProviderFault) -> None:
         def matching(_: ProviderRequest) -> bool:

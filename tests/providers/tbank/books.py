@@ -12,7 +12,7 @@ PAID = ("CONFIRMED", "PARTIAL_REFUNDED", "ASYNC_REFUNDING", "REFUNDED")
 
 
 class No(Exception):
-    """T-Bank refuses, with this code."""
+    """Raised for a refusal by T-Bank, with its code."""
 
     def __init__(self, code: str, details: str = "") -> None:
         super().__init__(f"{code}: {details}")
@@ -57,7 +57,7 @@ class Account:
 
 
 class Books:
-    """Everything of all terminals."""
+    """State of all terminals."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock

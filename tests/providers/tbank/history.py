@@ -12,7 +12,7 @@ _REASONS = ("1051", "5060", "3009")
 
 
 class TBankHistory(MoneyHistory):
-    """At a bank that knows no key of ours."""
+    """A history at a bank without idempotency keys."""
 
     fake: TBankFake
     least_refund = 1_00

@@ -45,7 +45,7 @@ async def harness() -> AsyncIterator[TBankHarness]:
 
 
 def calls(harness: TBankHarness) -> Counter[str]:
-    """How often each method was called since the last time."""
+    """Return how often each method was called since the last time."""
     counted = Counter(request.path.rpartition("/")[2] for request in harness.fake.requests)
     harness.fake.requests.clear()
     return counted

@@ -35,7 +35,7 @@ class Story:
         return answer.json()
 
     async def tell(self) -> None:
-        """T-Bank posts what moved, twice."""
+        """Let T-Bank post each change twice."""
         moved, self.fake.books.moved = self.fake.books.moved, []
         for payment in moved:
             for _ in range(2):

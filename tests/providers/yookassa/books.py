@@ -80,7 +80,7 @@ class Books:
         return thing
 
     def _marked(self, thing: Thing) -> None:
-        """It is found by our operation, too."""
+        """Index the object by our operation as well."""
         operation = thing["metadata"].get("operation")
         if operation is not None:
             self._by_operation[operation] = thing
@@ -222,7 +222,7 @@ class Books:
         self._notify("payment_method.active", method)
 
     def lose(self, method_id: str, *, lost: bool = True) -> None:
-        """The payer has revoked it in the bank's application; or given it again."""
+        """Let the payer revoke the mandate in the bank's application, or grant it again."""
         self.things[method_id] |= {
             "saved": not lost,
             "status": "inactive" if lost else "active",
@@ -304,7 +304,7 @@ class Books:
         return [self.things[refund_id] for refund_id in self._pending]
 
     def of_kind(self, kind: str) -> list[Thing]:
-        """All of them, of every shop."""
+        """Return all objects of the kind, of every shop."""
         return [thing for thing in self.things.values() if kind_of(thing) == kind]
 
     def of_operation(self, operation: str) -> Thing:

@@ -28,7 +28,7 @@ async def fake(clock: VirtualClock) -> AsyncIterator[YooKassaFake]:
 
 @pytest.fixture
 async def harness(clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[YooKassaHarness]:
-    """Over storage in memory."""
+    """Yield a harness over storage in memory."""
     made = YooKassaHarness(tools_of(clock), clock, fake)
     yield made
     for bank in made.banks:

@@ -212,7 +212,7 @@ def _after(found: list[Thing], cursor: str | None) -> int:
 
 
 def _span(asked: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
-    """From when until when; moments there have milliseconds."""
+    """Return the requested period; its moments have milliseconds."""
     begins = [_moment(asked, "created_at.gte"), _next(_moment(asked, "created_at.gt"))]
     ends = [_moment(asked, "created_at.lt"), _next(_moment(asked, "created_at.lte"))]
     begin = max((each for each in begins if each is not None), default=None)
@@ -246,6 +246,6 @@ def _error(wrong: Wrong) -> ProviderAnswer:
 
 
 def too_many(milliseconds: int) -> ProviderAnswer:
-    """429, with its own word for when."""
+    """Return a 429 with YooKassa's own field for the delay."""
     told = {"type": "error", "id": str(uuid4()), "code": "too_many_requests", "description": "later"}
     return ProviderAnswer.of_json({**told, "retry_after": milliseconds}, 429)

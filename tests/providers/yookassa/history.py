@@ -12,7 +12,7 @@ from .fake import YooKassaFake, too_many
 
 
 class YooKassaHistory(MoneyHistory):
-    """At a provider that knows an operation by our key for a day."""
+    """A history at a provider that knows an operation by our key for a day."""
 
     fake: YooKassaFake
 

@@ -45,7 +45,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main(given: list[str]) -> int:
-    """1 where one survives."""
+    """Return 1 if a mutant survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
     parser.add_argument("parts", nargs="*", help="only those whose name has one of these")
     parser.add_argument("--jobs", type=int, default=1, help="worlds at once")
@@ -138,7 +138,7 @@ def as_table(known: Sequence[World]) -> str:
 
 
 def _plain(fault: str) -> str:
-    """In one line, without ids and folders."""
+    """Return the fault in one line, without ids and folders."""
     text = (
         " ".join(_NAMES.sub("…", fault).split(" at /")[0].split()).replace("|", "/").replace("<", "(").replace(">", ")")
     )

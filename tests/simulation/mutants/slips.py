@@ -25,7 +25,7 @@ class Slip:
 
 
 def slip(*edits: Mutant) -> Slip:
-    """Make one of several edits."""
+    """Combine several edits."""
     return Slip(edits)
 
 
