@@ -47,11 +47,11 @@ class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     content_type: str
     size: int | None = None
-    """The body of POST /kyc/register. The verifier decides which fields it needs. Its repr hides the person."""
+    """Size of the document in bytes; None if it is not known in advance."""
 
 
 class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Return the given file keys by field name."""
+    """The body of POST /kyc/register. The verifier decides which fields it needs. Its repr hides the person."""
 
     phone: str
     selfie_key: str | None = None
@@ -61,7 +61,7 @@ class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     user_type: str | None = None
 
     def keys(self) -> dict[str, str]:
-        """An upload of one document, granted to an account. The id is the file's key: 256 random bits."""
+        """Return the given file keys by field name."""
         named = ("selfie_key", "document_key", "address_key")
         return {name: key for name in named if (key := getattr(self, name)) is not None}
 
@@ -72,7 +72,7 @@ ReadRegister = Callable[[], RegisterOrder]
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """Only for the client with this phone digest; None: for any client of the account."""
+    """An upload of one document, granted to an account. The id is the file's key: 256 random bits."""
 
     id: str
     account_id: str
@@ -81,18 +81,14 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     expires_at: datetime
     holder: bytes | None = None
-    """Operation id of the check that uses it; a document is used once."""
+    """Only for the client with this phone digest; None: for any client of the account."""
     used_by: str | None = None
-    """A verifier's result of a check."""
+    """Operation id of the check that uses it; a document is used once."""
     version: int = 0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Check that KYC is available to this caller, before everything else (docs/kyc.md "Answers and errors").
-
-    `answers_off`: accept an account that does not require KYC. Raises: Refusal PROVIDER_DISABLED,
-    SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, in this order.
-    """
+    """A verifier's result of a check."""
 
     status: KycStatus
     reference: str
@@ -104,7 +100,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def require_kyc(caller: Caller, *, answers_off: bool = False) -> None:
-    """Return the phone if its form is valid for KYC. Raises: Refusal VALIDATION_ERROR."""
+    """Check that KYC is available to this caller, before everything else (docs/kyc.md "Answers and errors").
+
+    `answers_off`: accept an account that does not require KYC. Raises: Refusal PROVIDER_DISABLED,
+    SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, in this order.
+    """
     demand = caller.account.settings.kyc
     if demand is KycDemand.DISABLED:
         raise Refusal("PROVIDER_DISABLED", "KYC is disabled for the account")
@@ -117,30 +117,29 @@ def require_kyc(caller: Caller, *, answers_off: bool = False) -> None:
 
 
 def check_phone(phone: str) -> str:
-    """A phone as KYC takes it. Raises: Refusal VALIDATION_ERROR."""
+    """Return the phone if its form is valid for KYC. Raises: Refusal VALIDATION_ERROR."""
     if not _PHONE.match(phone):
         raise shape_error("phone", "must be +7 and 10 digits")
     return phone
 
 
 def check_content_type(content_type: str) -> str:
-    """Check a registration field by field; combinations are not checked (docs/kyc.md "In live mode"). Raises: Refusal
-    VALIDATION_ERROR."""
+    """Return the content type if uploads may have it. Raises: Refusal VALIDATION_ERROR."""
     if content_type not in CONTENT_TYPES:
         raise shape_error("content_type", f"must be one of: {', '.join(CONTENT_TYPES)}")
     return content_type
 
 
 def check_upload_size(size: int | None) -> int | None:
-    """Return the owner id for anonymous uploads for a client. They have their own quota, so a stranger cannot exhaust
-    the client's."""
+    """Return the size if an upload may have it. Raises: Refusal VALIDATION_ERROR."""
     if size is not None and not 1 <= size <= UPLOAD_MAX:
         raise shape_error("size", f"must be from 1 to {UPLOAD_MAX} bytes")
     return size
 
 
 def check_register(order: RegisterOrder) -> RegisterOrder:
-    """Return whether the upload is anonymous: no merchant vouched for the uploader."""
+    """Check a registration field by field; combinations are not checked (docs/kyc.md "In live mode"). Raises: Refusal
+    VALIDATION_ERROR."""
     check_phone(order.phone)
     keys = order.keys()
     for name, key in keys.items():
@@ -156,18 +155,18 @@ def check_register(order: RegisterOrder) -> RegisterOrder:
 
 
 def open_holder(holder: bytes) -> bytes:
-    """Return whether a check of this account's client may use the document."""
+    """Return the owner id for anonymous uploads for a client. They have a limit of their own, so a stranger cannot
+    exhaust the client's."""
     return _OPEN + holder
 
 
 def is_open(upload: Upload) -> bool:
-    """Return whether registering begins a new check; otherwise the stored result is the answer
-    (docs/kyc.md "Answers and errors")."""
+    """Return whether the upload is anonymous: no merchant vouched for the uploader."""
     return upload.holder is not None and upload.holder.startswith(_OPEN)
 
 
 def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: bytes) -> bool:
-    """Return the client with a planned new check. Earlier results remain until the verifier has begun."""
+    """Return whether a check of this account's client may use the document."""
     return (
         upload is not None
         and upload.account_id == client_account
@@ -178,17 +177,15 @@ def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: byte
 
 
 def needs_check(client: Client) -> bool:
-    """Return the client as before a planned check that the verifier certainly refused; unchanged if none is planned."""
+    """Return whether registering begins a new check; otherwise the stored result is the answer
+    (docs/kyc.md "Answers and errors")."""
     if client.blocked:
         return False
     return client.kyc is KycStatus.FAILED or (client.kyc is KycStatus.REQUIRED and client.form_url is None)
 
 
 def registering(client: Client, verifier: str, now: datetime) -> Client:
-    """Return the client after a result of its present check; unchanged if the result is not new or comes too late.
-
-    A verified client who is then refused is blocked: the decision to verify remains, and an operator has to look at it.
-    """
+    """Return the client with a planned new check. Earlier results remain until the verifier has begun."""
     is_under_way = client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING)
     return moved_to(
         client,
@@ -202,7 +199,7 @@ def registering(client: Client, verifier: str, now: datetime) -> Client:
 
 
 def taken_back(client: Client, now: datetime) -> Client:
-    """A form's URL may change; the check itself has not changed, and its deadline stays."""
+    """Return the client as before a planned check that the verifier certainly refused; unchanged if none is planned."""
     if client.kyc is not KycStatus.REGISTERING:
         return client
     trigger = KycTrigger.NOT_BEGUN_ANEW if client.was_refused else KycTrigger.NOT_BEGUN
@@ -218,7 +215,10 @@ _FOUND: Mapping[KycStatus, KycTrigger] = {
 
 
 def found(client: Client, finding: Finding, now: datetime) -> Client:
-    """Return whether the merchant gets an event about a move: only decisions have one (docs/payloads.md "KYC")."""
+    """Return the client after a result of its present check; unchanged if the result is not new or comes too late.
+
+    A verified client who is then refused is blocked: the decision to verify remains, and an operator has to look at it.
+    """
     said = {"level": finding.level, "passport_state": finding.passport, "address_state": finding.address}
     heard = all(getattr(client, name) == value for name, value in said.items())
     if client.kyc is KycStatus.VERIFIED:
