@@ -178,9 +178,9 @@ async def test_receiver_that_answers_or_has_nothing_waiting_is_not_probed(app: T
     key = await away(app)
     await ask_now(app.ports, key)
     await app.work(5)
-    with pytest.raises(Refusal, match="does not wait"):
+    with pytest.raises(Refusal, match="is not waiting for a probe"):
         await ask_now(app.ports, key)
-    with pytest.raises(Refusal, match="does not wait"):
+    with pytest.raises(Refusal, match="is not waiting for a probe"):
         await ask_now(app.ports, EndpointKey(key.account_id, key.mode, "we_1"))
     key = await away(app)
     async with app.ports.storage.unit() as unit:
