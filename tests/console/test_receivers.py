@@ -187,7 +187,7 @@ async def test_receiver_that_answers_or_has_nothing_waiting_is_not_probed(app: T
         for each in await unit[Delivery].find(status=DeliveryStatus.PENDING):
             unit[Delivery].save(given_up(each))
         await unit.commit()
-    with pytest.raises(Refusal, match="Nothing waits"):
+    with pytest.raises(Refusal, match="No webhook waits"):
         await ask_now(app.ports, key)
 
 
