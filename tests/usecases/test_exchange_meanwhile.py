@@ -171,5 +171,5 @@ class TestOperators:
 
     async def test_return_before_the_end_of_an_exchange_is_refused(self, app: ExchangeApp) -> None:
         made = await app.made()
-        with pytest.raises(Refusal, match="awaiting_usdt: what is left is known at its end"):
+        with pytest.raises(Refusal, match="awaiting_usdt: its unapplied money is known only at its end"):
             await return_money(app.ports, made.id, BACK)
