@@ -73,7 +73,8 @@ AMOUNT, WHERE = "withdrawals.amount", "withdrawals.wallet"
         (W.PENDING, True, {}, UNITS + 1, [AMOUNT]),
         (W.PENDING, True, {"wallet": OTHER_WALLET}, UNITS, [WHERE]),
         (W.PENDING, False, {}, UNITS, [WHERE]),
-        (W.COMPLETED, False, {}, UNITS, []),
+        (W.COMPLETED, False, {}, UNITS, [WHERE]),
+        (W.CANCELLED, False, {}, UNITS, []),
         (W.COMPLETED, True, {}, UNITS, []),
         (W.COMPLETED, True, {"wallet": OTHER_WALLET}, UNITS, [WHERE]),
         (W.COMPLETED, True, {"amount": Usdt(UNITS + 1)}, UNITS, [AMOUNT, WHERE]),
@@ -87,7 +88,7 @@ async def test_a_payout_is_what_was_reserved_and_tagged(
     reserved: int | None,
     named: list[str],
 ) -> None:
-    """A finished payout without a tag is from the time before tags."""
+    """A payout made under altered settings has no tag, and an operator cancels it."""
     made = Withdrawal(
         id="wd_1",
         account_id="acc_1",
