@@ -6,7 +6,7 @@ searched, and the next page continues there.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +28,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STEP = timedelta(microseconds=1)
 _BEHIND_ALL = "~"
 """Sorts after every id."""
+_NEXT = "!"
+"""Makes an id the lowest text above it, because no id has a lower character."""
 # Seventeen digits of microseconds end in the year 5138, so every number is a moment.
 _CURSOR = re.compile(r"(-?)([0-9]{1,17})\.([A-Za-z0-9_:.-]{0,100}|~)\Z", re.ASCII)
 
@@ -66,6 +68,8 @@ class Listing(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """Criteria that this index lacks."""
     made: Between = Between()
     moment: str = "created_at"
+    is_by_id: bool = False
+    """Whether the index continues with the id instead of the moment. Such ids have the order of time."""
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -96,9 +100,9 @@ async def keyset_page(seen: Snapshot, wanted: Listing[R], cursor: Cursor | None,
     position = None if cursor is None else cursor.position
     found, edge = await _beyond(seen, wanted, position, size + 1, newest_first=True)
     more, found = len(found) > size, found[:size]
-    searched_to = None if edge is None or more else edge
-    older = _position(wanted, found[-1]) if more else None if searched_to is None else Position(searched_to, "")
+    older = _position(wanted, found[-1]) if more else edge
     newer = None if position is None else _position(wanted, found[0]) if found else position
+    searched_to = None if edge is None or more else edge.at
     return KeysetPage(records=found, newer=newer, older=older, searched_to=searched_to)
 
 
@@ -108,9 +112,9 @@ async def _newer(seen: Snapshot, wanted: Listing[R], position: Position, size: i
     if len(found) <= size and edge is None:
         return None
     more, found = len(found) > size, found[:size][::-1]
-    searched_to = None if edge is None or more else edge
-    newer = _position(wanted, found[0]) if searched_to is None else Position(searched_to, _BEHIND_ALL)
+    newer = _position(wanted, found[0]) if edge is None or more else edge
     older = _position(wanted, found[-1]) if found else position
+    searched_to = None if edge is None or more else edge.at
     return KeysetPage(records=found, newer=newer, older=older, searched_to=searched_to)
 
 
@@ -120,8 +124,10 @@ def _position(wanted: Listing[R], record: R) -> Position:
 
 async def _beyond(
     seen: Snapshot, wanted: Listing[R], position: Position | None, limit: int, *, newest_first: bool
-) -> tuple[list[R], datetime | None]:
-    """Return the records beyond a position in one direction, and the moment at which the search ended early, if any."""
+) -> tuple[list[R], Position | None]:
+    """Return the records beyond a position in one direction, and where the search ended early, if it did."""
+    if wanted.is_by_id:
+        return await _beyond_id(seen, wanted, position, limit, newest_first=newest_first)
     repository, moment, sign = seen[wanted.kind], wanted.moment, "-" if newest_first else ""
     found: list[R] = []
     rest = wanted.made
@@ -142,11 +148,29 @@ async def _beyond(
             order=order, offset=SCANNED, limit=1, readable=True, **{**wanted.criteria, moment: rest}
         )
         if ends:
-            edge = getattr(ends[0], moment)
-            rest = Between(edge, rest.high) if newest_first else Between(rest.low, edge + _STEP)
+            at = getattr(ends[0], moment)
+            edge = Position(at, "" if newest_first else _BEHIND_ALL)
+            rest = Between(at, rest.high) if newest_first else Between(rest.low, at + _STEP)
     asked = {**wanted.criteria, **wanted.also, moment: rest}
     found += await repository.find(order=order, limit=limit - len(found), readable=True, **asked)
     return found, edge
+
+
+async def _beyond_id(
+    seen: Snapshot, wanted: Listing[R], position: Position | None, limit: int, *, newest_first: bool
+) -> tuple[list[R], Position | None]:
+    """Do the work of `_beyond` for a list whose index continues with the id."""
+    repository, order = seen[wanted.kind], "-id" if newest_first else "id"
+    also = wanted.also if wanted.made == Between() else {**wanted.also, wanted.moment: wanted.made}
+    start = None if position is None else position.id
+    rest = Between(None, start) if newest_first else Between(None if start is None else start + _NEXT, None)
+    edge = None
+    if also:
+        ends = await repository.find(order=order, offset=SCANNED, limit=1, readable=True, **wanted.criteria, id=rest)
+        if ends:
+            edge = _position(wanted, ends[0])
+            rest = Between(edge.id, rest.high) if newest_first else Between(rest.low, edge.id + _NEXT)
+    return await repository.find(order=order, limit=limit, readable=True, **wanted.criteria, **also, id=rest), edge
 
 
 def _within(made: Between, at: datetime) -> bool:
@@ -159,6 +183,27 @@ def _rest(made: Between, at: datetime, *, newest_first: bool) -> Between:
         return Between(made.low, at if made.high is None else min(at, made.high))
     after = at + _STEP
     return Between(after if made.low is None else max(after, made.low), made.high)
+
+
+def cut_page(records: Sequence[T], place: Callable[[T], Position], cursor: Cursor | None, size: int) -> KeysetPage[T]:
+    """Return a page of a short list that was read as a whole, newest first. `place`: position of a record."""
+    if cursor is not None and cursor.newer:
+        end = sum(_key(place(each)) > _key(cursor.position) for each in records)
+        start = max(end - size, 0)
+    else:
+        start = 0 if cursor is None else sum(_key(place(each)) >= _key(cursor.position) for each in records)
+    found = list(records[start : start + size])
+    newer = None if not start or cursor is None else place(found[0]) if found else cursor.position
+    return KeysetPage(records=found, newer=newer, older=place(found[-1]) if start + size < len(records) else None)
+
+
+def with_records(page: KeysetPage[Any], records: list[T]) -> KeysetPage[T]:
+    """Return a page with what was made of its records."""
+    return KeysetPage(records=records, newer=page.newer, older=page.older, searched_to=page.searched_to)
+
+
+def _key(position: Position) -> tuple[datetime, str]:
+    return position.at, position.id
 
 
 class Listed(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -195,8 +240,9 @@ async def count(seen: Snapshot, wanted: Listing[R], cursor: Cursor | None, page:
     """
     if cursor is None and page.older is None:
         return Count(len(page.records))
-    if wanted.also:
+    if wanted.also or (wanted.is_by_id and wanted.made != Between()):
         return Count(len(page.records), is_exact=False) if cursor is None and page.records else None
-    asked = {**wanted.criteria, wanted.moment: wanted.made}
-    beyond = await seen[wanted.kind].find(order=f"-{wanted.moment}", offset=COUNTED, limit=1, readable=True, **asked)
+    asked = wanted.criteria if wanted.is_by_id else {**wanted.criteria, wanted.moment: wanted.made}
+    order = "-id" if wanted.is_by_id else f"-{wanted.moment}"
+    beyond = await seen[wanted.kind].find(order=order, offset=COUNTED, limit=1, readable=True, **asked)
     return Count(COUNTED, is_exact=False) if beyond else Count(await seen[wanted.kind].total(**asked))

@@ -1,17 +1,24 @@
-"""Pages of refunds, subscriptions and exchanges by cursor (docs/dashboard.md "Payments")."""
+"""Pages of lists by cursor (docs/dashboard.md "Payments")."""
 
 import re
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 import pytest
 
 from cambist.core.domain.people.roles import Role
+from cambist.core.domain.webhooks.events import Delivery, Event
+from cambist.core.usecases import keyset
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.frontends.dashboard.pages import refunds, trade
+from cambist.frontends.dashboard.pages import developers, refunds, trade
+from tests import event_factory
 from tests.apps import TestApp
-from tests.dashboard.browser import in_test_mode, joined
+from tests.dashboard.browser import Browser, in_test_mode, joined
 from tests.dashboard.test_payment_list import DAMAGED, link
+from tests.invariants import everything
 from tests.subscription_app import subscribed
+
+EVENTS = ("/developers/events", "/developers/events?q=pay_1", "/developers/events?delivery_status=failed")
 
 
 async def test_refunds_are_listed_page_by_page(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,12 +69,92 @@ async def test_subscriptions_are_listed_page_by_page(app: TestApp, monkeypatch: 
 
 async def test_damaged_cursor_of_any_list_leads_to_its_top(app: TestApp) -> None:
     owner = await in_test_mode(await joined(app, Role.OWNER))
-    for path in ("/refunds", "/subscriptions", "/exchanges"):
+    for path in ("/refunds", "/subscriptions", "/exchanges", *EVENTS):
         for cursor in DAMAGED:
-            await owner.open(f"{path}?cursor={cursor or '%20'}")
+            await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor or '%20'}")
             assert owner.answer.status_code == 400, (path, cursor)
             owner.sees("start at the top of the list")
-            assert urlsplit(link(owner, "To the top of the list")).path == path
+            assert urlsplit(link(owner, "To the top of the list")).path == urlsplit(path).path
         for cursor in ("0.", "-0.~", "99999999999999999.~", "-1764300000000000.ref_1"):
-            await owner.open(f"{path}?cursor={cursor}")
+            await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor}")
             assert owner.answer.status_code == 200, (path, cursor)
+
+
+async def walked(owner: Browser, path: str, row: str, add: Callable[[], Awaitable[object]]) -> tuple[list[str], int]:
+    """Return the rows of a list from its top to its end, and the number of pages. A row is added behind each page."""
+    shown, pages = list[str](), 0
+    await owner.open(path)
+    while True:
+        assert owner.answer.status_code == 200, owner.text
+        shown += [urlsplit(each).path for each in owner.page.links if row in each]
+        pages += 1
+        if ">Older<" not in owner.answer.text:
+            return shown, pages
+        await add()
+        await owner.open(link(owner, "Older"))
+
+
+async def test_events_are_listed_once_while_new_ones_happen(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(developers, "SIZE", 2)
+
+    async def happen() -> None:
+        await app.clock.advance(1)
+        await event_factory.happen(app.ports, app.account.account_id)
+
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for _ in range(5):
+        await happen()
+    statuses = {each.status for each in await everything(app.ports, Delivery)}
+    assert len(statuses) == 1
+    [status] = statuses
+    kind = "payment.status_changed"
+    day = app.clock.now().date()
+    for query in ("", f"?type={kind}", f"?delivery_status={status}", f"?delivery_status={status}&from={day}"):
+        before = [each.id for each in await everything(app.ports, Event)]
+        shown, pages = await walked(owner, f"/developers/events{query}", "/developers/events/evt_", happen)
+        assert shown == [f"/developers/events/{each}" for each in sorted(before, reverse=True)], query
+        assert pages == (len(before) + 1) // 2
+        await owner.open(link(owner, "Newer"))
+        again = [urlsplit(each).path for each in owner.page.links if "/developers/events/evt_" in each]
+        last = len(shown) % 2 or 2
+        assert again == shown[-last - 2 : -last], query
+        await owner.open(link(owner, "Newest"))
+        assert ">Newer<" not in owner.answer.text
+
+
+async def test_events_of_one_object_are_listed_page_by_page(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(developers, "SIZE", 1)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    await event_factory.happen(app.ports, app.account.account_id, 3)
+
+    async def nothing() -> None:
+        """An object gets no more events."""
+
+    shown, pages = await walked(owner, "/developers/events?q=pay_1", "/developers/events/evt_", nothing)
+    assert (len(shown), len({*shown}), pages) == (3, 3, 3)
+    await owner.open(link(owner, "Newer"))
+    assert [urlsplit(each).path for each in owner.page.links if "/developers/events/evt_" in each] == [shown[1]]
+
+
+async def test_bounded_search_of_deliveries_reaches_each_event(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(developers, "SIZE", 2)
+    monkeypatch.setattr(keyset, "SCANNED", 1)
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for _ in range(4):
+        await event_factory.happen(app.ports, app.account.account_id)
+        await app.clock.advance(1)
+    [status] = {each.status for each in await everything(app.ports, Delivery)}
+    made = sorted((each.id for each in await everything(app.ports, Event)), reverse=True)
+    await owner.open(f"/developers/events?delivery_status={status}&type=payment.status_changed")
+    for way, expected in (("Search further", made), ("Newer", made[1::-1])):
+        shown = list[str]()
+        for _ in range(len(made)):
+            rows = [urlsplit(each).path for each in owner.page.links if "/developers/events/evt_" in each]
+            shown += [each.rpartition("/")[2] for each in rows if each.rpartition("/")[2] not in shown]
+            if f">{way}<" not in owner.answer.text:
+                break
+            await owner.open(link(owner, way))
+        assert {*expected} <= {*shown}, way
+    await owner.open(f"/developers/events?delivery_status={status}&type=refund.failed")
+    owner.sees("Search further")
+    owner.sees("There may be more")

@@ -18,8 +18,9 @@ from ...domain.list_counts import ListCount
 from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from ..encrypted import open_event_body
+from ..keyset import Count, Cursor, Listed, Listing, count, cut_page, keyset_page, with_records
 from ..long_lists import LongList, keep, page_within
-from ..paging import MomentFilter, Page
+from ..paging import MomentFilter, Page, Position
 from .receivers import further_deliveries, own_endpoint
 
 _OF_ONE_OBJECT = 1000
@@ -152,6 +153,38 @@ async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: i
         told = await _joined(seen, found.records, await deliveries_of(seen, found.records))
     await keep(ports, fresh)
     return Page(told, number, size, found.total)
+
+
+async def browse_events(
+    ports: Ports, caller: Caller, asked: EventQuery, cursor: Cursor | None, size: int
+) -> Listed[Told]:
+    """Return a page of the caller's events by cursor, newest first. Raises: Refusal VALIDATION_ERROR."""
+    wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
+    async with ports.storage.snapshot() as seen:
+        if wanted.object_id is not None:
+            total, told = await _of_object(seen, wanted, wanted.object_id, 0, _OF_ONE_OBJECT)
+            page = cut_page(told, _position, cursor, size)
+            return Listed(page=page, count=Count(total))
+        made = Between(wanted.low, wanted.high)
+        kind = {} if wanted.type is None else {"type": wanted.type}
+        if wanted.status is None:
+            events_of = Listing(kind=Event, criteria={**wanted.owner, **kind}, made=made)
+            found = await keyset_page(seen, events_of, cursor, size)
+            told = await _joined(seen, found.records, await deliveries_of(seen, found.records))
+            return Listed(page=with_records(found, told), count=await count(seen, events_of, cursor, found))
+        # Only pending deliveries have a `due`; requiring its absence for the others lets the index give the order.
+        due = {} if wanted.status is DeliveryStatus.PENDING else {"due": None}
+        criteria = {**wanted.owner, **due, "status": wanted.status}
+        sent = Listing(kind=Delivery, criteria=criteria, also=kind, made=made, is_by_id=True)
+        deliveries = await keyset_page(seen, sent, cursor, size)
+        ids_of = OneOf(tuple(each.id for each in deliveries.records))
+        events = await seen[Event].find(id=ids_of, order="-id", limit=size, readable=True) if ids_of.values else []
+        told = await _joined(seen, events, deliveries.records)
+        return Listed(page=with_records(deliveries, told), count=await count(seen, sent, cursor, deliveries))
+
+
+def _position(told: Told) -> Position:
+    return Position(told.event.created_at, told.event.id)
 
 
 class EndpointEventFilter(MomentFilter, frozen=True, kw_only=True):

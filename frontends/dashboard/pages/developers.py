@@ -28,10 +28,20 @@ from ....core.usecases.webhooks.endpoints import (
     rotate_secret,
     try_endpoint,
 )
-from ....core.usecases.webhooks.events import EventQuery, get_event, list_events
+from ....core.usecases.webhooks.events import EventQuery, browse_events, get_event
 from ....core.usecases.webhooks.resends import resend_event
 from ..blocks import Actions, Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Pre, Table, Value
-from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
+from ..lists import (
+    SIZE,
+    count_text,
+    cursor_of,
+    cursor_pager,
+    cut_note,
+    date_fields,
+    dates,
+    number_of,
+    pager,
+)
 from ..rows import Page, Redirect, get, post
 from ..texts import add
 from ..web import Ask
@@ -527,7 +537,7 @@ async def events(ask: Ask) -> Page:
         created_from=first,
         created_to=last,
     )
-    found = await list_events(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    found = await browse_events(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     types = [("", ask.t("all")), *((each.value, each.value) for each in EventType)]
     statuses = [("", ask.t("all")), *((each.value, ask.t.of("delivery", each)) for each in DeliveryStatus)]
     fields = [
@@ -551,15 +561,15 @@ async def events(ask: Ask) -> Page:
                 Code(each.event.object_id),
                 badge(ask, each.delivery.status, "delivery"),
             ]
-            for each in found.records
+            for each in found.page.records
         ],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, found.page),
+        note=count_text(ask, found.count),
     )
     form = Form(action=ask.to("/developers/events"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
     links = Actions([Link(ask.t("resends"), ask.to("/developers/resends"))])
-    return Page(ask.t("events"), [form, table, links])
+    return Page(ask.t("events"), [form, *cut_note(ask, found.page), table, links])
 
 
 async def event(ask: Ask) -> Page:
