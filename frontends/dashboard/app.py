@@ -30,6 +30,7 @@ from ..http.templates import Templates, read_asset
 from .assets import ASSETS, FOLDER
 from .blocks import Block, Link, Note, filled_in, is_form
 from .cookies import SESSION
+from .lists import CURSORS
 from .menu import menu_of
 from .pages.account import ACCOUNT
 from .pages.clients import CLIENTS
@@ -215,7 +216,7 @@ class _Pages:
             ask.t("back"), ask.here(lang=ask.language if ask.has_wish else None) if row.retry else ask.to("/home")
         )
         if refusal.code == "CURSOR_INVALID":
-            link = Link(ask.t("top"), ask.here(cursor=None))
+            link = Link(ask.t("top"), ask.here(**dict.fromkeys(CURSORS)))
         page = Page(ask.t("error.title"), [Note(told, "bad", link)], status=refusal.status)
         response = await self._page(ask, page)
         if refusal.retry_after is not None:

@@ -33,6 +33,9 @@ add(
 
 SIZE = 50
 LAST = 20_000
+SETTLED = "settled"
+CURSORS = ("cursor", SETTLED)
+"""Query values of cursors. The second is for the second list of a page."""
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
 _LAST_DAY = date.max - timedelta(days=1)
 
@@ -53,24 +56,25 @@ def pager(ask: Ask, found: Found[object]) -> Sequence[Link]:
     return links
 
 
-def cursor_of(ask: Ask) -> Cursor | None:
-    """Return where the requested page of a list begins; None at its top. Raises: Refusal CURSOR_INVALID."""
-    text = ask.query.get("cursor")
+def cursor_of(ask: Ask, name: str = "cursor") -> Cursor | None:
+    """Return where the requested page of a list begins; None at its top. `name`: query value of the list's cursor, for
+    a page with two lists. Raises: Refusal CURSOR_INVALID."""
+    text = ask.query.get(name)
     return None if text is None else read_cursor(text)
 
 
-def cursor_pager(ask: Ask, page: KeysetPage[Any], **more: str | None) -> Sequence[Link]:
-    """Return the links to the previous and the next page. `more`: query values to add to them."""
+def cursor_pager(ask: Ask, page: KeysetPage[Any], name: str = "cursor", **more: str | None) -> Sequence[Link]:
+    """Return the links to the previous and the next page. `name`: as `cursor_of`; `more`: query values to add."""
     links = []
     if page.newer is not None:
         newer = write_cursor(Cursor(page.newer, newer=True))
         links += [
-            Link(ask.t("newest"), ask.here(cursor=None, **more)),
-            Link(ask.t("newer"), ask.here(cursor=newer, **more)),
+            Link(ask.t("newest"), ask.here(**{name: None}, **more)),
+            Link(ask.t("newer"), ask.here(**{name: newer}, **more)),
         ]
     if page.older is not None:
         text = ask.t("older" if page.searched_to is None else "search.on")
-        links.append(Link(text, ask.here(cursor=write_cursor(Cursor(page.older)), **more)))
+        links.append(Link(text, ask.here(**{name: write_cursor(Cursor(page.older))}, **more)))
     return links
 
 

@@ -6,16 +6,21 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.money import Usdt
 from cambist.core.domain.people.roles import Role
+from cambist.core.domain.settlement.settlement import Settlement
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases import keyset
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.frontends.dashboard.pages import developers, refunds, trade
+from cambist.frontends.dashboard.pages import developers, money, refunds, trade
 from tests import event_factory
 from tests.apps import TestApp
 from tests.dashboard.browser import Browser, in_test_mode, joined
 from tests.dashboard.test_payment_list import DAMAGED, link
 from tests.invariants import everything
+from tests.planting import beneath
 from tests.subscription_app import subscribed
 
 EVENTS = ("/developers/events", "/developers/events?q=pay_1", "/developers/events?delivery_status=failed")
@@ -69,7 +74,7 @@ async def test_subscriptions_are_listed_page_by_page(app: TestApp, monkeypatch: 
 
 async def test_damaged_cursor_of_any_list_leads_to_its_top(app: TestApp) -> None:
     owner = await in_test_mode(await joined(app, Role.OWNER))
-    for path in ("/refunds", "/subscriptions", "/exchanges", *EVENTS):
+    for path in ("/refunds", "/subscriptions", "/exchanges", "/payouts", *EVENTS):
         for cursor in DAMAGED:
             await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor or '%20'}")
             assert owner.answer.status_code == 400, (path, cursor)
@@ -158,3 +163,55 @@ async def test_bounded_search_of_deliveries_reaches_each_event(app: TestApp, mon
     await owner.open(f"/developers/events?delivery_status={status}&type=refund.failed")
     owner.sees("Search further")
     owner.sees("There may be more")
+
+
+@pytest.mark.parametrize("kind", ["payouts", "settlements"])
+async def test_payouts_and_settlements_are_each_listed_once(
+    app: TestApp, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(money, "SIZE", 2)
+    made = list[str]()
+    account_id, mode = app.account.account_id, Mode.TEST
+
+    async def add() -> None:
+        await app.clock.advance(1)
+        now = app.clock.now()
+        async with beneath(app.ports).unit() as unit:
+            if kind == "payouts":
+                made.append(f"wd_{app.ports.ids.uuid()}")
+                withdrawal = Withdrawal(
+                    id=made[-1], account_id=account_id, mode=mode, status=WithdrawalStatus.COMPLETED, amount=Usdt(1),
+                    wallet="T", sender="simulator", network="tron", created_at=now,
+                )  # fmt: skip
+                unit[Withdrawal].add(withdrawal)
+            else:
+                made.append(f"stl_{app.ports.ids.uuid()}")
+                settlement = Settlement(
+                    id=made[-1], batch_id=made[-1], account_id=account_id, mode=mode, cutoff=now, rate_market="90",
+                    started_at=now,
+                )  # fmt: skip
+                unit[Settlement].add(settlement)
+            await unit.commit()
+
+    for _ in range(5):
+        await add()
+    before = [*made]
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    shown, pages = await walked(owner, "/payouts", f"/{kind}/", add)
+    assert (shown, pages) == ([f"/{kind}/{each}" for each in reversed(before)], 3)
+    await owner.open(link(owner, "Newer"))
+    assert [urlsplit(each).path for each in owner.page.links if f"/{kind}/" in each] == shown[2:4]
+    async with beneath(app.ports).unit() as unit:
+        for each in await unit[Withdrawal].find():
+            unit[Withdrawal].remove(each)  # no entries book it
+        await unit.commit()
+
+
+async def test_damaged_cursor_of_settlements_leads_to_the_top(app: TestApp) -> None:
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for name in ("cursor", "settled"):
+        await owner.open(f"/payouts?{name}=2")
+        assert owner.answer.status_code == 400
+        owner.sees("start at the top of the list")
+        await owner.open(link(owner, "To the top of the list"))
+        assert owner.answer.status_code == 200

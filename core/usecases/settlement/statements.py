@@ -8,6 +8,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementItem, item_ids
+from ..keyset import Cursor, Listed, Listing, read_listing
 from ..paging import MomentFilter, Page, list_newest
 
 
@@ -18,6 +19,15 @@ async def list_settlements(
     VALIDATION_ERROR."""
     owner = {"account_id": caller.account_id, "mode": caller.mode}
     return await list_newest(ports, Settlement, number, size, order="-started_at", started_at=asked.made(), **owner)
+
+
+async def browse_settlements(
+    ports: Ports, caller: Caller, asked: MomentFilter, cursor: Cursor | None, size: int
+) -> Listed[Settlement]:
+    """Return a page of the statements of `list_settlements` by cursor. Raises: Refusal VALIDATION_ERROR."""
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    wanted = Listing(kind=Settlement, criteria=owner, made=asked.made(), moment="started_at")
+    return await read_listing(ports, wanted, cursor, size)
 
 
 async def get_settlement(ports: Ports, caller: Caller, settlement_id: str) -> Settlement:

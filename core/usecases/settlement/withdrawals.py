@@ -25,6 +25,7 @@ from ..accounts.accounts import find_account
 from ..actions.four_eyes import gated
 from ..causes import caused_id
 from ..encrypted import settings_fit, tag_withdrawal
+from ..keyset import Cursor, Listed, Listing, read_listing
 from ..ledger.ledger import LEDGER_RULES, balance_types, may_take
 from ..paging import MomentFilter, Page, list_newest
 from ..quarantine import holds_back
@@ -271,6 +272,14 @@ async def list_withdrawals(
     """Return a page of the caller's payouts, newest first. Raises: Refusal VALIDATION_ERROR."""
     owner = {"account_id": caller.account_id, "mode": caller.mode}
     return await list_newest(ports, Withdrawal, number, size, created_at=asked.made(), **owner)
+
+
+async def browse_withdrawals(
+    ports: Ports, caller: Caller, asked: MomentFilter, cursor: Cursor | None, size: int
+) -> Listed[Withdrawal]:
+    """Return a page of the caller's payouts by cursor, newest first. Raises: Refusal VALIDATION_ERROR."""
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    return await read_listing(ports, Listing(kind=Withdrawal, criteria=owner, made=asked.made()), cursor, size)
 
 
 async def get_withdrawal(ports: Ports, caller: Caller, withdrawal_id: str) -> Withdrawal:

@@ -13,8 +13,8 @@ from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.ledger.day_statement import Parts, read_day
 from ....core.usecases.ledger.movements import MovementFilter, list_movements
 from ....core.usecases.paging import MomentFilter
-from ....core.usecases.settlement.statements import get_settlement, list_items, list_settlements
-from ....core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
+from ....core.usecases.settlement.statements import browse_settlements, get_settlement, list_items
+from ....core.usecases.settlement.withdrawals import browse_withdrawals, get_withdrawal
 from ..blocks import (
     Actions,
     Block,
@@ -31,7 +31,7 @@ from ..blocks import (
     Table,
     Value,
 )
-from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
+from ..lists import SETTLED, SIZE, count_text, cursor_of, cursor_pager, date_fields, dates, number_of, pager, total_of
 from ..rows import Page, get
 from ..texts import add
 from ..web import Ask
@@ -245,8 +245,8 @@ async def payouts(ask: Ask) -> Page:
     ask.require_whole_account()
     first, last = dates(ask)
     wanted = MomentFilter(created_from=first, created_to=last)
-    found = await list_withdrawals(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
-    settled = await list_settlements(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    found = await browse_withdrawals(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
+    settled = await browse_settlements(ask.ports, ask.caller, wanted, cursor_of(ask, SETTLED), SIZE)
     blocks: list[Block] = []
     if ask.actor.account.settings.payout_wallet is None:
         link = Link(ask.t("payout.set_wallet"), ask.to("/settings")) if ask.has(PersonRight.PAYOUT_DETAILS) else None
@@ -271,10 +271,11 @@ async def payouts(ask: Ask) -> Page:
                     Code(each.wallet),
                     ask.usdt(each.amount),
                 ]
-                for each in found.records
+                for each in found.page.records
             ],
             empty=ask.t("nothing"),
-            pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
+            pager=cursor_pager(ask, found.page),
+            note=count_text(ask, found.count),
         ),
         Table(
             title=ask.t("settlements"),
@@ -296,9 +297,11 @@ async def payouts(ask: Ask) -> Page:
                     ask.usdt(each.fee),
                     ask.usdt(each.credit),
                 ]
-                for each in settled.records
+                for each in settled.page.records
             ],
             empty=ask.t("nothing"),
+            pager=cursor_pager(ask, settled.page, SETTLED),
+            note=count_text(ask, settled.count),
         ),
     ]
     return Page(ask.t("payouts"), blocks)
