@@ -54,8 +54,12 @@ def read_cursor(text: str) -> Cursor:
     """
     found = _CURSOR.match(text)
     if found is None:
-        raise Refusal("CURSOR_INVALID", "The address of this page is damaged: start at the top of the list")
+        raise cursor_damaged()
     return Cursor(Position(_EPOCH + int(found[2]) * _STEP, found[3]), newer=bool(found[1]))
+
+
+def cursor_damaged() -> Refusal:
+    return Refusal("CURSOR_INVALID", "The address of this page is damaged: start at the top of the list")
 
 
 class Listing(msgspec.Struct, Generic[R], frozen=True, kw_only=True):

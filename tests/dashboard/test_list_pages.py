@@ -8,6 +8,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Usdt
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.people.roles import Role
 from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
@@ -215,3 +216,43 @@ async def test_damaged_cursor_of_settlements_leads_to_the_top(app: TestApp) -> N
         owner.sees("start at the top of the list")
         await owner.open(link(owner, "To the top of the list"))
         assert owner.answer.status_code == 200
+
+
+async def test_movements_are_listed_once_while_new_ones_are_booked(
+    app: TestApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(money, "SIZE", 2)
+
+    async def pay() -> None:
+        await app.clock.advance(1)
+        await app.simulate((await app.created())["id"], outcome="paid")
+
+    for _ in range(5):
+        await pay()
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for query in ("", f"?from={app.clock.now().date()}"):
+        before = [each.id for each in await everything(app.ports, Payment)]
+        shown, pages = await walked(owner, f"/balance{query}", "/payments/pay_", pay)
+        assert shown == [f"/payments/{each}" for each in sorted(before, reverse=True)]
+        assert pages == (len(before) + 1) // 2
+        last = len(shown) % 2 or 2
+        await owner.open(link(owner, "Newer"))
+        assert [urlsplit(each).path for each in owner.page.links if "/payments/pay_" in each] == shown[
+            -last - 2 : -last
+        ]
+        await owner.open(link(owner, "Newest"))
+        assert ">Newer<" not in owner.answer.text
+
+
+async def test_damaged_cursor_of_the_balance_leads_to_the_top(app: TestApp) -> None:
+    await app.simulate((await app.created())["id"], outcome="paid")
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for cursor in (*DAMAGED, "0.", "-0.~", "1.1.1", "1." + "9" * 40):
+        await owner.open(f"/balance?cursor={cursor or '%20'}")
+        assert owner.answer.status_code == 400, cursor
+        owner.sees("start at the top of the list")
+    for cursor in ("1.0", "-1.0", "1.99999999999999999", "-1.99999999999999999", "1.1", "-1.1"):
+        await owner.open(f"/balance?cursor={cursor}")
+        assert owner.answer.status_code == 200, cursor
+        shown = [each for each in owner.page.links if "/payments/pay_" in each]
+        assert len(shown) == (0 if cursor in ("1.0", "1.1") else 1), cursor

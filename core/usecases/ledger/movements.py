@@ -31,7 +31,8 @@ from ...domain.movements import (
     sort_of,
 )
 from ..accounts.accounts import find_account
-from ..paging import MomentFilter, Page
+from ..keyset import Count, Cursor, KeysetPage, Listed, cursor_damaged
+from ..paging import MomentFilter, Page, Position
 from .ledger import balance_types
 from .listing import AT_ONCE, fresh_entries, last_movement, list_fresh
 
@@ -43,6 +44,9 @@ RETRY_AFTER = 2
 _PROBES = 64
 """Movements that one step of a search reads. Few large reads are faster than many small ones, because each read is a
 round trip to the server."""
+
+_DIGITS = 18
+"""More than the number of a movement has."""
 
 T = TypeVar("T")
 
@@ -186,6 +190,47 @@ async def list_movements(ports: Ports, caller: Caller, asked: MovementFilter, nu
         before, until = await span.counted()
         records = await span.of(max(until - offset - size, before) + 1, until - offset)
     return Page(records[::-1], number, size, until - before)
+
+
+async def browse_movements(
+    ports: Ports, caller: Caller, asked: MomentFilter, cursor: Cursor | None, size: int
+) -> Listed[Movement]:
+    """Return a page of the caller's movements by cursor, newest first. The id in a position is the movement's number.
+
+    Raises: Refusal CURSOR_INVALID, VALIDATION_ERROR; PROVIDER_UNAVAILABLE as `bring_up`.
+    """
+    wanted = MovementFilter(created_from=asked.created_from, created_to=asked.created_to)
+    number = None if cursor is None else _number(cursor)
+    await bring_up(ports, caller)
+    async with ports.storage.unit() as unit:
+        span = await span_of(unit, caller, wanted)
+        # Without other filters every number of the span is a row.
+        if number is None:
+            end = span.high
+        elif cursor is not None and cursor.newer:
+            end = min(max(number + 1, span.low) + size, span.high)
+        else:
+            end = max(min(number, span.high), span.low)
+        records = (await span.of(max(end - size, span.low), end - 1))[::-1]
+    newer = records[0] if records and end < span.high else None
+    older = records[-1] if records and end - size > span.low else None
+    page = KeysetPage(
+        records=records,
+        newer=_position(newer) if records or cursor is None else cursor.position,
+        older=_position(older),
+    )
+    return Listed(page=page, count=Count(span.high - span.low))
+
+
+def _position(movement: Movement | None) -> Position | None:
+    return None if movement is None else Position(movement.at, str(movement.number))
+
+
+def _number(cursor: Cursor) -> int:
+    text = cursor.position.id
+    if not (text.isdigit() and len(text) < _DIGITS):
+        raise cursor_damaged()
+    return int(text)
 
 
 async def movements_of(ports: Ports, account_id: str, mode: Mode, asked: MovementFilter, limit: int) -> list[Movement]:

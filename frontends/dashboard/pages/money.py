@@ -11,7 +11,7 @@ from ....core.domain.settlement.explorers import transaction_page
 from ....core.domain.settlement.withdrawals import shown_hash
 from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.ledger.day_statement import Parts, read_day
-from ....core.usecases.ledger.movements import MovementFilter, list_movements
+from ....core.usecases.ledger.movements import MovementFilter, browse_movements, list_movements
 from ....core.usecases.paging import MomentFilter
 from ....core.usecases.settlement.statements import browse_settlements, get_settlement, list_items
 from ....core.usecases.settlement.withdrawals import browse_withdrawals, get_withdrawal
@@ -118,8 +118,8 @@ async def balance(ask: Ask) -> Page:
     ask.require_whole_account()
     found = await read_balance(ask.ports, ask.caller)
     first, last = dates(ask)
-    wanted = MovementFilter(created_from=first, created_to=last)
-    movements = await list_movements(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    wanted = MomentFilter(created_from=first, created_to=last)
+    movements = await browse_movements(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
 
     def stat(label: str, value: Money | None) -> Stat:
         return Stat(label=ask.t(label), value="–" if value is None else value.text)
@@ -145,10 +145,10 @@ async def balance(ask: Ask) -> Page:
             Column(ask.t("balance.usdt"), is_number=True),
             Column(ask.t("balance.after"), is_number=True),
         ],
-        rows=[_movement(ask, each) for each in movements.records],
+        rows=[_movement(ask, each) for each in movements.page.records],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, movements),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, movements),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, movements.page),
+        note=count_text(ask, movements.count),
     )
     form = Form(action=ask.to("/balance"), method="get", fields=date_fields(ask), submit=ask.t("filter"), is_row=True)
     links = Actions([Link(ask.t("day"), ask.to("/balance/day"))])
