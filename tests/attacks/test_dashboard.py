@@ -11,9 +11,23 @@ import msgspec
 import pytest
 
 from cambist.adapters.passwords.argon2 import AT_ONCE, WAITING_MOST, Argon2Passwords
+from cambist.core.domain.accounts.accounts import ApiKey, Mode
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exports.exports import Export
+from cambist.core.domain.kyc.clients import Client
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.people.payment_notes import PaymentNotes
 from cambist.core.domain.people.people import Invitation, Membership, ResetToken, User
 from cambist.core.domain.people.roles import Role
+from cambist.core.domain.people.views import SavedViews
+from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.settlement.settlement import Settlement
+from cambist.core.domain.settlement.withdrawals import Withdrawal
+from cambist.core.domain.subscriptions.subscriptions import Subscription
+from cambist.core.domain.webhooks.endpoints import WebhookEndpoint
+from cambist.core.domain.webhooks.resends import ResendRun
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.people.invitations import accept_invitation, invite
@@ -25,8 +39,11 @@ from cambist.ports.passwords import PasswordHasher
 from tests.app_pool import lent_app
 from tests.apps import TestApp
 from tests.dashboard.browser import BASE, Browser, in_test_mode, joined
+from tests.exchange_app import ExchangeApp
 from tests.invariants import everything
+from tests.payout_kit import WALLET, Payouts
 from tests.people_kit import PASSWORD, Mailbox, token_of, with_mail
+from tests.subscription_app import bound, play
 from tests.tables import table
 
 UNKNOWN = "01a21ea4-2c55-7c99-82bc-e03e87ee0495"
@@ -273,15 +290,24 @@ async def test_admin_raises_nobody_to_owner_by_planted_fields(app: TestApp) -> N
 
 @pytest.fixture
 async def objects(app: TestApp) -> dict[str, str]:
-    """Objects of the account in test mode, by the name of the parameter that takes their ids."""
-    await set_settings(app.ports, app.account.account_id, {"refund_approval": "manual"})
+    """Objects of the account in test mode, by the name of the parameter or field that takes their ids."""
+    wish = {"refund_approval": "manual", "exchange": "true", "payout_wallet": WALLET}
+    await set_settings(app.ports, app.account.account_id, wish)
     payment = (await app.created({"external_id": "secret-order"}))["id"]
     await app.simulate(payment, outcome="paid")
     await app.work(2)
+    exchange = (await ExchangeApp(app).created())["id"]
+    client = {"phone": "+79001234567", "kyc_status": "verified"}
+    await app.http.post("/api/v1/sandbox/exchange-clients", json=client, headers=app.headers())
+    lost = (await bound(app))["id"]
+    await play(app, lost, "mandate_lost")
+    settlement, payout = await paid_out(app)
     owner = await in_test_mode(await joined(app, Role.OWNER))
     await owner.open(f"/payments/{payment}")
     await owner.send("/refunds", amount_rub="10")
     refund = owner.path.split("/")[-1]
+    await owner.open(f"/payments/{payment}")
+    await owner.send(f"/payments/{payment}/note", text="secret-note")
     await owner.open("/developers/webhooks")
     await owner.send("/developers/webhooks", url="https://books.example/hooks", types=[])
     await owner.open("/developers/webhooks")
@@ -294,25 +320,85 @@ async def objects(app: TestApp) -> dict[str, str]:
     await app.work(1)
     await owner.open("/exports")
     export = next(each for each in owner.page.links if each.endswith("/file")).split("/")[-2]
+    await owner.open("/payments?status=paid")
+    await owner.send("/payments/views", name="secret-view")
+    await owner.open("/payments/views")
+    view = next(each for each in owner.page.links if "/payments/views/" in each).split("/")[-1]
+    await owner.open("/developers/resends")
+    await owner.send("/developers/resends", **{"from": "2026-01-01T03:00", "to": "2026-01-01T04:00"})
+    await invite(app.ports, app.account.account_id, "secret-guest@shop.example", Role.VIEWER)
     return {
         "payment_id": payment,
         "refund_id": refund,
+        "subscription_id": lost,
+        "exchange_id": exchange,
+        "client_id": (await everything(app.ports, Client))[0].id,
+        "payout_id": payout,
+        "settlement_id": settlement,
+        "view_id": view,
         "endpoint_id": endpoint,
         "event_id": event,
         "export_id": export,
         "shop_id": app.account.default_shop_id,
         "user_id": (await everything(app.ports, User))[0].id,
+        "run": (await everything(app.ports, ResendRun))[0].id,
+        "invitation": (await everything(app.ports, Invitation))[-1].id,
+        "key": app.account.test.api_key,
     }
 
 
+async def paid_out(app: TestApp) -> tuple[str, str]:
+    """Ids of a settlement and of the payout of its USDT."""
+    payouts = Payouts(app, Mode.TEST)
+    settlement = await payouts.credit()
+    payout = await payouts.pay_out()
+    assert payout is not None
+    await app.work(600)
+    return settlement, payout.id
+
+
+BY_FIELD: dict[str, tuple[str, dict[str, str]]] = {
+    "/refunds": ("payment_id", {"amount_rub": "1"}),
+    "/exports/delete": ("export_id", {}),
+    "/developers/resends/stop": ("run", {}),
+    "/people/revoke": ("invitation", {}),
+    "/developers/keys/rotate": ("key", {}),
+    "/developers/keys/end": ("key", {}),
+}
+"""Forms that take an id as a field: the field, and the other fields of the form."""
+
+FIELDS = {
+    "reason": "x",
+    "name": "x",
+    "outcome": "paid",
+    "role": "viewer",
+    "text": "x",
+    "url": "https://x.example/",
+    "email": "thief@other.example",
+    "language": "en",
+    "note": UNKNOWN,
+}
+
+
+GONE = ("/payments/views/{view_id:str}/delete",)
+"""Forms that delete, and say so, even if there is nothing to delete."""
+
+
+def unknown(known: str) -> str:
+    """Return an id of the same kind that belongs to nothing."""
+    prefix, underscore, _ = known.rpartition("_")
+    return f"{prefix}{underscore}{UNKNOWN}"
+
+
 async def tried(app: TestApp, thief: Browser, objects: dict[str, str]) -> None:
-    """Check that each address with one of these ids answers as for an unknown id."""
+    """Check that each address or field with one of these ids answers as for an unknown id."""
     for row in ROWS:
-        found = re.findall(r"\{(\w+):str\}", row.path)
-        if len(found) != 1 or found[0] not in objects:
+        in_path = re.findall(r"\{(\w+):str\}", row.path)
+        if not in_path and (row.method != "POST" or row.path not in BY_FIELD):
             continue
+        name, fields = (in_path[0], FIELDS) if in_path else BY_FIELD[row.path]
         answers = []
-        for value in (objects[found[0]], objects[found[0]].partition("_")[0] + "_" + UNKNOWN):
+        for value in (objects[name], unknown(objects[name])):
             await app.clock.advance(3)
             path = re.sub(r"\{[^}]+\}", value, row.path)
             await thief.open("/profile")
@@ -320,28 +406,56 @@ async def tried(app: TestApp, thief: Browser, objects: dict[str, str]) -> None:
             if row.method == "GET":
                 await thief.open(path)
             else:
-                await thief.post(path, {"csrf": csrf, "reason": "x", "name": "x", "outcome": "paid", "role": "viewer"})
+                field = {} if in_path else {name: value}
+                key = {"key": str(app.ports.ids.uuid())}
+                await thief.post(path, {"csrf": csrf, **key, **fields, **field})
             answers.append((thief.answer.status_code, plain(thief.answer.text).replace(value, "")))
         assert answers[0] == answers[1], row.path
-        assert answers[0][0] in (400, 404), f"{row.method} {row.path}: {answers[0][0]}"
+        refused = (200,) if row.path in GONE else (400, 404)
+        assert answers[0][0] in refused, f"{row.method} {row.path}: {answers[0][0]}"
+
+
+MONEY = (Payment, Refund, Subscription, Exchange, Withdrawal, Settlement)
+OTHERS = (Client, Export, ResendRun, Shop, Invitation, ApiKey, WebhookEndpoint, PaymentNotes)
+
+
+async def owned(app: TestApp, account_id: str) -> list[object]:
+    """Return the records of an account that people can change by their pages."""
+    found: list[object] = []
+    for kind in (*MONEY, *OTHERS):
+        found += [each for each in await everything(app.ports, kind) if each.account_id == account_id]
+    views = await everything(app.ports, SavedViews)
+    return found + [each for each in views if each.id.startswith(account_id)]
 
 
 async def test_ids_of_another_account_are_ids_of_nothing(app: TestApp, objects: dict[str, str]) -> None:
+    victim = app.account.account_id
     app.account = await create_account(app.ports, "Other")
+    await app.work(600)
     thief = await in_test_mode(await joined(app, Role.OWNER, email="thief@other.example"))
+    before = await owned(app, victim)
     await tried(app, thief, objects)
-    for path in ("/payments", "/refunds", "/developers/events", "/exports", "/audit", "/people"):
-        for query in ("", f"?shop_id={objects['shop_id']}", "?q=secret-order", f"?q={objects['payment_id']}"):
-            await thief.open(path + query)
-            for value in (objects["payment_id"], objects["refund_id"], objects["export_id"], OWNER):
-                assert value in query or f"{path}/{value}" not in thief.answer.text, path + query
+    assert await owned(app, victim) == before
+    secrets = [OWNER, "secret-", *(objects[name] for name in objects if name not in ("key", "shop_id"))]
+    for row in ROWS:
+        if row.method != "GET" or "{" in row.path or row.is_stream:
+            continue
+        for name in ("", "shop_id", "q", "cursor", "before", "object_id"):
+            for value in ("secret-order", objects["payment_id"], objects["shop_id"]) if name else ("",):
+                await thief.open(f"{row.path}?{name}={value}" if name else row.path)
+                shown = thief.answer.text.replace(value, "") if value else thief.answer.text
+                assert not [each for each in secrets if each in shown], f"{row.path}?{name}={value}"
 
 
 async def test_ids_of_test_mode_are_ids_of_nothing_in_live_mode(app: TestApp, objects: dict[str, str]) -> None:
     viewer = await joined(app, Role.VIEWER)
-    for name in ("payment_id", "refund_id"):
+    for name in ("payment_id", "refund_id", "subscription_id", "exchange_id", "client_id"):
         path = f"/{name.removesuffix('_id')}s/{objects[name]}"
         assert (await viewer.open(path)).answer.status_code == 404, path
+    finance = await joined(app, Role.FINANCE)
+    for name in ("payout_id", "settlement_id"):
+        path = f"/{name.removesuffix('_id')}s/{objects[name]}"
+        assert (await finance.open(path)).answer.status_code in (403, 404), path
     await viewer.open("/payments?q=secret-order")
     assert objects["payment_id"] not in viewer.answer.text
 

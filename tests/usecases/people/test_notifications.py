@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.errors import Refusal
@@ -22,6 +23,7 @@ from cambist.core.domain.people.notifications import (
 )
 from cambist.core.domain.people.people import Membership, User
 from cambist.core.domain.people.roles import Role
+from cambist.core.domain.settlement.withdrawals import GIVEN_BACK, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker, outage_id
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.encrypted import telegram_chat_aad
@@ -49,6 +51,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.mailer import MailMessage
 from tests.apps import TestApp
 from tests.invariants import everything
+from tests.payout_kit import PAID, open_payouts
 from tests.people_kit import PASSWORD, Bot, Mailbox, person, signed_in, token_of, with_bot, with_mail
 from tests.refund_app import RefundApp, open_refund_app
 from tests.tables import table
@@ -144,6 +147,47 @@ async def test_money_in_suspense_reaches_the_member(people: People) -> None:
     await run_due(people.ports)
     [letter] = people.letters
     assert "fits no open payment" in letter.text
+
+
+class TestPayout:
+    @table(
+        ("role", "letters"),
+        [(Role.OWNER, 1), (Role.FINANCE, 1), (Role.SUPPORT, 0), (Role.DEVELOPER, 0), (Role.VIEWER, 0)],
+    )
+    async def test_payout_sent_reaches_those_who_see_money(self, role: Role, letters: int) -> None:
+        async with open_payouts() as payouts:
+            people = People(RefundApp(payouts.app), with_mail(payouts.app))
+            await people.member(role)
+            payout = await payouts.made()
+            await people.app.work(DAY)
+            payout = await payouts.record(payout.id)
+            assert payout.status is WithdrawalStatus.COMPLETED
+            assert [letter.subject for letter in people.letters] == [
+                f"Merchant: [test] Payout of {PAID} USDT was sent"
+            ] * letters
+            for letter in people.letters:
+                assert f"Payout {payout.id}, network tron, transaction {payout.tx_hash}" in letter.text
+            assert await everything(people.ports, Notification) == []
+
+    async def test_payout_that_is_not_sent_is_not_reported(self) -> None:
+        async with open_payouts() as payouts:
+            people = People(RefundApp(payouts.app), with_mail(payouts.app))
+            await people.member()
+            payouts.script.sign.append(Twist(ending=Ending.REFUSED))
+            payout = await payouts.made()
+            await people.app.work(DAY)
+            assert (await payouts.record(payout.id)).status in GIVEN_BACK
+            assert people.letters == []
+
+    async def test_payout_is_not_reported_to_people_limited_to_shops(self) -> None:
+        async with open_payouts() as payouts:
+            people = People(RefundApp(payouts.app), with_mail(payouts.app))
+            await person(people.app, Role.FINANCE, shops=[people.app.account.default_shop_id])
+            await run_due(people.ports)
+            people.letters.clear()
+            await payouts.made()
+            await people.app.work(DAY)
+            assert people.letters == []
 
 
 async def broken(ports: Ports, account_id: str, opened_at: datetime | None, *, mode: Mode = Mode.TEST) -> Breaker:
