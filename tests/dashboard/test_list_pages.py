@@ -15,12 +15,14 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases import keyset
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.frontends.dashboard.pages import developers, money, refunds, trade
+from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
+from cambist.frontends.dashboard.pages import clients, developers, money, refunds, trade
 from tests import event_factory
 from tests.apps import TestApp
 from tests.dashboard.browser import Browser, in_test_mode, joined
 from tests.dashboard.test_payment_list import DAMAGED, link
 from tests.invariants import everything
+from tests.people_kit import person
 from tests.planting import beneath
 from tests.subscription_app import subscribed
 
@@ -75,7 +77,7 @@ async def test_subscriptions_are_listed_page_by_page(app: TestApp, monkeypatch: 
 
 async def test_damaged_cursor_of_any_list_leads_to_its_top(app: TestApp) -> None:
     owner = await in_test_mode(await joined(app, Role.OWNER))
-    for path in ("/refunds", "/subscriptions", "/exchanges", "/payouts", *EVENTS):
+    for path in ("/refunds", "/subscriptions", "/exchanges", "/payouts", "/clients", "/clients?q=900", *EVENTS):
         for cursor in DAMAGED:
             await owner.open(f"{path}{'&' if '?' in path else '?'}cursor={cursor or '%20'}")
             assert owner.answer.status_code == 400, (path, cursor)
@@ -256,3 +258,30 @@ async def test_damaged_cursor_of_the_balance_leads_to_the_top(app: TestApp) -> N
         assert owner.answer.status_code == 200, cursor
         shown = [each for each in owner.page.links if "/payments/pay_" in each]
         assert len(shown) == (0 if cursor in ("1.0", "1.1") else 1), cursor
+
+
+async def test_clients_are_listed_once_while_new_ones_come(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "SIZE", 2)
+    merchant = (await person(app, Role.VIEWER)).caller
+    made = list[str]()
+
+    async def come() -> None:
+        await app.clock.advance(1)
+        wanted = ClientSimulation(phone=f"+79001234{len(made):03}", kyc_status="verified")
+        made.append((await simulate_client(app.ports, merchant, wanted)).client.id)
+
+    for _ in range(5):
+        await come()
+    owner = await in_test_mode(await joined(app, Role.OWNER))
+    for query in ("", "?status=verified", "?q=1234"):
+        before = [*made]
+        shown, pages = await walked(owner, f"/clients{query}", "/clients/", come)
+        assert shown == [f"/clients/{each}" for each in reversed(before)], query
+        assert pages == (len(before) + 1) // 2
+        last = len(shown) % 2 or 2
+        await owner.open(link(owner, "Newer"))
+        again = [urlsplit(each).path for each in owner.page.links if "/clients/" in each]
+        assert again == shown[-last - 2 : -last], query
+    for status in ("pending", "rejected", "blocked"):
+        await owner.open(f"/clients?status={status}")
+        assert not [each for each in owner.page.links if "/clients/" in each]

@@ -18,8 +18,9 @@ from ...domain.masked import Masked
 from ..account_time import in_test_time
 from ..accounts.accounts import find_account, storable
 from ..encrypted import open_client_phone
+from ..keyset import Count, Cursor, Listed, Listing, cut_page, keyset_page, read_listing, with_records
 from ..long_lists import LongList, long_page
-from ..paging import MomentFilter, Page, newest
+from ..paging import MomentFilter, Page, Position, newest
 from ..units import retrying
 from .gate import find_client
 from .register import new_client
@@ -106,6 +107,47 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
                     matches.append(each)
                 total += 1
     return Page(matches, number, size, total)
+
+
+async def browse_clients(
+    ports: Ports, caller: Caller, asked: ClientFilter, cursor: Cursor | None, size: int
+) -> Listed[ShownClient]:
+    """Return a page of the caller's clients by cursor, newest first. A search decrypts the number of each client.
+
+    Raises: Refusal VALIDATION_ERROR.
+    """
+    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    also: dict[str, Any] = {}
+    if asked.kyc_status is not None:
+        also = dict(_STORED[read_choice("kyc_status", asked.kyc_status, ClientStatus)])
+        if isinstance(also.get("kyc"), KycStatus):
+            criteria["kyc"] = also.pop("kyc")
+    wanted = Listing(kind=Client, criteria=criteria, also=also, made=asked.made())
+    digits = None if asked.q is None else "".join(_DIGITS.findall(asked.q))
+    if digits is not None:
+        matches = await _search(ports, wanted, digits) if len(digits) >= _SHORTEST_SEARCH else []
+        return Listed(page=cut_page(matches, _position, cursor, size), count=Count(len(matches)))
+    found = await read_listing(ports, wanted, cursor, size)
+    records = [shown(ports, client) for client in found.page.records]
+    return Listed(page=with_records(found.page, records), count=found.count)
+
+
+async def _search(ports: Ports, wanted: Listing[Client], digits: str) -> list[ShownClient]:
+    """Return the clients of a list whose numbers contain these digits."""
+    found: list[ShownClient] = []
+    cursor: Cursor | None = None
+    async with ports.storage.snapshot() as seen:
+        while True:
+            page = await keyset_page(seen, wanted, cursor, _BATCH)
+            each_shown = (shown(ports, client) for client in page.records)
+            found += [each for each in each_shown if digits in each.phone]
+            if page.older is None:
+                return found
+            cursor = Cursor(page.older)
+
+
+def _position(found: ShownClient) -> Position:
+    return Position(found.client.created_at, found.client.id)
 
 
 async def get_client(ports: Ports, caller: Caller, client_id: str) -> ShownClient:

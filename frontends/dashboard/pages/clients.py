@@ -5,10 +5,10 @@ from ....core.domain.exchanges.money import HIGHEST, LOWEST
 from ....core.domain.kyc.clients import ClientStatus, allowed, client_status
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.subscriptions.subscriptions import masked_phone
-from ....core.usecases.kyc.clients import ClientFilter, ShownClient, get_client, list_clients
+from ....core.usecases.kyc.clients import ClientFilter, ShownClient, browse_clients, get_client
 from ....core.usecases.people.client_links import needs_verification, new_client_link
 from ..blocks import Badge, Block, Code, Column, Facts, Field, Form, Link, Note, Table, Value
-from ..lists import SIZE, date_fields, dates, number_of, pager, total_of
+from ..lists import SIZE, count_text, cursor_of, cursor_pager, cut_note, date_fields, dates
 from ..rows import Page, get, post
 from ..texts import add
 from ..web import Ask
@@ -81,7 +81,7 @@ async def clients(ask: Ask) -> Page:
     # A complete number must not stay in the browser's history, so only its last digits go into the address.
     is_searched = ask.has(PersonRight.KYC) and digits.isascii() and digits.isdigit() and 3 <= len(digits) <= 4
     wanted = ClientFilter(kyc_status=status, q=digits if is_searched else None, created_from=first, created_to=last)
-    found = await list_clients(ask.ports, ask.caller, wanted, number_of(ask), SIZE)
+    found = await browse_clients(ask.ports, ask.caller, wanted, cursor_of(ask), SIZE)
     statuses = [("", ask.t("all")), *((each.value, ask.t.of("kyc", each)) for each in ClientStatus)]
     fields = [
         Field(name="status", label=ask.t("status"), type="select", value=status or "", options=statuses),
@@ -100,13 +100,13 @@ async def clients(ask: Ask) -> Page:
             Column(ask.t("client.level"), is_number=True),
             Column(ask.t("client.verified_at")),
         ],
-        rows=[_row(ask, each) for each in found.records],
+        rows=[_row(ask, each) for each in found.page.records],
         empty=ask.t("not_found" if ask.query else "nothing"),
-        pager=pager(ask, found),  # type: ignore[arg-type]  # of any record
-        note=total_of(ask, found),  # type: ignore[arg-type]  # the same
+        pager=cursor_pager(ask, found.page),
+        note=count_text(ask, found.count),
     )
     form = Form(action=ask.to("/clients"), method="get", fields=fields, submit=ask.t("filter"), is_row=True)
-    blocks: list[Block] = [form, table]
+    blocks: list[Block] = [form, *cut_note(ask, found.page), table]
     if ask.mode is Mode.TEST:
         blocks.append(Note(ask.t("clients.test")))
     return Page(ask.t("clients"), blocks)
