@@ -74,13 +74,17 @@ def _heartbeat(schema: sa.MetaData) -> sa.Table:
 
 def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
     columns = TableMap(declared.kind, declared).codec.columns
-    return sa.Table(
+    table = sa.Table(
         declared.name,
         schema,
         *(sa.Column(column.name, _type(column.storing), nullable=column.nullable) for column in columns),
         sa.PrimaryKeyConstraint("id", name=f"{declared.name}_id"),
         sqlite_with_rowid=not declared.narrow,
     )
+    # SQLAlchemy creates the indexes of a plain set in a random order, and Postgres names the first one of a row that
+    # breaks two rules.
+    table.indexes = sa.util.OrderedSet()
+    return table
 
 
 def _add_indexes(table: sa.Table, declared: Table) -> None:
