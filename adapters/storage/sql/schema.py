@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.util import OrderedSet
 
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Storing
@@ -83,7 +84,7 @@ def _table(schema: sa.MetaData, declared: Table) -> sa.Table:
     )
     # SQLAlchemy creates the indexes of a plain set in a random order, and Postgres names the first one of a row that
     # breaks two rules.
-    table.indexes = sa.util.OrderedSet()
+    table.indexes = OrderedSet()
     return table
 
 
