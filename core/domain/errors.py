@@ -157,7 +157,7 @@ _ENTRIES = (
     Entry("PAYMENT_UNAVAILABLE", 422, "Acceptance is off for the account"),
     Entry("CLIENT_NOT_REGISTERED", 422, "The exchange client has not passed KYC"),
     Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),
-    Entry("LINK_LIMIT", 429, "The payment's link was sent too often within an hour; dashboard only"),
+    Entry("LINK_LIMIT", 429, "Too many payment links were sent by mail within an hour; dashboard only"),
     Entry("TOO_MANY_GUESSES", 429, "Too many wrong passwords or codes, or requests for a new address; dashboard only"),
     Entry("HEADERS_TOO_LARGE", 431, "The head of the request is over 32 KB, or has more than 100 headers"),
     Entry("INTERNAL_ERROR", 500, "Our fault; quote the request id", Retry.SAME_KEY),

@@ -1,4 +1,5 @@
-"""Budgets of wrong passwords and codes (docs/dashboard.md "Wrong attempts")."""
+"""Budgets of wrong passwords and codes (docs/dashboard.md "Wrong attempts"), and of mails that a person causes to
+addresses of others."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -20,9 +21,11 @@ BUDGETS: Mapping[str, Budget] = {
     "confirm": Budget(5, timedelta(minutes=15)),
     "code": Budget(5, timedelta(minutes=15)),
     "email": Budget(5, timedelta(hours=1)),
+    "link": Budget(30, timedelta(hours=1)),
 }
 """By the kind of attempt: a browser in which the person signed in before, all other browsers together, addresses that
-nobody has, confirmations by a signed-in person, one-time codes, and requests for a new e-mail address."""
+nobody has, confirmations by a signed-in person, one-time codes, requests for a new e-mail address, and payment links by
+mail."""
 
 
 class GuessCount(msgspec.Struct, frozen=True, kw_only=True):

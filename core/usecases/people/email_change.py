@@ -53,7 +53,7 @@ async def request_email_change(ports: Ports, actor: Actor, address: str) -> None
     if ports.mailer is None:
         raise Refusal("INVALID_STATE", "This service has no e-mail connected: ask its operator")
     # Otherwise the service would write to strangers as often as somebody likes.
-    await take_attempt(ports, f"email:{actor.user.id}")
+    await take_attempt(ports, f"email:{actor.user.id}", message="Too many requests for a new address: try again later")
     change = EmailChange(
         user_id=actor.user.id,
         address=wanted,

@@ -14,6 +14,7 @@ from ..units import retrying
 from .letters import add_letter
 from .payment_notes import MADE_MEANWHILE, change_book
 from .sessions import Actor, by_person, require
+from .sign_in import take_attempt
 
 
 def can_send_link(ports: Ports, payment: Payment) -> bool:
@@ -36,6 +37,10 @@ async def send_link(ports: Ports, actor: Actor, payment_id: str, address: str, l
         raise Refusal("FEATURE_NOT_ENABLED", "The service sends no e-mail: copy the link and send it yourself")
     if not can_send_link(ports, payment):
         raise Refusal("INVALID_STATE", "The payment can no longer be paid: create a new one")
+    # A test clock can be advanced and test payments cost nothing, so the bound per payment alone stops nobody.
+    await take_attempt(
+        ports, f"link:{actor.user.id}", code="LINK_LIMIT", message="You sent many links within an hour: try again later"
+    )
     ports = by_person(ports, actor, "payment.send_link", payment.id)
     sent = SentLink(author=actor.user.id, at=ports.clock.now(), to=masked_email(email))
 

@@ -157,19 +157,18 @@ def _budget(ports: Ports, email: str, user: User | None, device: str) -> str:
     return f"known:{user.id}" if is_known_device(ports, user.id, device) else f"unknown:{user.id}"
 
 
-async def take_attempt(ports: Ports, name: str) -> None:
-    """Take one attempt from a budget, before the attempt, so that many at once cannot exceed it. Raises: Refusal
-    TOO_MANY_GUESSES."""
+_TOO_MANY = "Too many attempts: try again later, or reset your password by e-mail"
+
+
+async def take_attempt(ports: Ports, name: str, *, code: str = "TOO_MANY_GUESSES", message: str = _TOO_MANY) -> None:
+    """Take one attempt from a budget, before the attempt, so that many at once cannot exceed it. The budget's time is
+    real, whatever a test clock shows. Raises: Refusal `code` when the budget is spent."""
 
     async def work(unit: Unit) -> None:
         now = ports.clock.real()
         found = await unit[GuessCount].get(name)
         if found is not None and found.is_spent(budget_of(name), now):
-            raise Refusal(
-                "TOO_MANY_GUESSES",
-                "Too many attempts: try again later, or reset your password by e-mail",
-                retry_after=max(1, int((found.until - now).total_seconds())),
-            )
+            raise Refusal(code, message, retry_after=max(1, int((found.until - now).total_seconds())))
         after = counted(found, name, now)
         if found is None:
             unit[GuessCount].add(after)

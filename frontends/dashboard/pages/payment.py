@@ -92,8 +92,8 @@ add(
         "link.submit": ("Send the link", "Отправить ссылку"),
         "error.NOTE_NOT_FOUND": ("You have no such note here.", "Такой вашей заметки здесь нет."),
         "error.LINK_LIMIT": (
-            "The link was sent often enough. Try again in an hour.",
-            "Ссылку отправляли слишком часто. Повторите через час.",
+            "Too many links were sent within an hour. Try again later.",
+            "За час отправлено слишком много ссылок. Повторите позже.",
         ),
         "error.FEATURE_NOT_ENABLED": ("This is not connected.", "Это не подключено."),
     }

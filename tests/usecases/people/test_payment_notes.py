@@ -9,6 +9,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.operators.audit import AuditEntry
+from cambist.core.domain.people.guesses import BUDGETS
 from cambist.core.domain.people.payment_notes import LINKS_MOST, NOTE_LONGEST, NOTES_MOST, PaymentNotes
 from cambist.core.domain.people.people import Letter
 from cambist.core.domain.people.roles import PersonRight, Role, grant
@@ -162,6 +163,20 @@ async def test_links_are_bounded_per_payment_and_hour(app: TestApp) -> None:
         await send_link(app.ports, support, payment, "more@mail.example")
     assert (refused.value.code, refused.value.retry_after) == ("LINK_LIMIT", 3600)
     await send_link(app.ports, support, other, "more@mail.example")
+
+
+async def test_person_sends_a_bounded_number_of_links_over_all_payments(app: TestApp) -> None:
+    """Payments cost nothing in test mode, and mails go to addresses that somebody types."""
+    with_mail(app)
+    support, colleague = await person(app, Role.SUPPORT), await person(app, Role.ADMIN)
+    most = BUDGETS["link"].most
+    for number in range(most):
+        await send_link(app.ports, support, await made(app), f"payer{number}@mail.example")
+    payment = await made(app)
+    with pytest.raises(Refusal) as refused:
+        await send_link(app.ports, support, payment, "more@mail.example")
+    assert (refused.value.code, refused.value.retry_after) == ("LINK_LIMIT", 3600)
+    await send_link(app.ports, colleague, payment, "more@mail.example")
 
 
 async def test_link_is_not_sent_once_it_is_of_no_use(app: TestApp) -> None:
