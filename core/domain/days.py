@@ -1,7 +1,7 @@
 """Moments and days in the form of the API (docs/concepts.md "Amounts and times": ISO 8601, UTC)."""
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
 import msgspec
 
@@ -29,6 +29,17 @@ def iso_moscow(moment: datetime) -> str:
     """Return `2026-02-28T00:00:00.000+03:00`: `next_allowed_at` is in Moscow time
     (docs/concepts.md "Amounts and times")."""
     return moment.astimezone(MOSCOW).isoformat(timespec="milliseconds")
+
+
+def moscow_start(day: date) -> datetime:
+    """Return the first moment of a day in Moscow, in UTC."""
+    return datetime.combine(day, time(), MOSCOW).astimezone(UTC)
+
+
+def moscow_day(day: date) -> tuple[datetime, datetime]:
+    """Return the first moment of a Moscow day and of the next one, in UTC."""
+    begin = moscow_start(day)
+    return begin, begin + timedelta(days=1)
 
 
 def iso_or_none(moment: datetime | None) -> str | None:

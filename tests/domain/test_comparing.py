@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from cambist.core.domain.days import moscow_day
 from cambist.core.domain.reconciliation.comparing import (
     MARGIN,
     Booked,
@@ -18,13 +19,12 @@ from cambist.core.domain.reconciliation.comparing import (
     differences,
     matters,
 )
-from cambist.core.domain.reconciliation.reconciliation import bounds
 from tests.tables import table
 
 D = Difference
 O, N, F, U = Standing.OPEN, Standing.DONE, Standing.FAILED, Standing.UNDONE  # noqa: E741
 PAYMENT, REFUND, PAYOUT = Subject.PAYMENT, Subject.REFUND, Subject.PAYOUT
-BEGIN, END = bounds(date(2026, 11, 22))
+BEGIN, END = moscow_day(date(2026, 11, 22))
 NOON = BEGIN + timedelta(hours=12)
 
 

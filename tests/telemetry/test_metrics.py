@@ -17,12 +17,13 @@ import pytest
 from cambist.adapters.ids import SystemIds
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.days import moscow_day
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.domain.notifications import NotificationAddress
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.tallies import Tally, tallies_of
-from cambist.core.domain.reconciliation.reconciliation import bounds, last_comparable
+from cambist.core.domain.reconciliation.reconciliation import last_comparable
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.notification_addresses import make_addresses
@@ -166,7 +167,7 @@ async def test_comparisons_with_a_banks_list_are_seen(app: Traced) -> None:
     assert before[sample("reconciliation_failed")] == 0
     await app.clock.advance(86400)
     day = last_comparable(app.clock.now())
-    noon = bounds(day)[0] + timedelta(hours=12)
+    noon = moscow_day(day)[0] + timedelta(hours=12)
     made_up = ReportedEntry(
         id="b-1", kind=ReportedKind.PAYMENT, state=ReportedState.DONE, moment=noon, amount_kopecks=1
     )

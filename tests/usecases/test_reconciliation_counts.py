@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.days import moscow_day
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.payouts import PartStatus
@@ -16,7 +17,7 @@ from cambist.core.domain.exchanges.returns import MoneyReturn
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import RETURN_FAILED, RETURN_REVERSED, Suspense
 from cambist.core.domain.reconciliation.comparing import Counted
-from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus, bounds
+from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus
 from cambist.core.domain.refunds.refunds import WAITS_FOR_MONEY, Refund
 from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.usecases.accounts.shops import create_shop
@@ -79,7 +80,7 @@ async def plant(app: App, row: Any, **fields: Any) -> None:
 
 
 async def test_stretch_includes_its_first_moment_and_excludes_its_end(app: App) -> None:
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     for make in KINDS:
         await make(app)
     [made] = [each for each in await everything(app.ports, Exchange) if each.takes_usdt]
@@ -105,7 +106,7 @@ async def test_all_are_read_however_many_began_at_one_moment(
 ) -> None:
     """They are read some at a time."""
     monkeypatch.setattr("cambist.core.usecases.reconciliation.scope._BATCH", 2)
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     waits = [1.0, *(0.0 for _ in range(of_one_moment - 1)), 1.0, 1.0]
     payments = [await paid(app, waits=each) for each in waits]
     assert len({each.created_at for each in payments}) == 3
@@ -113,7 +114,7 @@ async def test_all_are_read_however_many_began_at_one_moment(
 
 
 async def test_each_return_belongs_to_its_own_time(app: App) -> None:
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     await with_two_exchanges_of_rub(app)
     first, second = await everything(app.ports, ExchangeTransfer)
     assert first.resolved_at < second.resolved_at
@@ -126,7 +127,7 @@ async def test_each_return_belongs_to_its_own_time(app: App) -> None:
 
 
 async def test_payout_belongs_to_its_day_even_a_week_after_its_exchange(app: App) -> None:
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     [exchange_id] = await with_exchange_of_usdt(app)
     [exchange] = await everything(app.ports, Exchange)
     await plant(app, exchange, created_at=begin - timedelta(days=7))
@@ -135,7 +136,7 @@ async def test_payout_belongs_to_its_day_even_a_week_after_its_exchange(app: App
 
 
 async def test_refund_belongs_to_its_day_even_after_a_month_of_approval(app: App) -> None:
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     await with_payment_and_refund(app)
     [refund] = await everything(app.ports, Refund)
     await plant(app, refund, created_at=begin - WAITS_FOR_MONEY - timedelta(days=31))
@@ -155,7 +156,7 @@ async def test_usdt_that_go_back_are_none_of_a_bank(app: App) -> None:
 
 
 async def test_operations_of_one_bank_are_unknown_at_another(app: App) -> None:
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     for make in KINDS:
         await make(app)
     operations = {each.operation for each in await read(app, begin, end)}
@@ -224,7 +225,7 @@ async def test_operations_by_a_merchants_credentials_are_in_its_list_alone(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Payouts go by the installation's."""
-    begin, end = bounds(await at_noon(app))
+    begin, end = moscow_day(await at_noon(app))
     made = set[str]()
     for make in KINDS:
         made |= await make(app)

@@ -13,9 +13,10 @@ from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import moscow_day
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.reconciliation.comparing import MARGIN, Difference
-from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus, bounds, last_comparable
+from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus, last_comparable
 from cambist.core.usecases.reconciliation.discrepancies import list_differences, settle_difference
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.reconciliation.signs import days_not_compared, reconciliation_signs
@@ -58,7 +59,7 @@ async def test_list_is_read_with_half_an_hour_on_both_sides_of_the_day(
     await day.live.paid(mode="live")
     await day.at(72)
     assert (await day.compared()).status is S.AGREED
-    begin, end = bounds(day.day)
+    begin, end = moscow_day(day.day)
     assert (asked[0][0], asked[-1][1]) == (begin - MARGIN, end + MARGIN)
     assert [since for since, _ in asked[1:]] == [until for _, until in asked[:-1]], "each moment once"
 
@@ -90,7 +91,7 @@ async def test_an_entry_is_of_the_day_on_which_the_bank_took_it_up(
 ) -> None:
     """Also if a bank returns more of its list than was requested."""
     bank = day.live.bank("live")
-    entries, begin = bank.entries, bounds(day.day)[0]
+    entries, begin = bank.entries, moscow_day(day.day)[0]
 
     async def all_of_it(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
         return await entries(owner, since - DAY, until + DAY, cursor)

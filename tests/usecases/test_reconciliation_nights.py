@@ -13,13 +13,12 @@ from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Ending, Script, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.days import MOSCOW
+from cambist.core.domain.days import MOSCOW, moscow_day
 from cambist.core.domain.reconciliation.comparing import Difference
 from cambist.core.domain.reconciliation.reconciliation import (
     Discrepancy,
     Reconciliation,
     ReconciliationStatus,
-    bounds,
     last_comparable,
 )
 from cambist.core.usecases.notifications import on_notification
@@ -209,7 +208,7 @@ async def test_unavailable_bank_is_retried_soon_and_after_growing_pauses(
     real: RealApp, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
     entries, clock = real.bank.entries, real.live.app.clock
-    away = bounds(last_comparable(clock.now()) + timedelta(days=1))[0] + timedelta(hours=hours)
+    away = moscow_day(last_comparable(clock.now()) + timedelta(days=1))[0] + timedelta(hours=hours)
     asked: list[datetime] = []
 
     async def going(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:

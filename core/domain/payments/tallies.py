@@ -73,11 +73,6 @@ def moscow_day_of(moment: datetime) -> str:
     return moment.astimezone(MOSCOW).date().isoformat()
 
 
-def moscow_start(day: date) -> datetime:
-    """Return the first moment of a day in Moscow, in UTC."""
-    return datetime.combine(day, time(), MOSCOW).astimezone(UTC)
-
-
 def day_start(day: str) -> datetime:
     """Return the first moment of the day."""
     return datetime.combine(datetime.fromisoformat(day), time(), UTC)

@@ -1,13 +1,13 @@
 """Reconciliation: comparison of a bank's list of one day with our records, and its results (docs/reconciliation.md)."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 import msgspec
 
 from .. import ids
 from ..accounts.accounts import Mode
-from ..days import MOSCOW
+from ..days import MOSCOW, moscow_day
 from ..errors import shape_error
 from .comparing import Booked, Counted, Difference, Standing, Subject
 
@@ -109,15 +109,9 @@ def read_day(text: str) -> date:
     return day
 
 
-def bounds(day: date) -> tuple[datetime, datetime]:
-    """Return when a day begins and ends in Moscow, in UTC."""
-    begin = datetime.combine(day, time(), MOSCOW).astimezone(UTC)
-    return begin, begin + timedelta(days=1)
-
-
 def comparable_from(day: date) -> datetime:
     """Return from when on a day may be compared."""
-    return bounds(day)[1] + LATEST_RUN
+    return moscow_day(day)[1] + LATEST_RUN
 
 
 def last_comparable(now: datetime) -> date:
@@ -149,7 +143,7 @@ def started(before: Reconciliation | None, bank: str, day: date, owner: str, now
         status=ReconciliationStatus.RUNNING,
         started_at=now,
         run=1 if before is None else before.run + 1,
-        judged_until=bounds(day)[0],
+        judged_until=moscow_day(day)[0],
         version=0 if before is None else before.version,
     )
 
@@ -166,7 +160,7 @@ def failed(row: Reconciliation, why: str, now: datetime) -> Reconciliation:
 
 
 def _end_of(row: Reconciliation) -> datetime:
-    return bounds(date.fromisoformat(row.day))[1]
+    return moscow_day(date.fromisoformat(row.day))[1]
 
 
 def _goes_on(before: Reconciliation, now: datetime) -> bool:

@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from ..accounts.accounts import Scheme
-from ..days import MOSCOW
+from ..days import MOSCOW, moscow_start
 
 
 class Interval(StrEnum):
@@ -102,8 +102,8 @@ def window_period(terms: Terms, anchor: datetime, number: int = 0) -> Period:
     opens, closes = _opening(terms, anchor, number), _opening(terms, anchor, number + 1)
     return Period(
         ref=f"a{opens:%Y%m%d}-{terms.interval}{terms.interval_count}",
-        opens_at=_midnight_moscow(opens),
-        closes_at=_midnight_moscow(closes),
+        opens_at=moscow_start(opens),
+        closes_at=moscow_start(closes),
     )
 
 
@@ -142,10 +142,6 @@ def _months_later(day: date, months: int) -> date:
 
 def _moscow_day(moment: datetime) -> date:
     return moment.astimezone(MOSCOW).date()
-
-
-def _midnight_moscow(day: date) -> datetime:
-    return datetime.combine(day, time(), MOSCOW).astimezone(UTC)
 
 
 def _midnight_utc(day: date) -> datetime:

@@ -6,13 +6,13 @@ sums of each kind need all movements of the day, and are left out of a day with 
 """
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Caller
-from ...domain.days import MOSCOW, iso
+from ...domain.days import iso, moscow_day
 from ...domain.ledger import EntryKind
 from ...domain.money import Rub, Usdt
 from ...domain.movements import Movement, kind_counts
@@ -59,15 +59,9 @@ class DayStatement(msgspec.Struct, frozen=True, kw_only=True):
     """Of a day that is not over: the balance so far."""
 
 
-def day_bounds(day: date) -> tuple[datetime, datetime]:
-    """Return the first moment of a Moscow day and of the next one, in UTC."""
-    start = datetime.combine(day, time(), MOSCOW).astimezone(UTC)
-    return start, start + timedelta(days=1)
-
-
 async def read_day(ports: Ports, caller: Caller, day: date) -> DayStatement:
     """Return the statement of a day. Raises: Refusal PROVIDER_UNAVAILABLE while the movements are being listed."""
-    since, until = day_bounds(day)
+    since, until = moscow_day(day)
     await bring_up(ports, caller)
     async with ports.storage.unit() as unit:
         span = await span_of(unit, caller, MovementFilter(created_from=iso(since), created_to=iso(until)))

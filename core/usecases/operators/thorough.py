@@ -8,7 +8,7 @@ from ..ledger.check import verify_ledger
 from ..sandbox.data import FORGOTTEN, STAYS
 from .doctor import Progress, listed, of_rows
 from .findings import Finding, failed, ok, warning
-from .reencrypt import inspect_seals
+from .reencrypt import inspect_keys
 
 
 async def read_everything(ports: Ports, progress: Progress) -> Finding:
@@ -31,7 +31,7 @@ async def verify_whole_ledger(ports: Ports, progress: Progress) -> Finding:
 
 async def open_everything(ports: Ports, progress: Progress) -> Finding:
     """Run the check of `cambist vault status`. The time grows with the number of records."""
-    report = await inspect_seals(ports, progress=lambda kind, seen, _: progress(f"{seen} of {kind}"))
+    report = await inspect_keys(ports, progress=lambda kind, seen, _: progress(f"{seen} of {kind}"))
     count = sum(report.in_use.values())
     if report.unopened_count:
         return failed(f"{report.unopened_count} of {count} sealed values do not open", "see `cambist vault status`")

@@ -17,10 +17,10 @@ from ....ports.bundle import Ports
 from ....ports.storage import Between, Snapshot
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.shops import Shop
-from ...domain.days import MOSCOW
+from ...domain.days import MOSCOW, moscow_start
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus
-from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, day_ids, ever_ids, moscow_start
+from ...domain.payments.tallies import TOOK_MONEY, Tally, Turnover, day_ids, ever_ids
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.settlement import next_run
 from ...domain.webhooks.breaker import Breaker

@@ -8,11 +8,11 @@ import msgspec
 from ....ports.bundle import Ports
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
-from ...domain.days import MOSCOW
+from ...domain.days import MOSCOW, moscow_day
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.suspense import SUSPENSE, Suspense
 from ...domain.people.notifications import NotificationKind
-from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy, bounds
+from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus, shown_hash
 from ...domain.webhooks.breaker import Breaker, outage_id
@@ -109,7 +109,7 @@ async def _endpoint(ports: Ports, object_id: str) -> NotifiedEvent | None:
 
 async def _daily(ports: Ports, object_id: str) -> NotifiedEvent | None:
     account_id, _, day = object_id.partition(":")
-    sums = await day_sums(ports, account_id, Mode.LIVE, *bounds(date.fromisoformat(day)))
+    sums = await day_sums(ports, account_id, Mode.LIVE, *moscow_day(date.fromisoformat(day)))
     if sums is None:
         return None
     values = {

@@ -13,7 +13,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, Conflict, Stale, Unavailable, Unreadable
 from ....ports.reporting import ReportedEntry, ReportingBank
 from ...domain.accounts.accounts import Mode
-from ...domain.days import iso
+from ...domain.days import iso, moscow_day
 from ...domain.errors import Refusal, shape_error
 from ...domain.reconciliation.comparing import (
     MARGIN,
@@ -30,7 +30,6 @@ from ...domain.reconciliation.reconciliation import (
     Discrepancy,
     Reconciliation,
     ReconciliationStatus,
-    bounds,
     comparable_from,
     compared,
     discrepancy,
@@ -145,7 +144,7 @@ async def ended_late(ports: Ports, bank: ReportingBank, owner: str, rows: Sequen
 async def _counted(ports: Ports, scope: Scope, day: date) -> int | None:
     """Count the day's operations; None if some cannot be read, which the comparison itself reports."""
     try:
-        return await counted_between(ports, scope, *bounds(day))
+        return await counted_between(ports, scope, *moscow_day(day))
     except Unreadable:
         return None
 
@@ -171,7 +170,7 @@ class _Run:
         self._ports = ports
         self._scope = scope
         self._row = row
-        self._begin, self._end = bounds(day)
+        self._begin, self._end = moscow_day(day)
         self._sweep = Sweep(row.judged_until, self._end)
         self._told: list[datetime] = []
         """Start times of judged entries that are not counted yet. An entry that is read again must not count twice."""
