@@ -21,7 +21,7 @@ from ..core.domain.installation import Because
 from ..core.usecases.chains import present_head
 from ..core.usecases.installation.backups import note_backup
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
-from ..core.usecases.operators.reencrypt import SealReport, inspect_seals
+from ..core.usecases.operators.reencrypt import KeyReport, inspect_keys
 from ..core.usecases.quarantine import hold
 from ..ports.database_urls import sqlite_url
 from ..ports.faults import Refused, Unavailable, Unreadable
@@ -128,14 +128,14 @@ async def _noted(settings: Settings, began: datetime) -> None:
         log.warning("the backup could not be noted in the database: %s", fault)
 
 
-async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, SealReport]:
+async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, KeyReport]:
     """Open the copy as the service does, and verify its books and encrypted values. The copy is held, because a service
     that starts from it later does not know what was sent since."""
     own = msgspec.structs.replace(settings, database_url=sqlite_url(database), redis_url=None)
 
     async with open_app(own, recognising=False) as app:
         await hold(app.ports, Because.BACKUP, as_of)
-        found = await verify_ledger(app.ports), await inspect_seals(app.ports)
+        found = await verify_ledger(app.ports), await inspect_keys(app.ports)
     await asyncio.to_thread(close_sqlite_log, database)
     return found
 
@@ -149,11 +149,11 @@ async def _head_of(settings: Settings) -> str | None:
         return None
 
 
-async def _looked_at(settings: Settings, head: str | None) -> tuple[LedgerReport, SealReport]:
+async def _looked_at(settings: Settings, head: str | None) -> tuple[LedgerReport, KeyReport]:
     """Verify the books and encrypted values of the database itself, because a dump cannot be opened."""
     async with open_app(settings) as app:
         books = await verify_ledger(app.ports, against=heads_in(head or ""))
-        return books, await inspect_seals(app.ports)
+        return books, await inspect_keys(app.ports)
 
 
 def copy_uploads(source: Path, target: Path) -> int:

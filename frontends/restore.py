@@ -13,7 +13,7 @@ from ..core.domain.chains import heads_in
 from ..core.domain.days import iso_or_none
 from ..core.domain.installation import Because, Installation
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
-from ..core.usecases.operators.reencrypt import SealReport, inspect_seals
+from ..core.usecases.operators.reencrypt import KeyReport, inspect_keys
 from ..core.usecases.quarantine import hold
 from ..ports.database_urls import sqlite_url
 from ..ports.faults import NotSupported, Refused
@@ -174,7 +174,7 @@ class _Found(msgspec.Struct, frozen=True):
 
     installation: Installation
     ledger: LedgerReport
-    seals: SealReport
+    seals: KeyReport
 
 
 async def _held(settings: Settings, manifest: Backup | None, progress: Progress) -> _Found:
@@ -186,10 +186,10 @@ async def _held(settings: Settings, manifest: Backup | None, progress: Progress)
         installation = await hold(app.ports, Because.RESTORED, as_of)
         told = None if manifest is None else manifest.head
         ledger = await verify_ledger(app.ports, against=heads_in(told or ""))
-        return _Found(installation, ledger, await inspect_seals(app.ports))
+        return _Found(installation, ledger, await inspect_keys(app.ports))
 
 
-def _require_keys(seals: SealReport, manifest: Backup | None) -> None:
+def _require_keys(seals: KeyReport, manifest: Backup | None) -> None:
     """Check that the available keys decrypt every value that the backup's own keys decrypted. Raises: Refused."""
     before = 0 if manifest is None else manifest.unopened
     if seals.unopened_count > before:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators.reencrypt import SealReport, inspect_seals
+from ...core.usecases.operators.reencrypt import KeyReport, inspect_keys
 from ...core.usecases.operators.reencrypt import reencrypt as reencrypt_all
 from ...core.usecases.vault_checks import adopt_vault
 from ...ports.bundle import Ports
@@ -48,7 +48,7 @@ def new(number: int) -> Answer:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def status(*, as_json: bool) -> None:
     """Decrypt everything that is encrypted, and count values by key. Exit 1 when a value cannot be decrypted."""
-    report = guarded(lambda: run_in_app(lambda ports: inspect_seals(ports, progress=_progress)), as_json=as_json)
+    report = guarded(lambda: run_in_app(lambda ports: inspect_keys(ports, progress=_progress)), as_json=as_json)
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
     if report.unopened_count:
         raise click.exceptions.Exit(REFUSED)
@@ -129,7 +129,7 @@ def drop(number: int) -> Answer:
     path = _key_file(loaded_settings().settings)
     from ..maintenance import drop_vault_key
 
-    report = run_in_app(lambda ports: inspect_seals(ports, progress=_progress))
+    report = run_in_app(lambda ports: inspect_keys(ports, progress=_progress))
     in_use = report.in_use.get(number, 0)
     if in_use and number != report.current:
         raise VaultError(f"{in_use} values are sealed with key {number}: run `cambist vault reencrypt` first")
@@ -155,7 +155,7 @@ def _progress(kind: str, seen: int, reencrypted: int) -> None:
         click.echo(f"{kind}: {seen} looked at, {reencrypted} sealed anew", err=True)
 
 
-def _document(report: SealReport) -> dict[str, Any]:
+def _document(report: KeyReport) -> dict[str, Any]:
     return {
         "current": report.current,
         "keys": report.keys,
@@ -169,7 +169,7 @@ def _document(report: SealReport) -> dict[str, Any]:
     }
 
 
-def _text(report: SealReport) -> str:
+def _text(report: KeyReport) -> str:
     head = fields(
         {
             "current key": report.current,

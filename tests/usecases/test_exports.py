@@ -27,7 +27,7 @@ from cambist.core.domain.people.roles import Role
 from cambist.core.usecases import paging, retention
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.exports import writing
-from cambist.core.usecases.exports.exports import create_export, delete_export, list_exports, open_chunk, open_file
+from cambist.core.usecases.exports.exports import create_export, decrypt_chunk, delete_export, list_exports, open_file
 from cambist.core.usecases.exports.files import csv_text
 from cambist.core.usecases.exports.rows import guarded
 from cambist.core.usecases.jobs import LEASE
@@ -126,11 +126,11 @@ async def test_content_is_encrypted_for_its_place(app: TestApp) -> None:
     export = await order(app.ports, owner)
     await app.work(1)
     [chunk] = await everything(app.ports, ExportChunk)
-    assert b"order-77" in open_chunk(app.ports.vault, chunk)
+    assert b"order-77" in decrypt_chunk(app.ports.vault, chunk)
     assert payment["id"].encode() not in chunk.body
     moved = msgspec.structs.replace(chunk, id=chunk.id.replace("000000", "000001"))
     with pytest.raises(VaultError):
-        open_chunk(app.ports.vault, moved)
+        decrypt_chunk(app.ports.vault, moved)
     assert repr(chunk) == f"ExportChunk({chunk.id!r}, ***)"
     assert export.id in chunk.id
 

@@ -29,7 +29,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.encrypted import ENCRYPTED_FIELDS, EncryptedField
 from cambist.core.usecases.operators import reencrypt as room
-from cambist.core.usecases.operators.reencrypt import SealReport, inspect_seals, reencrypt
+from cambist.core.usecases.operators.reencrypt import KeyReport, inspect_keys, reencrypt
 from cambist.core.usecases.units import retrying
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import OneOf, Unit
@@ -188,7 +188,7 @@ def keyed(ports: Ports, vault: AesVault) -> Ports:
 
 async def test_everything_opens_with_the_new_key_alone() -> None:
     async with storage_of(*encrypted_records(BEFORE, 3)) as ports:
-        before = await inspect_seals(keyed(ports, BETWEEN))
+        before = await inspect_keys(keyed(ports, BETWEEN))
         assert (before.old_in_use, before.droppable) == ((1,), ())
         assert {each.field: each.by_key for each in before.fields} == {
             room.field_name(f): {1: 3} for f in ENCRYPTED_FIELDS
@@ -230,7 +230,7 @@ async def test_broken_off_anywhere_another_run_goes_on() -> None:
 
         with pytest.raises(BrokenOff):
             await reencrypt(ours, progress=breaks)
-        half = await inspect_seals(ours)
+        half = await inspect_keys(ours)
         assert set(half.in_use) == {1, 2}
         report = await reencrypt(ours)
         assert (report.old_in_use, report.in_use) == ((), {2: many * len(ENCRYPTED_FIELDS)})
@@ -268,7 +268,7 @@ async def test_value_encrypted_with_the_old_key_meanwhile_is_reported(monkeypatc
         walks = 0
         original = room._walk
 
-        async def walk(*arguments: Any, writes: bool) -> SealReport:
+        async def walk(*arguments: Any, writes: bool) -> KeyReport:
             nonlocal walks
             walks += 1
             report = await original(*arguments, writes=writes)
@@ -358,7 +358,7 @@ async def test_documents_are_counted_and_encrypted_anew(tmp_path: Path) -> None:
     await uploaded(tmp_path, KEY)
     async with storage_of(blank(Upload, KEY), blank(Upload, GONE)) as ports:
         ours = msgspec.structs.replace(keyed(ports, BETWEEN), files=files_in(tmp_path, BETWEEN))
-        before = await inspect_seals(ours)
+        before = await inspect_keys(ours)
         assert ({each.field: each.by_key for each in before.fields}, before.old_in_use) == (
             {room.DOCUMENTS: {1: 1}},
             (1,),
@@ -382,5 +382,5 @@ async def test_a_document_that_does_not_decrypt_is_named(tmp_path: Path) -> None
     (tmp_path / KEY).write_bytes((tmp_path / KEY).read_bytes()[:-1])
     async with storage_of(blank(Upload, KEY)) as ports:
         ours = msgspec.structs.replace(keyed(ports, BETWEEN), files=files_in(tmp_path, BETWEEN))
-        [unopened] = (await inspect_seals(ours)).unopened
+        [unopened] = (await inspect_keys(ours)).unopened
     assert (unopened.field, unopened.record_id) == (room.DOCUMENTS, KEY)

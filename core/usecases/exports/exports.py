@@ -9,7 +9,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
-from ....ports.storage import OneOf, Unit
+from ....ports.storage import OneOf, Repository, Unit
 from ....ports.vault import Vault
 from ...domain.accounts.accounts import Caller
 from ...domain.days import iso, parse_moment
@@ -149,7 +149,8 @@ async def open_file(ports: Ports, actor: Actor, export_id: str) -> tuple[Export,
     Raises: Refusal PERSON_RIGHT_MISSING, STEP_UP_NEEDED, EXPORT_NOT_FOUND.
     """
     require(actor, PersonRight.EXPORT)
-    export = await _own(ports, actor, export_id)
+    async with ports.storage.unit() as unit:
+        export = await _own(ports, actor, unit[Export], export_id)
     if export.status is not ExportStatus.READY or not covers(actor.caller.shops, export.shops):
         raise _missing()
     return export, _parts(ports, export)
@@ -160,7 +161,7 @@ async def _parts(ports: Ports, export: Export) -> AsyncIterator[bytes]:
         chunk = await ports.storage.get(ExportChunk, file_chunk_id(export.id, number))
         if chunk is None:
             raise _missing()  # deleted meanwhile: the download breaks off
-        yield open_chunk(ports.vault, chunk)
+        yield decrypt_chunk(ports.vault, chunk)
 
 
 async def delete_export(ports: Ports, actor: Actor, export_id: str) -> None:
@@ -170,9 +171,7 @@ async def delete_export(ports: Ports, actor: Actor, export_id: str) -> None:
     """
 
     async def work(unit: Unit) -> None:
-        export = await unit[Export].get((await _own(ports, actor, export_id)).id)
-        if export is None:
-            return
+        export = await _own(ports, actor, unit[Export], export_id)
         now = ports.clock.real()
         if export.is_open:
             export = moved_to(export, ExportTrigger.FAILED, now, failure=ExportFailure.CANCELLED)
@@ -182,8 +181,8 @@ async def delete_export(ports: Ports, actor: Actor, export_id: str) -> None:
     await retrying(ports.storage, work)
 
 
-async def _own(ports: Ports, actor: Actor, export_id: str) -> Export:
-    found = await ports.storage.get(Export, export_id) if is_prefixed(EXPORT, export_id) else None
+async def _own(ports: Ports, actor: Actor, exports: Repository[Export], export_id: str) -> Export:
+    found = await exports.get(export_id) if is_prefixed(EXPORT, export_id) else None
     owner = (actor.user.id, actor.account.id, actor.mode)
     if found is None or (found.user_id, found.account_id, found.mode) != owner:
         raise _missing()
@@ -201,13 +200,13 @@ def covers(present: tuple[str, ...] | None, needed: tuple[str, ...] | None) -> b
     return present is None or (needed is not None and set(needed) <= set(present))
 
 
-def seal_chunk(vault: Vault, chunk_id: str, plain: bytes, *, packed: bool = False) -> ExportChunk:
+def encrypt_chunk(vault: Vault, chunk_id: str, plain: bytes, *, packed: bool = False) -> ExportChunk:
     """Return a chunk, compressed and encrypted for this id alone. `packed`: it is compressed already, and is not
     compressed again."""
     body = zlib.compress(plain, 0 if packed else 6)
     return ExportChunk(id=chunk_id, body=vault.encrypt(body, export_chunk_aad(chunk_id)))
 
 
-def open_chunk(vault: Vault, chunk: ExportChunk) -> bytes:
+def decrypt_chunk(vault: Vault, chunk: ExportChunk) -> bytes:
     """Return the content of a chunk. Raises: VaultError."""
     return zlib.decompress(vault.decrypt(chunk.body, export_chunk_aad(chunk.id)))

@@ -36,7 +36,7 @@ from ..payments.list import PaymentFilter
 from ..people.sessions import caller_of
 from ..retention import delete_chunks, delete_expired
 from ..schedule import is_ours, reschedule_at, set_due
-from .exports import covers, filter_of, open_chunk, seal_chunk
+from .exports import covers, decrypt_chunk, encrypt_chunk, filter_of
 from .files import BYTE_ORDER_MARK, ROW_KINDS, cells_of, columns_of, csv_text, encode_rows
 from .rows import Rows, guarded_rows, payment_rows, refund_rows
 
@@ -126,7 +126,7 @@ async def _store(ports: Ports, export: Export, rows: Rows, position: Position) -
         chunk, counted = _text_chunk(ports, export, rows)
         changes |= counted
     elif rows:
-        chunk = seal_chunk(ports.vault, row_chunk_id(export.id, export.row_chunks), encode_rows(rows))
+        chunk = encrypt_chunk(ports.vault, row_chunk_id(export.id, export.row_chunks), encode_rows(rows))
         changes["row_chunks"] = export.row_chunks + 1
     return await _saved(ports, export, chunk, **changes)
 
@@ -137,7 +137,7 @@ def _text_chunk(ports: Ports, export: Export, rows: Rows) -> tuple[ExportChunk, 
     if not export.file_chunks:
         text = BYTE_ORDER_MARK + csv_text([ROW_KINDS[export.kind].__struct_fields__]) + text
     plain = text.encode()
-    chunk = seal_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), plain)
+    chunk = encrypt_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), plain)
     return chunk, {"file_chunks": export.file_chunks + 1, "size": export.size + len(plain)}
 
 
@@ -170,9 +170,9 @@ async def _pack(ports: Ports, job: Job, export: Export) -> None:
             chunk = await ports.storage.get(ExportChunk, row_chunk_id(export.id, number))
             if chunk is None:
                 raise Stale(f"the rows of {export.id} were deleted meanwhile")
-            await book.write(cells_of(columns, open_chunk(ports.vault, chunk)))
+            await book.write(cells_of(columns, decrypt_chunk(ports.vault, chunk)))
         async for part in book.parts():
-            sealed = seal_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), part, packed=True)
+            sealed = encrypt_chunk(ports.vault, file_chunk_id(export.id, export.file_chunks), part, packed=True)
             counted = {"file_chunks": export.file_chunks + 1, "size": export.size + len(part)}
             export = await _saved(ports, export, sealed, **counted)
     await _end(ports, job, moved_to(export, ExportTrigger.WRITTEN, ports.clock.real()), ports.clock.now())

@@ -45,7 +45,7 @@ class Unopened(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class SealReport(msgspec.Struct, frozen=True, kw_only=True):
+class KeyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Keys in use, over all encrypted and tagged values."""
 
     current: int
@@ -95,12 +95,12 @@ def _nobody(_kind: str, _seen: int, _reencrypted: int) -> None:
     """Ignore the progress."""
 
 
-async def inspect_seals(ports: Ports, *, progress: Progress = _nobody) -> SealReport:
+async def inspect_keys(ports: Ports, *, progress: Progress = _nobody) -> KeyReport:
     """Decrypt every encrypted value and count the values by key. Writes nothing. Memory use is constant."""
     return await _walk(ports, progress, writes=False)
 
 
-async def reencrypt(ports: Ports, *, progress: Progress = _nobody) -> SealReport:
+async def reencrypt(ports: Ports, *, progress: Progress = _nobody) -> KeyReport:
     """Encrypt again every value that an older key encrypted. The report is from a second pass after all writes.
 
     An older key can still be in use afterwards, if one of its values did not decrypt, or if a process that still has it
@@ -149,7 +149,7 @@ class _Seen:
             self.unopened.append(Unopened(field=name, record_id=record_id, reason=str(error)))
 
 
-async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport:
+async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> KeyReport:
     seen = _Seen(ports.vault)
     written = 0
     for record, fields in _fields().items():
@@ -159,12 +159,12 @@ async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport
             old = [each.id for each in batch if seen.look(each, fields)]
             if writes:
                 for start in range(0, len(old), AT_ONCE):
-                    reencrypted += await _seal_anew(ports, record, old[start : start + AT_ONCE], fields)
+                    reencrypted += await _reencrypt_records(ports, record, old[start : start + AT_ONCE], fields)
             looked_at += len(batch)
             progress(record.__name__, looked_at, reencrypted)
         written += reencrypted
     written += await _walk_files(ports, seen, progress, writes=writes)
-    return SealReport(
+    return KeyReport(
         current=ports.vault.current,
         keys=tuple(sorted(ports.vault.keys)),
         fields=tuple(FieldKeys(field=name, by_key=dict(counts)) for name, counts in seen.by_key.items()),
@@ -211,7 +211,7 @@ async def _encrypt_anew(ports: Ports, files: EncryptedFiles, key: str) -> bool:
     return True
 
 
-async def _seal_anew(ports: Ports, record: type[Any], ids: Sequence[str], fields: Sequence[Field]) -> int:
+async def _reencrypt_records(ports: Ports, record: type[Any], ids: Sequence[str], fields: Sequence[Field]) -> int:
     async def work(unit: Unit) -> int:
         count = 0
         for before in await unit[record].find(id=OneOf(tuple(ids)), limit=len(ids)):

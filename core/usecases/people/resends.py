@@ -9,7 +9,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.people.roles import PersonRight
 from ...domain.webhooks.events import EVENT_KEPT
-from ...domain.webhooks.resends import RESEND_RUN, RUNS_KEPT, ResendRun, check_span, new_run, slot_of, stopped
+from ...domain.webhooks.resends import RESEND_RUN, RUNS_KEPT, ResendRun, check_span, new_run, stopped
 from ..units import retrying
 from ..webhooks.events import EventQuery
 from ..webhooks.resends import add_range, count_range, read_range
@@ -39,7 +39,7 @@ async def begin_resend(
 
     async def work(unit: Unit) -> ResendRun:
         known = await unit[ResendRun].get(run_id)
-        if known is not None and slot_of(known.account_id, known.mode) != slot_of(*owner):
+        if known is not None and (known.account_id, known.mode) != owner:
             raise Refusal("IDEMPOTENCY_KEY_REUSED", "This form belongs to another account or mode: open the page again")
         if known is not None:
             return known
@@ -97,7 +97,7 @@ async def stop_resend(ports: Ports, actor: Actor, run_id: str) -> ResendRun:
 
     async def work(unit: Unit) -> ResendRun:
         found = await unit[ResendRun].get(run_id) if ids.is_prefixed(RESEND_RUN, run_id) else None
-        if found is None or slot_of(found.account_id, found.mode) != slot_of(actor.account.id, actor.mode):
+        if found is None or (found.account_id, found.mode) != (actor.account.id, actor.mode):
             raise Refusal("RESEND_NOT_FOUND", "There is no resend of this id")
         return unit[ResendRun].save(stopped(found, now))
 
