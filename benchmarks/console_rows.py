@@ -25,7 +25,7 @@ from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.domain.webhooks.delivery import attempt_id
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.encrypted import event_body_aad
+from cambist.core.usecases.common.encrypted import event_body_aad
 from cambist.ports.vault import Vault
 from tests.console.seeds import everything_there_is
 from tests.invariants import everything

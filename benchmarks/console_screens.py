@@ -35,7 +35,7 @@ from cambist.core.domain.accounts.accounts import Account
 from cambist.core.usecases.accounts.accounts import list_accounts
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.frontends.compose import open_app
+from cambist.frontends.app.compose import open_app
 from cambist.frontends.console import app as app_module
 from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import KINDS
@@ -44,8 +44,8 @@ from cambist.frontends.console.kinds.kinds import Kind, Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.frontends.console.pages import PAGE
 from cambist.frontends.console.run import FULL_AFTER
-from cambist.frontends.gc_pause import keep_for_good
-from cambist.frontends.settings import Settings
+from cambist.frontends.process.gc_pause import keep_for_good
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.invariants import everything
 

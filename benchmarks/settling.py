@@ -31,8 +31,8 @@ from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings, VaultKeys
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -27,11 +27,11 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.webhooks.delivery import sent_anew
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.encrypted import event_body_aad
+from cambist.core.usecases.common.encrypted import event_body_aad
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
-from cambist.frontends.compose import open_app
-from cambist.frontends.gc_pause import keep_for_good
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.process.gc_pause import keep_for_good
+from cambist.frontends.settings.settings import Settings
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job

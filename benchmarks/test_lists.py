@@ -35,12 +35,12 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop
-from cambist.core.usecases.keyset import SCANNED
+from cambist.core.usecases.common.keyset import SCANNED
 from cambist.core.usecases.payments.list import PaymentFilter, list_payments
 from cambist.core.usecases.payments.search import search_payments
 from cambist.core.usecases.payments.tallies import check_tallies
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.servers import database, postgres_server
 

@@ -37,8 +37,8 @@ from cambist.core.domain.ledger import (
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, list_movements
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.servers import database, postgres_server
 

@@ -25,8 +25,8 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.request_log import FirstBatch, RequestEntry
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 
 REQUESTS = 1000

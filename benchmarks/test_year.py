@@ -27,14 +27,14 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.domain.webhooks.events import Attempt
-from cambist.core.usecases.account_time import living_with
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
+from cambist.core.usecases.common.account_time import living_with
 from cambist.core.usecases.jobs import do, run_due
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.clock import ClockStanding, advance
 from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
-from cambist.frontends.compose import migrate, open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate, open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.app_pool import lent_app
 from tests.apps import WEBHOOK_SECRET, Postman, TestApp

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from cambist.core.usecases.accounts import accounts  # noqa: E402  (the program need not be installed)
-from cambist.frontends.http.server import running  # noqa: E402
-from cambist.frontends.settings import Settings  # noqa: E402
+from cambist.frontends.server.server import running  # noqa: E402
+from cambist.frontends.settings.settings import Settings  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

@@ -21,8 +21,8 @@ from cambist.core.usecases.accounts.shops import create_shop  # noqa: E402
 from cambist.core.usecases.people.invitations import invite  # noqa: E402
 from cambist.frontends.console.app import Console  # noqa: E402  (the program need not be installed)
 from cambist.frontends.console.demo import living  # noqa: E402
-from cambist.frontends.http.server import listen, running  # noqa: E402
-from cambist.frontends.settings import Settings  # noqa: E402
+from cambist.frontends.server.server import listen, running  # noqa: E402
+from cambist.frontends.settings.settings import Settings  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

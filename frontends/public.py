@@ -39,12 +39,12 @@ from ..ports.faults import Unavailable as Unavailable
 from ..ports.tools import FileTools as FileTools
 from ..ports.tools import Tools as Tools
 from ..ports.vault import VaultError as VaultError
-from .compose import migrate as migrate
+from .app.compose import migrate as migrate
+from .app.own_adapters import Adapters as Adapters
 from .embedding.event_handler import Event as Event
 from .embedding.merchant import Merchant as Merchant
 from .embedding.service import Service as Service
 from .embedding.service import open as open  # noqa: A004 - `cambist.open`
-from .own_adapters import Adapters as Adapters
-from .plugins import NotInstalled as NotInstalled
-from .plugins import PluginError as PluginError
-from .settings import Settings as Settings
+from .settings.plugins import NotInstalled as NotInstalled
+from .settings.plugins import PluginError as PluginError
+from .settings.settings import Settings as Settings

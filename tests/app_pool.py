@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.streams import WindowStreams
+from cambist.frontends.server.app import create_app
 from cambist.ports.bundle import Ports, Urls
 
 _OWN = ("urls", "has_verifier", "started")

@@ -16,11 +16,11 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.encrypted import open_event_body
+from cambist.core.usecases.common.encrypted import open_event_body
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import Adapters, FurtherBank, open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import Adapters, FurtherBank, open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest

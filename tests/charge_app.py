@@ -11,8 +11,8 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from cambist.adapters.bank.pages import InvoiceEntry
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.pages import InvoiceEntry
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Scheme
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.charges import ChargeOrder

@@ -105,8 +105,8 @@ _WAITING = ("tests/drills/", "tests/stories/")
 """Tests that wait most of their time, for processes and the machine's clock."""
 _LONGEST = (
     "tests/simulation/", "tests/embedding/", "tests/docs/", "tests/deploy/", "tests/console/",
-    "tests/usecases/test_unreadable_fuzz.py", "tests/usecases/test_settlement_crashes.py",
-    "tests/usecases/test_sandbox_data.py", "tests/contracts/test_histories.py",
+    "tests/usecases/operators/test_unreadable_fuzz.py", "tests/usecases/settlement/test_settlement_crashes.py",
+    "tests/usecases/accounts/test_sandbox_data.py", "tests/contracts/test_histories.py",
 )  # fmt: skip
 """Tests that compute for seconds each."""
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.jobs import LEASE, Ended, run
 from cambist.core.usecases.operations import engine
 from cambist.core.usecases.operations.operation import Followed, Looked, Want
-from cambist.core.usecases.schedule import FollowUp
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Fault, NotSupported, Refused
 from cambist.ports.jobs import Job

@@ -6,7 +6,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.days import iso
 from cambist.core.domain.payloads import PaymentPayload
 from cambist.core.domain.webhooks.events import Event, EventType
-from cambist.core.usecases.encrypted import encrypt_event_body
+from cambist.core.usecases.common.encrypted import encrypt_event_body
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.ports.bundle import Ports
 

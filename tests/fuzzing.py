@@ -22,10 +22,10 @@ from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.core.usecases.accounts.terminals import create_terminal
-from cambist.frontends.compose import App, open_app
-from cambist.frontends.http.app import create_app
-from cambist.frontends.http.server import listen
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import App, open_app
+from cambist.frontends.server.app import create_app
+from cambist.frontends.server.server import listen
+from cambist.frontends.settings.settings import Settings
 from cambist.frontends.worker.process import at_work
 from cambist.ports.counters import Counter
 

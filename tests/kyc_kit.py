@@ -16,7 +16,7 @@ from cambist.core.usecases.accounts.accounts import NewAccount, create_account, 
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.core.usecases.kyc.results import CHECKS, on_notification
 from cambist.core.usecases.operations.engine import conclude
-from cambist.frontends.own_adapters import Adapters
+from cambist.frontends.app.own_adapters import Adapters
 from cambist.ports.bundle import Ports
 from cambist.ports.kyc import Check, CheckStatus, Verdict
 from cambist.ports.notes import ProviderNote

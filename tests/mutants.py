@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NOTICED_BY = ("tests/domain/test_boundaries.py", "tests/usecases/test_boundaries.py")
+NOTICED_BY = ("tests/domain/test_boundaries.py", "tests/usecases/jobs/test_boundaries.py")
 _LEFT_OUT = (".git", ".venv", ".nox", "__pycache__", "*_cache", "node_modules", "cambist-data", "*.db")
 
 

@@ -16,9 +16,9 @@ from cambist.core.domain.notifications import NotificationAddress
 from cambist.core.usecases.accounts.rate_limits import NOTIFICATIONS_PER_MINUTE
 from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.core.usecases.notification_intake import HEAR
-from cambist.frontends.compose import open_app
-from cambist.frontends.http.app import create_app
-from cambist.frontends.notifications import begin_receiving
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.app.notification_addresses import begin_receiving
+from cambist.frontends.server.app import create_app
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.frontends.telemetry.telemetry import Telemetry
 from cambist.ports.bundle import Ports

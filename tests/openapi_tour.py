@@ -21,7 +21,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
-from cambist.core.usecases.encrypted import open_event_body
+from cambist.core.usecases.common.encrypted import open_event_body
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.recurring_jobs import RECURRING_JOBS, start_recurring_jobs
 from cambist.core.usecases.sandbox.sandbox import simulate_payment

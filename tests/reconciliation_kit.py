@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
@@ -35,7 +35,7 @@ from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.frontends.compose import Adapters
+from cambist.frontends.app.compose import Adapters
 from cambist.ports.bank import BankCapabilities, InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.jobs import Job

@@ -8,7 +8,7 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder

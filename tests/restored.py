@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.ids import SeededIds
@@ -38,9 +38,9 @@ from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.charges import read_charge_window
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.frontends.compose import migrate, open_app
-from cambist.frontends.own_adapters import Adapters
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate, open_app
+from cambist.frontends.app.own_adapters import Adapters
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports

@@ -14,8 +14,8 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.app_pool import lent_app

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import httpx
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.ids import SystemIds
 from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.core.domain.payments.payments import Payment

@@ -7,7 +7,7 @@ import httpx
 import msgspec
 
 from cambist.core.domain.payments.payments import Opening, Payment
-from cambist.core.usecases.encrypted import pay_tag
+from cambist.core.usecases.common.encrypted import pay_tag
 from tests.apps import TestApp
 from tests.planting import beneath
 

@@ -23,7 +23,7 @@ import asyncpg
 import msgspec
 
 from benchmarks.peers.environments import NotToBeHad, environment
-from cambist.frontends.http.server import listen
+from cambist.frontends.server.server import listen
 
 # LNbits is incompatible with later versions of bitstring.
 REQUIREMENTS = ("lnbits==1.6.2", "bitstring<5")

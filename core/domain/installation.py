@@ -65,7 +65,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """While quarantined: a moment that the state is not older than. It may lack payouts made since then."""
     lacks_since: datetime | None = None
     """The oldest `as_of` of a quarantine that an operator ended. Providers may know operations since then that this
-    database has lost, so they are queried first (usecases/forgotten.py)."""
+    database has lost, so they are queried first (usecases/common/forgotten.py)."""
     hold_tag: bytes | None = None
     """The vault's tag over the four fields above. Without one that fits the row counts as held."""
     backed_up_at: datetime | None = None

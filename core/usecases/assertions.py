@@ -22,7 +22,7 @@ from ..domain.refunds.refunds import Refund
 from ..domain.settlement.settlement import Settlement, SettlementItem
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.webhooks.events import Event
-from .encrypted import open_event_body
+from .common.encrypted import open_event_body
 
 Told = Callable[[str], None]
 """Receives the name of the rule that a unit would have broken."""

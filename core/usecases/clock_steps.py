@@ -21,10 +21,10 @@ from ..domain.webhooks.breaker import Breaker
 from ..domain.webhooks.delivery import AT_ONCE
 from ..domain.webhooks.endpoints import EndpointKey
 from ..domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
-from .account_time import find_test_clock
+from .common.account_time import find_test_clock
+from .common.units import retrying
 from .jobs import LEASE
 from .recurring_jobs import RECURRING_JOBS
-from .units import retrying
 from .webhooks.results import set_timer
 
 STEP = timedelta(seconds=2)

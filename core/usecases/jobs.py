@@ -8,13 +8,13 @@ from enum import StrEnum
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
-from .account_time import leave_to_the_advance, test_clock_of_job
+from .common.account_time import leave_to_the_advance, test_clock_of_job
+from .common.schedule import is_ours, set_due
 from .job_kinds import JOB_KINDS, Handler
 from .recurring_jobs import EXPIRE, TELL_ALARMS
 from .sandbox.clock import ADVANCE, carry_on
 from .sandbox.clock_dues import STRAIGHTEN, straighten_again
 from .sandbox.expiry import expire
-from .schedule import is_ours, set_due
 from .settlement.settlement import SETTLE
 from .webhooks.outbox import DELIVER
 from .webhooks.results import rest

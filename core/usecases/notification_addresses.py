@@ -15,9 +15,9 @@ from ..domain.accounts.accounts import Mode
 from ..domain.errors import Refusal
 from ..domain.notifications import PATH, SECRET_BYTES, NotificationAddress, rotated
 from ..domain.payments.payments import Payment, PaymentStatus
-from .encrypted import notification_secret_aad, open_notification_secret
+from .common.encrypted import notification_secret_aad, open_notification_secret
+from .common.units import retrying
 from .gateways.polling import is_backed_up
-from .units import retrying
 
 RECENT = 5.0
 """Seconds within which a process notifications a rotation by another process."""

@@ -20,15 +20,15 @@ from ..domain.kyc.clients import read_operation
 from ..domain.notifications import NotificationAddress, believed
 from ..domain.payments.payments import Payment
 from ..domain.refunds.refunds import Refund
-from .account_time import find_test_clock
+from .common.account_time import find_test_clock
+from .common.schedule import FollowUp, pause_after, reschedule_at
+from .common.units import retrying
 from .exchanges.rub_return import RUB_RETURNS, returned_by
 from .notification_addresses import RECENT
 from .notifications import on_notification
 from .payments.recurring import bound_by
 from .refunds.progress import REFUNDS
 from .refunds.suspense_progress import SUSPENSE_RETURNS, suspense_of
-from .schedule import FollowUp, pause_after, reschedule_at
-from .units import retrying
 
 HEAR = FollowUp("notification.heard")
 """Job that polls an operation after a notification. There is one per operation, however many notifications arrive."""

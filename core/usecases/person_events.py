@@ -10,7 +10,7 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.people.notifications import NotificationKind
-from .schedule import FollowUp
+from .common.schedule import FollowUp
 
 SPREAD = FollowUp("person.event")
 

@@ -11,11 +11,11 @@ from ...ports.faults import Conflict
 from ...ports.jobs import Job
 from ..domain.days import MOSCOW
 from .accounts.request_pruning import PRUNE, first_pruning
+from .common.schedule import FollowUp
 from .ledger.ledger import EXTEND_CHAINS, first_extension
 from .person_events import is_notifying
 from .reconciliation.nightly import NIGHTLY, first_night
 from .retention import RETAIN, first_retention
-from .schedule import FollowUp
 from .settlement.settlement import DAILY, first_settlement
 from .webhooks.feed import TIDY, first_tidying
 

@@ -14,8 +14,8 @@ from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
 from ..domain.accounts.limit_hits import LimitHits, hits_from
 from ..domain.exports.exports import Export, ExportChunk, chunk_range
 from ..domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event
+from .common.units import retrying
 from .gateways.outcomes import drop_known
-from .units import retrying
 from .webhooks.receivers import attempts_of, further_deliveries
 
 RETAIN = "webhook.retain"

@@ -14,9 +14,9 @@ from ...ports.storage import Storage, Unit
 from ...ports.vault import Vault
 from ..domain.accounts.accounts import Account
 from ..domain.installation import INSTALLATION, Because, Installation
-from .encrypted import tag_hold
-from .quarantine import RACES, read_installation
-from .units import retrying
+from .common.encrypted import tag_hold
+from .common.quarantine import RACES, read_installation
+from .common.units import retrying
 
 PEPPER = "pepper"
 _SAID = b"cambist"

@@ -53,7 +53,7 @@ def confirm(action_id: str) -> Answer:
     """Carry out an action of another operator as it was shown. New secrets are shown only once."""
 
     settings = loaded_settings().settings
-    from ..maintenance import open_beside
+    from ..app.maintenance import open_beside
 
     async def work(ports: Ports) -> tuple[dict[str, Any], Mapping[str, str]]:
         done = await usecases.confirm_action(ports, action_id, open_beside(settings))

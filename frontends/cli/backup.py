@@ -33,7 +33,7 @@ def backup(*, path: Path | None, note: bool, as_json: bool) -> None:
 
     def run() -> Answer:
         settings = loaded_settings().settings
-        from ..backup import back_up
+        from ..operations.backup import back_up
 
         made = asyncio.run(back_up(settings, path, lambda text: click.echo(text, err=True)))
         document = {"path": str(path), **msgspec.to_builtins(made), "sound": made.is_sound}

@@ -2,8 +2,8 @@
 
 import click
 
-from ..plugins import all_installed, named_by
-from ..public_addresses import unsafe_addresses
+from ..app.public_addresses import unsafe_addresses
+from ..settings.plugins import all_installed, named_by
 from .groups import group
 from .notifications import address_document, address_table, known_addresses
 from .output import Answer, table

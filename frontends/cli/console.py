@@ -4,7 +4,7 @@ import os
 
 import click
 
-from ..operator import Names, operator_name
+from ..settings.operator import Names, operator_name
 from .session import guarded, loaded_settings
 
 

@@ -20,8 +20,8 @@ from ...core.domain.webhooks.signing import NotVerified, verify_signature
 from ...core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from ...core.usecases.people.invitations import invite
 from ...ports.bundle import Ports
-from ..http.server import Running, listen, running
-from ..settings import Settings
+from ..server.server import Running, listen, running
+from ..settings.settings import Settings
 from ..telemetry.logs import configure_logging
 from ..worker.process import run_loop
 from .output import printed

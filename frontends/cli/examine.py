@@ -13,12 +13,12 @@ from ...core.usecases.operators import doctor, thorough
 from ...core.usecases.operators.findings import Finding, Level, failed, ok, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError, VaultMisfit
-from .. import doctor as around
-from ..alarms import judge_alarms
-from ..compose import key_file, open_app
-from ..notifications import judge_notifications
-from ..settings import SettingsError
-from ..simulators import judge_simulators
+from ..app.compose import key_file, open_app
+from ..app.notification_addresses import judge_notifications
+from ..app.simulators import judge_simulators
+from ..operations import doctor as around
+from ..operations.alarms import judge_alarms
+from ..settings.settings import SettingsError
 from .session import loaded_settings
 
 LIMIT = 10.0

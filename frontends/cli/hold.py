@@ -8,7 +8,7 @@ import click
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.installation import Because, Installation
-from ...core.usecases import quarantine
+from ...core.usecases.common import quarantine
 from ...core.usecases.installation.comparison import Comparison, Decisions, compare, decided
 from ...core.usecases.installation.resume import resume_compared
 from ...ports.bundle import Ports
@@ -120,7 +120,7 @@ def resume(dry_run: bool, yes: bool, assign: tuple[str, ...], not_ours: tuple[st
 
     settings = loaded_settings().settings
     decisions = _decisions(assign, not_ours)
-    from ..maintenance import open_beside
+    from ..app.maintenance import open_beside
 
     async def work(ports: Ports) -> dict[str, Any]:
         installation = await quarantine.read_hold(ports)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ...core.domain.chains import Head, heads_in
-from ...core.usecases.chains import present_head
+from ...core.usecases.common.chains import present_head
 from ...core.usecases.ledger.chain_check import BadEntry
 from ...core.usecases.ledger.check import LedgerReport, verify_ledger
 from ...core.usecases.operators.retagging import retag

@@ -99,7 +99,7 @@ def listen(
         def say(text: str) -> None:
             click.echo(shown(text), err=True)
 
-        from ..compose import system_clock
+        from ..app.compose import system_clock
 
         say(f"listening to {address} from {begin}" + ("" if forward_to is None else f", handing on to {forward_to}"))
         asyncio.run(Follower(wish, cursors, system_clock(), tell=tell, say=say).follow(begin))

@@ -57,7 +57,7 @@ def tail(account_id: str, mode: str, since: timedelta, *, failed: bool, no_follo
             await ports.clock.sleep(_PAUSE)
 
     async def inside() -> None:
-        from ..compose import open_app
+        from ..app.compose import open_app
 
         async with open_app(loaded_settings().settings, patient=True) as app:
             await follow(app.ports)

@@ -10,8 +10,8 @@ from ...core.domain.days import iso_or_none
 from ...core.usecases.notification_addresses import ShownAddress, list_addresses, rotate_address
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
-from ..plugins import KINDS, named_by
-from ..settings import Settings
+from ..settings.plugins import KINDS, named_by
+from ..settings.settings import Settings
 from .groups import group
 from .output import Answer, fields, table
 from .session import answering, reasoned, run_in_app
@@ -86,7 +86,7 @@ def known_addresses(settings: Settings) -> tuple[list[ShownAddress], str | None]
 
 
 def _is_there(settings: Settings) -> bool:
-    from ..compose import key_file
+    from ..app.compose import key_file
 
     path, own = settings.sqlite_path, key_file(settings)
     if settings.storage_url == "memory://" or (own is not None and not own.exists()):
@@ -95,7 +95,7 @@ def _is_there(settings: Settings) -> bool:
 
 
 async def _read(settings: Settings) -> list[ShownAddress]:
-    from ..compose import open_app
+    from ..app.compose import open_app
 
     async with asyncio.timeout(_PATIENCE), open_app(settings, patient=True, recognising=False) as app:
         return await list_addresses(app.ports)

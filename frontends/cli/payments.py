@@ -12,8 +12,8 @@ from ...core.domain.money import Rub
 from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...core.domain.payments.suspense import Suspense
 from ...core.usecases.accounts.accounts import get_account
+from ...core.usecases.common.paging import Page
 from ...core.usecases.operators import review as usecases
-from ...core.usecases.paging import Page
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.refunds.suspense_return import return_suspense
 from ...ports.bundle import Ports

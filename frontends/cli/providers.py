@@ -93,7 +93,7 @@ def trial(*, name: str, amount: Rub, minutes: int, operation_id: str | None, yes
         )
 
     def run() -> TrialStep:
-        from ..compose import system_ids
+        from ..app.compose import system_ids
 
         operation = operation_id or f"{PAYMENT}{system_ids().uuid()}"
         tried = Trial(operation=operation, bank=name, amount=amount, lasts=timedelta(minutes=minutes))

@@ -26,7 +26,7 @@ def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
 
     def run() -> Answer:
         settings = loaded_settings().settings
-        from ..restore import restore as put_back
+        from ..operations.restore import restore as put_back
 
         if not yes:
             click.confirm(f"Put {path} in the place of {settings.database_location}?", abort=True, err=True)

@@ -4,8 +4,8 @@ import asyncio
 
 import click
 
-from ..gc_pause import gc_paused
-from ..settings import for_many_processes
+from ..process.gc_pause import gc_paused
+from ..settings.settings import for_many_processes
 from .output import Answer, fields
 from .session import answering, guarded, loaded_settings
 
@@ -20,7 +20,7 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
     def run() -> None:
         settings = loaded_settings(host=host, port=port, workers=workers).settings
         with gc_paused():
-            from ..http.server import serve as run_server
+            from ..server.server import serve as run_server
 
         run_server(settings)
 
@@ -37,7 +37,7 @@ def api(host: str | None, port: int | None) -> None:
     def run() -> None:
         settings = for_many_processes(loaded_settings(host=host, port=port).settings)
         with gc_paused():
-            from ..http.server import serve as run_server
+            from ..server.server import serve as run_server
 
         run_server(settings, works=False)
 
@@ -81,7 +81,7 @@ def migrate() -> Answer:
     Compatible processes of older versions are listed for replacement; if an incompatible one runs, nothing is done.
     """
     settings = loaded_settings().settings
-    from ..upgrade import upgrade
+    from ..operations.upgrade import upgrade
 
     done = asyncio.run(upgrade(settings))
     told = {"schema revision": done.revision}

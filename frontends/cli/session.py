@@ -21,9 +21,9 @@ from ...core.usecases.actions.decisions import Waits
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
-from ..settings import SettingsError
-from ..settings_sources import Loaded, load
-from ..signing_in import signed_in
+from ..operations.signing_in import signed_in
+from ..settings.settings import SettingsError
+from ..settings.sources import Loaded, load
 from .output import Answer, complain, give, reader_is_gone
 from .views import action_document, action_text
 
@@ -52,7 +52,7 @@ def run_in_app(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -
     """
     settings = loaded_settings().settings
     context = click.get_current_context()
-    from ..compose import open_app
+    from ..app.compose import open_app
 
     async def inside() -> T:
         async with open_app(settings, patient=True, fitting=fitting) as app:

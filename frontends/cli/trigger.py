@@ -88,7 +88,7 @@ def trigger(
 
     def run() -> None:
         # Imports aiohttp, which the help of all commands need not load.
-        from ..compose import system_ids
+        from ..app.compose import system_ids
         from .triggering import Caller, perform
 
         ids = system_ids()

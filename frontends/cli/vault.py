@@ -13,7 +13,7 @@ from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured
 from ...ports.registry import Role
 from ...ports.vault import VaultError
-from ..settings import Settings
+from ..settings.settings import Settings
 from .groups import group
 from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, loaded_settings, reasoned, run_in_app
@@ -37,7 +37,7 @@ def new(number: int) -> Answer:
     Use it for the first start of an installation whose keys come from settings. The pepper never changes; a further key
     gets the next id, before the old one: CAMBIST_VAULT_KEY=2:NEW,1:OLD.
     """
-    from ..compose import system_ids
+    from ..app.compose import system_ids
 
     ids = system_ids()
     made = {"CAMBIST_VAULT_KEY": f"{number}:{ids.secret(_KEY_SIZE)}", "CAMBIST_VAULT_PEPPER": ids.secret(_KEY_SIZE)}
@@ -99,7 +99,7 @@ def rotate() -> Answer:
     """
     settings = loaded_settings().settings
     path = _key_file(settings)
-    from ..maintenance import add_vault_key, open_registry
+    from ..app.maintenance import add_vault_key, open_registry
 
     async def alone() -> int:
         registry = open_registry(settings)
@@ -127,7 +127,7 @@ def rotate() -> Answer:
 def drop(number: int) -> Answer:
     """Remove an old key from the key file when no value is encrypted with it. Older backups still need it."""
     path = _key_file(loaded_settings().settings)
-    from ..maintenance import drop_vault_key
+    from ..app.maintenance import drop_vault_key
 
     report = run_in_app(lambda ports: inspect_keys(ports, progress=_progress))
     in_use = report.in_use.get(number, 0)
@@ -139,7 +139,7 @@ def drop(number: int) -> Answer:
 
 def _key_file(settings: Settings) -> Path:
     """Return the path of the key file. Raises: NotConfigured."""
-    from ..compose import key_file
+    from ..app.compose import key_file
 
     path = key_file(settings)
     if path is None:

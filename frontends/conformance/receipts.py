@@ -7,7 +7,7 @@ import msgspec
 from ...ports.bank import Bank
 from ...ports.mandates import BindingRequest
 from ...ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, ReceiptNeed, TaxSystem, Vat
-from ..wrapping import Call, wrapped
+from ..layers.wrapping import Call, wrapped
 
 EMAIL, PHONE = "payer-4711@example.com", "+79990004711"
 """Contacts of a fictional payer, which no fault may contain."""

@@ -19,7 +19,7 @@ from ...ports.searching import (
     SearchesRefunds,
     SearchesRemittances,
 )
-from ..wrapping import Call, wrapped
+from ..layers.wrapping import Call, wrapped
 
 A = TypeVar("A")
 

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from ...core.usecases.browse.search import Hit
-from ..gc_pause import collect_in_full
+from ..process.gc_pause import collect_in_full
 from .asking import log, note_slip, whereabouts, words
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog

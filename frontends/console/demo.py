@@ -28,8 +28,8 @@ from ...ports.bank_simulator import Simulation
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
-from ..compose import open_app
-from ..settings import Settings
+from ..app.compose import open_app
+from ..settings.settings import Settings
 from ..telemetry.limit_hits import hits_kept
 from ..worker.process import at_work
 from .context import ConsoleContext

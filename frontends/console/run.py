@@ -5,10 +5,10 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from ..compose import open_app
-from ..gc_pause import keep_for_good
-from ..settings import Settings
-from ..signing_in import signed_in
+from ..app.compose import open_app
+from ..operations.signing_in import signed_in
+from ..process.gc_pause import keep_for_good
+from ..settings.settings import Settings
 from .app import Console
 from .context import ConsoleContext
 from .demo import living

@@ -15,8 +15,8 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.accounts.rate_limit import Network
 from ...core.domain.errors import Refusal
 from ...core.domain.people.roles import PersonRight, holders
-from ...core.usecases.account_time import test_clock_of
 from ...core.usecases.actions.decisions import Waits
+from ...core.usecases.common.account_time import test_clock_of
 from ...core.usecases.people.sessions import find_actor, list_accounts_of, require
 from ...ports.bundle import Ports
 from ...ports.faults import Fault

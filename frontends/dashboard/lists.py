@@ -6,9 +6,9 @@ from datetime import date, timedelta
 from typing import Any
 
 from ...core.usecases.accounts.shops import list_shops
-from ...core.usecases.keyset import SCANNED, Count, Cursor, KeysetPage, read_cursor, write_cursor
+from ...core.usecases.common.keyset import SCANNED, Count, Cursor, KeysetPage, read_cursor, write_cursor
+from ...core.usecases.common.paging import Page as Found
 from ...core.usecases.overview.overview import Period
-from ...core.usecases.paging import Page as Found
 from .blocks import Block, Field, Link, Note
 from .texts import add
 from .web import MOSCOW, Ask

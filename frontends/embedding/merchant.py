@@ -12,8 +12,8 @@ from ...core.domain.payments.orders import Payer, PaymentOrder
 from ...core.domain.payments.payments import FailureReason, Payment, PaymentStatus
 from ...core.domain.refunds.orders import RefundOrder
 from ...core.domain.refunds.refunds import Refund
-from ...core.usecases.account_time import test_clock_of
 from ...core.usecases.accounts.accounts import find_account
+from ...core.usecases.common.account_time import test_clock_of
 from ...core.usecases.ledger.balance import Balance, read_balance
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment

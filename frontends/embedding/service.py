@@ -30,11 +30,11 @@ from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
-from ..compose import Adapters, App, migrate, open_app
-from ..marking import marks_kept
-from ..notifications import begin_receiving
-from ..plugins import needing
-from ..settings import Settings, daily_bytes
+from ..app.compose import Adapters, App, migrate, open_app
+from ..app.notification_addresses import begin_receiving
+from ..process.marking import marks_kept
+from ..settings.plugins import needing
+from ..settings.settings import Settings, daily_bytes
 from ..telemetry.limit_hits import hits_kept, requests_kept
 from ..worker.process import at_work
 from .event_handler import EventHandler, OnEvent, address_of
@@ -181,8 +181,8 @@ class Service:
         """Return the HTTP application (API, payer window, /openapi.json) for mounting in another application. It counts
         requests per process, unless the settings name Redis. Raises: NotInstalled."""
         with needing("http", "the HTTP application"):
-            from ..http.app import create_app
             from ..http.edge.streams import WindowStreams
+            from ..server.app import create_app
             from ..telemetry.requests import RequestWatch
         streams = WindowStreams()
         self._streams.append(streams)
@@ -266,7 +266,7 @@ async def _opened(
 
 def _read_database(text: str) -> str:
     """Return the validated URL of the database. Raises: ValueError."""
-    from ..options import OPTIONS
+    from ..settings.options import OPTIONS
 
     try:
         url: str = OPTIONS["database_url"].read(text)
@@ -276,7 +276,7 @@ def _read_database(text: str) -> str:
 
 
 def _settings(database: str, base_url: str) -> Settings:
-    from ..options import OPTIONS
+    from ..settings.options import OPTIONS
 
     url = _read_database(database)
     address = OPTIONS["base_url"].read(base_url) if base_url else ""

@@ -9,7 +9,7 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.charge_decisions import ChargeWindow
 from ...core.domain.subscriptions.charges import ChargeOrder
-from ...core.usecases.paging import ListFilter
+from ...core.usecases.common.paging import ListFilter
 from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
 from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports

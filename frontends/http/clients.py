@@ -7,6 +7,7 @@ from litestar.types import ASGIApp
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.kyc.clients import ClientStatus, client_status
+from ...core.usecases.common.paging import Page
 from ...core.usecases.kyc.clients import (
     ClientFilter,
     ClientSimulation,
@@ -14,7 +15,6 @@ from ...core.usecases.kyc.clients import (
     list_clients,
     simulate_client,
 )
-from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
 from .edge.answers import answer
 from .edge.bodies import page_of

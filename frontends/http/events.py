@@ -12,7 +12,7 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.delivery import AT_ONCE
 from ...core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, EventType
-from ...core.usecases.paging import Page
+from ...core.usecases.common.paging import Page
 from ...core.usecases.webhooks.events import (
     EndpointEventFilter,
     EventQuery,

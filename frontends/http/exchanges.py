@@ -9,10 +9,10 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchanges.exchanges import Exchange, ExchangeStatus, shown_received
 from ...core.domain.exchanges.orders import ExchangeOrder
 from ...core.domain.masked import Masked
-from ...core.usecases.encrypted import deposit_address, open_exchange_phone
+from ...core.usecases.common.encrypted import deposit_address, open_exchange_phone
+from ...core.usecases.common.paging import Page
 from ...core.usecases.exchanges.creation import create_exchange
 from ...core.usecases.exchanges.exchanges import ExchangeFilter, cancel_exchange, get_exchange, list_exchanges
-from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_simulated
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
 from ...ports.bundle import Ports

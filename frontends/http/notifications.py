@@ -25,7 +25,7 @@ from ...ports.bundle import Ports
 from ...ports.faults import Fault, Forged
 from ...ports.notifications import InboundNotification
 from ...ports.vault import VaultError
-from ..guard.asker import present_asker
+from ..layers.guard.asker import present_asker
 from ..telemetry.requests import RequestWatch
 from .edge.answers import Answer
 from .edge.errors import endpoint_not_found, refused

@@ -11,8 +11,8 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.orders import RefundOrder
 from ...core.domain.refunds.refunds import Refund, RefundStatus
+from ...core.usecases.common.paging import Page
 from ...core.usecases.exports.rows import RefundRow, refund_rows
-from ...core.usecases.paging import Page
 from ...core.usecases.refunds.list import RefundFilter, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund, require_refunds
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund

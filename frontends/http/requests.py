@@ -8,7 +8,7 @@ from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.request_log import RequestEntry
 from ...core.domain.days import iso
 from ...core.usecases.accounts.request_list import RequestFilter, list_requests
-from ...core.usecases.paging import Page
+from ...core.usecases.common.paging import Page
 from ...ports.bundle import Ports
 from .edge.answers import answer
 from .edge.bodies import page_of

@@ -11,7 +11,7 @@ from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.settlement.rates import merchant_rate
 from ...core.domain.settlement.settlement import Settlement, SettlementItem
-from ...core.usecases.paging import MomentFilter, Page
+from ...core.usecases.common.paging import MomentFilter, Page
 from ...core.usecases.settlement.settlement import settle_own
 from ...core.usecases.settlement.statements import (
     all_items,

@@ -11,8 +11,8 @@ from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.orders import SubscriptionOrder
 from ...core.domain.subscriptions.patches import SubscriptionPatch
 from ...core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
-from ...core.usecases.encrypted import binding_url
-from ...core.usecases.paging import Page
+from ...core.usecases.common.encrypted import binding_url
+from ...core.usecases.common.paging import Page
 from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
 from ...core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
 from ...core.usecases.subscriptions.subscriptions import (

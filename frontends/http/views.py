@@ -12,10 +12,10 @@ from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
 from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
-from ...core.usecases.encrypted import open_payer_name
+from ...core.usecases.common.encrypted import open_payer_name
+from ...core.usecases.common.paging import Page, Position
 from ...core.usecases.exports.files import csv_text
 from ...core.usecases.exports.rows import PaymentRow, RefundRow, Rows, guarded_rows
-from ...core.usecases.paging import Page, Position
 from ...ports.bundle import Ports
 from .edge.operation import FORMATS
 

@@ -9,7 +9,7 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
 from ...core.domain.webhooks.events import DeliveryStatus
-from ...core.usecases.paging import MomentFilter
+from ...core.usecases.common.paging import MomentFilter
 from ...core.usecases.webhooks.endpoints import (
     FurtherReport,
     change_endpoint,

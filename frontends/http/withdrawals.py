@@ -11,8 +11,8 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement.withdrawals import Withdrawal, shown_hash
+from ...core.usecases.common.paging import MomentFilter, Page
 from ...core.usecases.ledger.conversions import Conversion, conversions_of
-from ...core.usecases.paging import MomentFilter, Page
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
 from ...core.usecases.settlement.payout_items import PayoutItem, all_payout_items, list_payout_items
 from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals

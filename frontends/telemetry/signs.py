@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...core.usecases.alarms.channels import channels_failing
+from ...core.usecases.common.quarantine import read_hold
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.ledger.watch import ledger_faults
 from ...core.usecases.notification_addresses import last_received
@@ -19,7 +20,6 @@ from ...core.usecases.operators import probes
 from ...core.usecases.operators.health import Question
 from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
 from ...core.usecases.operators.unreadable import count_unreadable
-from ...core.usecases.quarantine import read_hold
 from ...core.usecases.reconciliation.signs import ReconciliationSigns, days_not_compared, reconciliation_signs
 from ...ports.bundle import Ports
 from .counters import Counters

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from ...ports.clock import Clock
 from ...ports.faults import BulkheadFull, Forged, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
-from ..guard.guard import NotInTime
-from ..guard.values import InvalidAnswer
+from ..layers.guard.guard import NotInTime
+from ..layers.guard.values import InvalidAnswer
 from .counters import Counters
 from .tracing import Attributes, Tracing, ended
 

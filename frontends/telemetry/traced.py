@@ -7,7 +7,7 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.notifier import Answer, DeliveryResult, Notifier, WebhookRequest
-from ..wrapping import OPERATIONS, Call, with_providers, wrapped
+from ..layers.wrapping import OPERATIONS, Call, with_providers, wrapped
 from .telemetry import Telemetry
 
 P = TypeVar("P")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..settings import SettingFault, SettingsError
+from ..settings.settings import SettingFault, SettingsError
 from .version import version
 
 if TYPE_CHECKING:

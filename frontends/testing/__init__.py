@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    from ..gc_pause import gc_paused
+    from ..process.gc_pause import gc_paused
 
     with gc_paused():
         import_module(".sandbox", __name__)  # every name needs this module

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.domain.webhooks.endpoints import WebhookEndpoint
 from ...core.domain.webhooks.signing import NotVerified, Signer, headers
-from ...core.usecases.encrypted import open_webhook_secret
+from ...core.usecases.common.encrypted import open_webhook_secret
 from ...ports.bundle import Ports
 from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from ..client.webhooks import Webhook, verify_webhook

@@ -15,8 +15,8 @@ import msgspec
 from anyio.from_thread import BlockingPortal
 
 from ...ports.bundle import Ports, Urls
-from ..gc_pause import gc_paused
-from ..http.app import create_app
+from ..process.gc_pause import gc_paused
+from ..server.app import create_app
 
 T = TypeVar("T")
 

@@ -18,13 +18,13 @@ from ...core.usecases.accounts import accounts
 from ...core.usecases.jobs import run_due
 from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
+from ..app.compose import open_app, system_clock, virtual_time
 from ..client.clients import AsyncClient, Client
 from ..client.payments import FailureReason, Payment
 from ..client.requests import Amount
 from ..client.subscriptions import Subscription
 from ..client.webhooks import Webhook, WebhookEvent
-from ..compose import open_app, system_clock, virtual_time
-from ..settings import Settings
+from ..settings.settings import Settings
 from .receivers import Delivery, InApp, Postbox, Receiver
 from .runtime import BASE_URL, Answered, Asked, Runtime
 from .transports import AsyncSandboxTransport, SandboxApp, SandboxTransport

@@ -21,7 +21,7 @@ from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Losable
-from ..guard.asker import job_asks
+from ..layers.guard.asker import job_asks
 from ..telemetry.logs import job_context
 from ..telemetry.telemetry import Ending, Telemetry
 from .clock import MachineClock

@@ -8,19 +8,19 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from ..compose import App, open_app, system_clock
-from ..gc_pause import gc_paused, keep_for_good
-from ..marking import marks_kept
-from ..notifications import begin_receiving
-from ..open_files import allowed, file_budget, raise_limit
-from ..provider_checks import providers_checked
-from ..quarantine import tell_if_held
-from ..registry import registered
-from ..settings import Settings
-from ..simulators import tell_of_simulators
-from ..stopping import Stopping
+from ..app.compose import App, open_app, system_clock
+from ..app.notification_addresses import begin_receiving
+from ..app.simulators import tell_of_simulators
+from ..app.stopping import Stopping
+from ..layers.quarantine import tell_if_held
+from ..operations.provider_checks import providers_checked
+from ..process.gc_pause import gc_paused, keep_for_good
+from ..process.marking import marks_kept
+from ..process.observed import observed, scraped
+from ..process.open_files import allowed, file_budget, raise_limit
+from ..process.registry import registered
+from ..settings.settings import Settings
 from ..telemetry.logs import configure_logging
-from ..telemetry.process import observed, scraped
 from .loop import Worker
 
 log = logging.getLogger("cambist.worker")

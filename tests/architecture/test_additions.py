@@ -7,12 +7,12 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 from cambist.core import usecases
+from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.recurring_jobs import RECURRING_JOBS
-from cambist.core.usecases.schedule import FollowUp
-from cambist.frontends.options import OPTIONS
-from cambist.frontends.provider_options import PROVIDER_OPTIONS
-from cambist.frontends.settings import Settings
+from cambist.frontends.settings.options import OPTIONS
+from cambist.frontends.settings.provider_options import PROVIDER_OPTIONS
+from cambist.frontends.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,8 +43,8 @@ def rooms() -> list[object]:
 def test_every_setting_of_the_installation_can_be_given() -> None:
     fields = set(Settings.__struct_fields__)
     fields = fields - FROM_SEVERAL.keys() | set().union(*FROM_SEVERAL.values())
-    assert fields - OPTIONS.keys() == set(), "no row in frontends/options.py: nobody could set it"
-    assert OPTIONS.keys() - fields == set(), "no field in frontends/settings.py: Settings"
+    assert fields - OPTIONS.keys() == set(), "no row in frontends/settings/options.py: nobody could set it"
+    assert OPTIONS.keys() - fields == set(), "no field in frontends/settings/settings.py: Settings"
 
 
 def test_operators_read_of_every_setting() -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cambist.frontends.compose import migrate
-from cambist.frontends.gc_pause import collect_in_full, gc_paused
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate
+from cambist.frontends.process.gc_pause import collect_in_full, gc_paused
+from cambist.frontends.settings.settings import Settings
 
 PAGES = (
     *("jinja2", "segno", "markupsafe", "gzip", "cambist.frontends.http.openapi.openapi"),
@@ -54,9 +54,9 @@ _SERVICE = """
 import asyncio, sys
 from pathlib import Path
 import cambist.frontends.cli.service
-from cambist.frontends.http.server import create_app
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import create_app
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.frontends.telemetry.logs import configure_logging
 async def asked(app, path):
     answers = []
@@ -98,8 +98,8 @@ def test_import_caches_are_freed_and_later_imports_still_work() -> None:
     """Not those of the standard library alone: the folder of the package is read anew, too."""
     script = """
 import linecache, sys
-import cambist.frontends.http.server
-from cambist.frontends.gc_pause import keep_for_good
+import cambist.frontends.server.server
+from cambist.frontends.process.gc_pause import keep_for_good
 keep_for_good()
 print(len(sys.path_importer_cache), len(linecache.cache))
 import colorsys, cambist.frontends.http.framework

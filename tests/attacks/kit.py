@@ -12,7 +12,7 @@ from cambist.adapters.storage.table.table_map import keep, table_map_of
 from cambist.adapters.vault.aes import AesVault
 from cambist.core.domain.chains import FIRST_LINK, Chain, ChainHead
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, balances_moved
-from cambist.frontends.settings import VaultKeys
+from cambist.frontends.settings.settings import VaultKeys
 from cambist.ports.bundle import Ports
 from tests.contracts.migration_kit import done_on
 from tests.invariants import everything

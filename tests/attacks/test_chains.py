@@ -12,13 +12,13 @@ from cambist.core.domain.operators.audit import AUDIT, OperatorAction
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.actions.audit import note
-from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, extend_chain, present_head
+from cambist.core.usecases.common.chains import ALTERED, NO_HEAD, UNTAGGED, extend_chain, present_head
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
 from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker, multiplied, without
 from tests.invariants import everything
-from tests.usecases.test_settlement import paid
+from tests.usecases.settlement.test_settlement import paid
 
 LINES = 5
 

@@ -11,7 +11,7 @@ from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from tests.apps import TestApp
 from tests.attacks.kit import Attacker
 from tests.attacks.test_money_rows import differing, with_wallet
-from tests.usecases.test_settlement import caller, paid
+from tests.usecases.settlement.test_settlement import caller, paid
 
 THIEF = "acc_00000000-0000-7000-8000-000000000000"
 EDITS: Mapping[str, tuple[str, str]] = {

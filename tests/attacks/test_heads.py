@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from cambist.frontends.http.edge.bounded import HEAD, HEADERS
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.tables import table
 
 LINE = b"GET /livez HTTP/1.1\r\nHost: x\r\n"

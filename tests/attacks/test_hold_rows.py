@@ -6,8 +6,8 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.installation import Because
+from cambist.core.usecases.common.quarantine import hold, holds_back, is_held, read_hold
 from cambist.core.usecases.installation.resume import resume
-from cambist.core.usecases.quarantine import hold, holds_back, is_held, read_hold
 from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
 from tests.attacks.test_money_rows import differing

@@ -15,10 +15,10 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import create_account, get_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.findings import Level
-from cambist.frontends.compose import App, migrate, open_app
-from cambist.frontends.http.app import create_app
-from cambist.frontends.settings import Settings
-from cambist.frontends.simulators import judge_simulators, tell_of_simulators
+from cambist.frontends.app.compose import App, migrate, open_app
+from cambist.frontends.app.simulators import judge_simulators, tell_of_simulators
+from cambist.frontends.server.app import create_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import NotConfigured
 from tests.apps import TestApp, open_test_app
 from tests.tables import table

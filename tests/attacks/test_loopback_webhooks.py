@@ -11,9 +11,9 @@ import pytest
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.frontends.compose import open_app
-from cambist.frontends.http.app import create_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.server.app import create_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.notifier import Answer
 from tests.contracts.webhooks import Names, post, webhook
 from tests.receivers import Receiver

@@ -21,8 +21,8 @@ from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_
 from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
 from tests.invariants import everything
-from tests.usecases.test_ledger import book
-from tests.usecases.test_settlement import caller, paid
+from tests.usecases.ledger.test_ledger import book
+from tests.usecases.settlement.test_settlement import caller, paid
 
 WALLET, THIEF = tron_address(bytes(range(20))), tron_address(bytes(range(20, 40)))
 

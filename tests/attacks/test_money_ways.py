@@ -25,7 +25,7 @@ from tests.apps import TestApp
 from tests.attacks.kit import OWN, Attacker
 from tests.exchange_app import ExchangeApp
 from tests.invariants import everything
-from tests.usecases.test_exchange_return import BACK, late_usdt
+from tests.usecases.exchanges.test_exchange_return import BACK, late_usdt
 
 THIEF = tron_address(bytes(range(20, 40)))
 

@@ -16,17 +16,17 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.limit_hits import HitCounter
 from cambist.core.usecases.payments.opening import WATCH
-from cambist.frontends.http.app import create_app
+from cambist.frontends.app.own_adapters import Adapters
 from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.frontends.http.framework import framework
-from cambist.frontends.own_adapters import Adapters
+from cambist.frontends.server.app import create_app
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp, open_test_app
 from tests.invariants import everything
 from tests.redis_servers import redis_server
 from tests.subscription_app import subscribed
-from tests.usecases.test_polling import TellsNothing
+from tests.usecases.payments.test_polling import TellsNothing
 from tests.windows import Page
 
 FEW = 60

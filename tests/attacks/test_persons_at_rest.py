@@ -25,13 +25,13 @@ from cambist.core.domain.accounts.request_log import RequestBatch
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.webhooks.events import Event
-from cambist.core.usecases.encrypted import open_event_body
+from cambist.core.usecases.common.encrypted import open_event_body
 from cambist.core.usecases.operators.client_forgetting import forget_client
 from cambist.core.usecases.operators.doctor import check_vault
 from cambist.core.usecases.operators.findings import Level
-from cambist.frontends.backup import back_up
-from cambist.frontends.http.app import create_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.operations.backup import back_up
+from cambist.frontends.server.app import create_app
+from cambist.frontends.settings.settings import Settings
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
@@ -42,7 +42,7 @@ from tests.invariants import everything, noted
 from tests.kyc_kit import KycApp
 from tests.servers import service_url
 from tests.subscription_app import bound
-from tests.usecases.test_deliveries import BAD
+from tests.usecases.webhooks.test_deliveries import BAD
 
 PHONE = "+79161237788"
 CANARIES = {

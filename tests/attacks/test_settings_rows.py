@@ -16,7 +16,7 @@ from cambist.core.usecases.settlement.settlement import settle_own
 from tests.apps import TestApp
 from tests.attacks.kit import Attacker
 from tests.attacks.test_money_rows import differing
-from tests.usecases.test_settlement import caller, paid
+from tests.usecases.settlement.test_settlement import caller, paid
 
 EDITS: Mapping[str, Mapping[str, Any]] = {
     "refunds need no approval": {"refund_approval": RefundApproval.AUTO},

@@ -21,7 +21,7 @@ from cambist.core.usecases.settlement.settlement import settle_own
 from tests.apps import TestApp
 from tests.attacks.kit import Attacker
 from tests.attacks.test_money_rows import differing
-from tests.usecases.test_settlement import caller, paid, payment
+from tests.usecases.settlement.test_settlement import caller, paid, payment
 
 EDITS: Mapping[str, str] = {
     "another amount": "amount = amount * 1000, actual_amount = actual_amount * 1000",

@@ -9,8 +9,8 @@ import pytest
 
 from cambist.core.usecases.accounts import accounts
 from cambist.frontends.http.edge.streams import PER_ADDRESS, PER_PAGE, Seat, WindowStreams
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 
 
 @asynccontextmanager

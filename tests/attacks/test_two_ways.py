@@ -17,9 +17,9 @@ import pytest
 from litestar.types import ASGIApp
 
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.operation import Operation
 from cambist.frontends.http.operations import OPERATIONS
+from cambist.frontends.server.app import create_app
 from tests.apps import TestApp, open_test_app
 from tests.framework_way import framework_way, in_order
 from tests.openapi_tour import EXAMPLES as RECORDED

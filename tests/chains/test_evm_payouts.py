@@ -20,13 +20,13 @@ from cambist.adapters.payouts.evm.offers import PATIENCE
 from cambist.adapters.payouts.evm.sender import EvmSender
 from cambist.adapters.payouts.evm.transaction import Transfer, read
 from cambist.adapters.payouts.signer import KeySigner
-from cambist.frontends.compose import open_app
+from cambist.frontends.app.compose import open_app
 from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.harnesses import PayoutsHarness
 from cambist.frontends.conformance.problem import Work
-from cambist.frontends.plugins import PluginError
-from cambist.frontends.settings import Settings
+from cambist.frontends.settings.plugins import PluginError
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.chain import Network
 from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.payouts import ListingSender, ReplacingSender, SignedTransfer, TransferState

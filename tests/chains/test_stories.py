@@ -17,10 +17,10 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.installation import Because
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.core.usecases.encrypted import client_phone_aad
+from cambist.core.usecases.common.encrypted import client_phone_aad
+from cambist.core.usecases.common.quarantine import hold
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.gate import client_id
-from cambist.core.usecases.quarantine import hold
 from cambist.ports.chain import Network
 from cambist.ports.faults import Held
 from tests.apps import TestApp, open_test_app

@@ -23,12 +23,12 @@ from cambist.adapters.payouts.tron.sender import _BANDWIDTH, LIFETIME, PROOF_AFT
 from cambist.adapters.payouts.tron.sent import Sent, SentTransfers, Whole
 from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.frontends.compose import open_app
+from cambist.frontends.app.compose import open_app
 from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.harnesses import PayoutsHarness
-from cambist.frontends.plugins import PluginError
-from cambist.frontends.settings import Settings
+from cambist.frontends.settings.plugins import PluginError
+from cambist.frontends.settings.settings import Settings
 from cambist.ports import NotConfigured, OutcomeUnknown, Refused, SignedTransfer, TransferState, Unavailable
 from cambist.ports.chain import Network
 from cambist.ports.notes import ProviderNote

@@ -11,7 +11,7 @@ import pytest
 
 from cambist.core.domain.operators.guarded import Guarded
 from cambist.frontends.cli.main import cli
-from cambist.frontends.operator import Names, login_name, operator_name
+from cambist.frontends.settings.operator import Names, login_name, operator_name
 from tests.cli.conftest import Call
 
 WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"

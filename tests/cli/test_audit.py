@@ -4,8 +4,8 @@ import asyncio
 
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.actions.audit import list_audit
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from tests.cli.conftest import Call
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from tests.cli.conftest import Call
 
 PHONE = "+79001234567"

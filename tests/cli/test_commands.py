@@ -14,8 +14,8 @@ import pytest
 from cambist.adapters.storage.sqlite import file as sqlite_file
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from tests.cli.conftest import Call, Outcome
 
 SECRET = "a-webhook-secret-of-the-tests"

@@ -20,11 +20,12 @@ from cambist.adapters.registry.file import FileRegistry
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.operators import doctor as inside
 from cambist.core.usecases.operators.findings import Finding, Level
-from cambist.frontends import doctor as around
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.app.maintenance import DatabaseFacts
 from cambist.frontends.cli import examine as doctor
 from cambist.frontends.cli.main import cli
-from cambist.frontends.compose import open_app
-from cambist.frontends.doctor import (
+from cambist.frontends.operations import doctor as around
+from cambist.frontends.operations.doctor import (
     Examined,
     check_processes,
     check_secrets,
@@ -32,9 +33,8 @@ from cambist.frontends.doctor import (
     judge_database,
     judge_redis,
 )
-from cambist.frontends.maintenance import DatabaseFacts
-from cambist.frontends.settings import Settings
-from cambist.frontends.settings_sources import load
+from cambist.frontends.settings.settings import Settings
+from cambist.frontends.settings.sources import load
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
 from tests.tables import table

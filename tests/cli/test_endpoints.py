@@ -10,8 +10,8 @@ import pytest
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.webhooks.endpoints import EndpointOrder
 from cambist.core.usecases.webhooks.endpoints import create_endpoint
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings_sources import load
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.sources import load
 from tests.cli.conftest import Call
 from tests.cli.test_audit import rows
 from tests.cli.test_events import account, ask, happen

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings_sources import load
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.sources import load
 from tests import event_factory
 from tests.cli.conftest import Call
 

@@ -15,9 +15,9 @@ import pytest
 from cambist.core.domain.accounts.accounts import Account
 from cambist.core.domain.people.people import Invitation
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.frontends.compose import App, open_app
-from cambist.frontends.first_sign_in import OWNER, is_private, show_first_sign_in
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import App, open_app
+from cambist.frontends.server.first_sign_in import OWNER, is_private, show_first_sign_in
+from cambist.frontends.settings.settings import Settings
 from tests.cli.conftest import PROGRAM
 from tests.invariants import everything
 from tests.tables import table

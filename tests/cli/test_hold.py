@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cambist.core.usecases.actions.audit import list_audit
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from tests.cli.conftest import Call
 from tests.payout_kit import WALLET
 

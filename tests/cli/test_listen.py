@@ -17,9 +17,9 @@ from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.frontends.cli import listening
 from cambist.frontends.cli.listen import usual_file
 from cambist.frontends.cli.listening import BETWEEN, RECONNECT, WAIT, CursorFile, Follower, Handed, Wish
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.streams import WindowStreams
-from cambist.frontends.http.server import listen as listening_socket
+from cambist.frontends.server.app import create_app
+from cambist.frontends.server.server import listen as listening_socket
 from cambist.ports.faults import Fault, Unavailable
 from tests.apps import WEBHOOK_SECRET, TestApp
 from tests.cli.conftest import Call

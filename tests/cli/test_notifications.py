@@ -10,10 +10,10 @@ import pytest
 
 import cambist
 from cambist.core.usecases.notification_addresses import is_address
-from cambist.frontends import plugins
-from cambist.frontends.compose import open_app
-from cambist.frontends.notifications import begin_receiving
-from cambist.frontends.settings_sources import load
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.app.notification_addresses import begin_receiving
+from cambist.frontends.settings import plugins
+from cambist.frontends.settings.sources import load
 from examples.own_bank.bank import NAME
 from tests.cli.conftest import Call
 

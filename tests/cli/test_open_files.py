@@ -1,9 +1,9 @@
-"""How many files a process may have open, and who gets how many (frontends/open_files.py)."""
+"""How many files a process may have open, and who gets how many (frontends/process/open_files.py)."""
 
 import pytest
 
 from cambist.core.usecases.webhooks.dispatcher import WEBHOOKS
-from cambist.frontends.open_files import CONNECTIONS, WANTED, allowed, file_budget, raise_limit
+from cambist.frontends.process.open_files import CONNECTIONS, WANTED, allowed, file_budget, raise_limit
 from tests.tables import table
 
 resource = pytest.importorskip("resource")

@@ -11,8 +11,8 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from tests.cli.conftest import Call

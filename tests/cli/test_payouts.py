@@ -10,10 +10,10 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import BalanceType, EntryKind, journal_entry
 from cambist.core.usecases.ledger.ledger import post
-from cambist.frontends.compose import open_app
+from cambist.frontends.app.compose import open_app
 from cambist.frontends.http.movements import MovementView
 from cambist.frontends.http.withdrawals import WithdrawalItemView
-from cambist.frontends.settings_sources import load
+from cambist.frontends.settings.sources import load
 from tests.cli.conftest import Call
 from tests.payout_kit import WALLET
 

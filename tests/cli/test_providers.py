@@ -5,8 +5,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.frontends import plugins
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
+from cambist.frontends.settings import plugins
 from cambist.ports import Invoice, InvoiceRequest, InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from examples.own_bank.bank import NAME

@@ -18,11 +18,11 @@ BANK = "simulator-live"
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     """Return the script of the simulated bank's list."""
-    from cambist.adapters.bank import simulator
+    from cambist.adapters.bank.simulator import simulator
 
     made = Script()
     monkeypatch.setattr(simulator, "Script", lambda: made)
-    from cambist.adapters.bank import simulator_core
+    from cambist.adapters.bank.simulator import core as simulator_core
 
     monkeypatch.setattr(simulator_core, "Script", lambda: made)
     return made
@@ -78,7 +78,7 @@ def test_a_bank_that_gives_no_list_exits_with_2(call: Call, script: Script, monk
 
 
 def test_a_bank_without_a_list_is_named_and_exits_with_2(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cambist.adapters.bank.simulator import SimulatedBank
+    from cambist.adapters.bank.simulator.simulator import SimulatedBank
 
     monkeypatch.setattr("cambist.core.usecases.reconciliation.reconciliation.ReportingBank", type("No", (), {}))
     assert SimulatedBank is not None

@@ -14,8 +14,8 @@ from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Simulation
 from cambist.ports.bundle import Ports

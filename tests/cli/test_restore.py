@@ -14,9 +14,9 @@ from cambist.adapters.storage.sql.revisions import head
 from cambist.adapters.storage.sqlite import swap as sqlite_swap
 from cambist.adapters.storage.sqlite.migrate import sqlite_current
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.frontends import restore as room
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.operations import restore as room
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
 

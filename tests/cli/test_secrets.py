@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
-from cambist.frontends.settings_sources import load
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
+from cambist.frontends.settings.sources import load
 from cambist.ports.counters import Counter
 from cambist.ports.jobs import Job
 from tests.cli.conftest import PROGRAM, Call

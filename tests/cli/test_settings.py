@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import pytest
 
 from cambist.core.domain.operators.guarded import Guarded
-from cambist.frontends.option_readers import masked_url
-from cambist.frontends.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
-from cambist.frontends.settings import Settings, SettingsError, for_many_processes
-from cambist.frontends.settings_sources import Loaded, load
+from cambist.frontends.settings.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
+from cambist.frontends.settings.readers import masked_url
+from cambist.frontends.settings.settings import Settings, SettingsError, for_many_processes
+from cambist.frontends.settings.sources import Loaded, load
 from tests.cli.conftest import Call
 from tests.tables import table
 

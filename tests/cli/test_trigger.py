@@ -9,7 +9,7 @@ from cambist.adapters.ids import SystemIds
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.encrypted import open_event_body
+from cambist.core.usecases.common.encrypted import open_event_body
 from cambist.frontends.cli.recipes import RECIPES
 from cambist.frontends.cli.triggering import Caller, Told, perform
 from cambist.ports.faults import Unavailable

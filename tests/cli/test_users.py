@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cambist.core.usecases.people.invitations import accept_invitation
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings_sources import load
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.sources import load
 from tests.cli.conftest import Call
 from tests.cli.test_events import account, ask
 from tests.people_kit import PASSWORD, token_of

@@ -10,8 +10,8 @@ import pytest
 from cambist.adapters.nodes.spelling import base58check, read_base58check
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.actions.audit import list_audit
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.chain import Network
 from tests.chains.harnesses import KEY, XPUB
 from tests.chains.world import ChainWorld, chain_world

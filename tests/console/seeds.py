@@ -22,7 +22,7 @@ from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.actions.audit import acting, note
 from cambist.core.usecases.actions.decisions import Waits
-from cambist.core.usecases.encrypted import tag_action
+from cambist.core.usecases.common.encrypted import tag_action
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now

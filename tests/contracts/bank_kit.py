@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script

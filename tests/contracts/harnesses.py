@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from cambist.adapters.bank.remittances import RemittancePage
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.remittances import RemittancePage
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits

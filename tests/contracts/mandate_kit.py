@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.ports.bank import RefundRequest
 from cambist.ports.faults import Refused
 from cambist.ports.mandates import (

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from cambist.adapters.bank.pages import InvoiceEntry
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.pages import InvoiceEntry
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import Bank, InvoiceState, InvoiceStatus, Transfer
 from cambist.ports.bank_simulator import BankSimulator, Simulation

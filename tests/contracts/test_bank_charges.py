@@ -2,7 +2,7 @@
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.faults import Fault, NotConfigured

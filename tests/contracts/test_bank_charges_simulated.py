@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.ports.faults import OutcomeUnknown, Refused
 from cambist.ports.mandates import (
     NEXT_PAID,

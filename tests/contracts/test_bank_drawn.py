@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.adapters.bank.drawn import drawn_entry, drawn_reference
-from cambist.adapters.bank.pages import ACTING, InvoiceEntry
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.drawn import drawn_entry, drawn_reference
+from cambist.adapters.bank.simulator.pages import ACTING, InvoiceEntry
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.script import Twist
 from cambist.ports.bank import Invoice, InvoiceRequest, InvoiceState, InvoiceStatus
 from cambist.ports.bank_simulator import Simulation

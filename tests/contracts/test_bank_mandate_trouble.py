@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.mandates import NEXT_PENDING, MandateBank, MandateState, MandateStatus

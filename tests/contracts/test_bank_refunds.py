@@ -2,7 +2,7 @@
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.ports.bank import Bank, InvoiceStatus, RefundRequest, RefundState, RefundStatus
 from cambist.ports.bank_simulator import Simulation
 from tests.contracts.bank_kit import DONE, OPERATION, PROCESSING, REFUND, World, back, is_refused, left, sent

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import Bank, ListingBank, RefundState, RefundStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cambist.frontends.option_readers import read_database
-from cambist.frontends.settings import Settings, is_near
+from cambist.frontends.settings.readers import read_database
+from cambist.frontends.settings.settings import Settings, is_near
 from cambist.ports.database_urls import read_postgres_url
 from tests.tables import table
 

@@ -15,8 +15,8 @@ from cambist.adapters.script import DepositScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.tron import is_tron_address, tron_address
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.chain import Network
 from cambist.ports.deposits import Deposit, DepositSimulator, DepositWatcher
 from cambist.ports.faults import Fault, NotConfigured, Unavailable

@@ -15,8 +15,8 @@ from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.actions.audit import acting
 from cambist.core.usecases.actions.decisions import Waits
 from cambist.core.usecases.operators.pending_actions import Confirmed, confirm_action, list_actions, reject_action
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
 from tests.crash_points import CrashPoint, Killed, fused

@@ -10,8 +10,8 @@ from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.gateways.announcements import TELL, Telling, tell_accounts
 from cambist.core.usecases.gateways.gateways import GatewaySimulation, simulate_gateway
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import START

@@ -13,15 +13,15 @@ from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import LEDGER, BalanceType, EntryKind, JournalEntry, LedgerAccount, journal_entry
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.operators.audit import AUDIT, OperatorAction
-from cambist.core.usecases import chains
 from cambist.core.usecases.actions.audit import acting
-from cambist.core.usecases.chains import begin_chains, extend_chain
+from cambist.core.usecases.common import chains
+from cambist.core.usecases.common.chains import begin_chains, extend_chain
+from cambist.core.usecases.common.quarantine import hold
+from cambist.core.usecases.common.units import retrying
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.ledger import LEDGER_RULES, balance_types, extend_journal, may_take, post
-from cambist.core.usecases.quarantine import hold
-from cambist.core.usecases.units import retrying
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Conflict, Stale
 from cambist.ports.storage import Storage, Unit

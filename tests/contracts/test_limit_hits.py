@@ -12,8 +12,8 @@ from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases import retention
 from cambist.core.usecases.accounts.limit_hits import HitCounter, Hits, read_hits
 from cambist.core.usecases.retention import HITS_KEPT, first_retention, retain
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage

@@ -13,10 +13,10 @@ import pytest
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.webhooks.events import EVENT_KEPT, Event, EventType
-from cambist.core.usecases import long_lists
-from cambist.core.usecases.long_lists import LongList, keep, page_within
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.core.usecases.common import long_lists
+from cambist.core.usecases.common.long_lists import LongList, keep, page_within
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.storage import Between, Storage
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

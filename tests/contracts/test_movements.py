@@ -23,8 +23,8 @@ from cambist.core.usecases.ledger.day_statement import ZERO, Parts, read_day
 from cambist.core.usecases.ledger.ledger import extend_journal, post
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, all_movements, list_movements
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import START

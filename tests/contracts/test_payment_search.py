@@ -14,15 +14,15 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
-from cambist.core.usecases import keyset
-from cambist.core.usecases.encrypted import payer_email_digest
-from cambist.core.usecases.keyset import Cursor, read_cursor, write_cursor
+from cambist.core.usecases.common import keyset
+from cambist.core.usecases.common.encrypted import payer_email_digest
+from cambist.core.usecases.common.keyset import Cursor, read_cursor, write_cursor
 from cambist.core.usecases.payments import search
 from cambist.core.usecases.payments.list import PaymentFilter
 from cambist.core.usecases.payments.search import FoundPayments, search_payments
 from cambist.core.usecases.payments.tallies import add_payment
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
 

@@ -10,8 +10,8 @@ from cambist.adapters.ids import SeededIds
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.payouts import (
     SenderSimulator,

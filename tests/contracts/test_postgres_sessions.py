@@ -10,9 +10,9 @@ from cambist.adapters.postgres_sessions import connect
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.postgres.sessions import READS, UNITS
 from cambist.core.usecases.operators.findings import Level
-from cambist.frontends.doctor import judge_database
-from cambist.frontends.maintenance import database_facts
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.maintenance import database_facts
+from cambist.frontends.operations.doctor import judge_database
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import NotConfigured
 from tests.poolers import own_pgbouncer
 from tests.servers import _execute, _run

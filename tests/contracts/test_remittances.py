@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.bank.remittances import TAKES
-from cambist.adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
+from cambist.adapters.bank.simulator.remittances import TAKES
+from cambist.adapters.bank.simulator.simulator import REMITTANCE_MOST, SimulatedBank
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bank import Bank, BankCapabilities, Notification
 from cambist.ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.notes import ProviderNote

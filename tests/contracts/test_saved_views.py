@@ -14,8 +14,8 @@ from cambist.core.domain.people.roles import Role
 from cambist.core.domain.people.views import VIEW_NAME_LONGEST, VIEW_QUERY_LONGEST, VIEWS_MOST, SavedViews
 from cambist.core.usecases.people.sessions import Actor
 from cambist.core.usecases.people.views import delete_view, get_view, list_views, rename_view, save_view
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
 from tests.tables import table

@@ -12,8 +12,8 @@ from cambist.adapters.storage.sqlite import pool as sqlite_pool
 from cambist.adapters.storage.sqlite.pool import ReadingPool, ask_on
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import migrate, open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate, open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Unavailable
 
 LONG = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000) SELECT max(x) FROM n"

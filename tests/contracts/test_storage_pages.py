@@ -13,8 +13,8 @@ import pytest
 
 from cambist.adapters.storage.postgres.damage import postgres_damage
 from cambist.adapters.storage.sqlite.damage import sqlite_damage
-from cambist.frontends.compose import migrate
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Unavailable
 from tests.servers import database, own_postgres
 

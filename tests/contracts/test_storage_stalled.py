@@ -12,8 +12,8 @@ import pytest
 from cambist.adapters.storage.postgres.gate import Gate
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.postgres.stall import Stall
-from cambist.frontends.compose import migrate
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.patience import HANGS

@@ -14,10 +14,10 @@ from cambist.adapters.storage.postgres.gate import Gate
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.postgres.standby import CONFIRM, REASON, Standby
 from cambist.core.usecases.operators.findings import Level
-from cambist.frontends.compose import migrate
-from cambist.frontends.doctor import judge_database
-from cambist.frontends.maintenance import database_facts
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate
+from cambist.frontends.app.maintenance import database_facts
+from cambist.frontends.operations.doctor import judge_database
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.contracts.storage_kit import job, must_read, put, read

@@ -8,9 +8,9 @@ import pytest
 from cambist.adapters.registry.postgres import PostgresRegistry
 from cambist.adapters.storage.migrate import current, migrate
 from cambist.adapters.storage.sql.revisions import head
-from cambist.frontends import upgrade as upgrades
-from cambist.frontends.settings import Settings
-from cambist.frontends.upgrade import OlderRuns, upgrade
+from cambist.frontends.operations import upgrade as upgrades
+from cambist.frontends.operations.upgrade import OlderRuns, upgrade
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.registry import Role
 
 

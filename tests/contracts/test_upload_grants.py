@@ -16,8 +16,8 @@ from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.kyc import uploads
 from cambist.core.usecases.kyc.uploads import Grant, grant_to_client, grant_upload
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.storage import Storage
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from cambist.frontends.registry import AnotherServes, registered
-from cambist.frontends.settings import Settings
+from cambist.frontends.process.registry import AnotherServes, registered
+from cambist.frontends.settings.settings import Settings
 from tests.servers import database
 
 

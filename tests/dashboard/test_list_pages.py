@@ -13,8 +13,8 @@ from cambist.core.domain.people.roles import Role
 from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.events import Delivery, Event
-from cambist.core.usecases import keyset
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.common import keyset
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from cambist.frontends.dashboard.pages import clients, developers, money, refunds, trade
 from tests import event_factory

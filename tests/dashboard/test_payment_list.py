@@ -193,7 +193,7 @@ async def test_pages_lead_to_each_other(app: TestApp, monkeypatch: pytest.Monkey
 
 
 async def test_bounded_search_says_how_far_it_came(app: TestApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cambist.core.usecases.keyset.SCANNED", 3)
+    monkeypatch.setattr("cambist.core.usecases.common.keyset.SCANNED", 3)
     await app.created({"external_id": "wanted", "amount_rub": "777.00"})
     for number in range(6):
         await app.created({"external_id": f"order-{number}"})

@@ -24,7 +24,11 @@ SOURCES = (
     *("core/domain/sandbox_clock.py", "core/domain/webhooks/endpoints.py", "core/domain/webhooks/static_headers.py"),
     *("core/domain/webhooks/wanted.py", "core/usecases/accounts/keys.py", "core/usecases/accounts/shops.py"),
     *("core/usecases/people/factors.py", "core/usecases/people/own_account.py", "core/usecases/people/passkeys.py"),
-    *("core/usecases/refunds/refunds.py", "core/usecases/idempotency.py", "core/usecases/own_addresses.py"),
+    *(
+        "core/usecases/refunds/refunds.py",
+        "core/usecases/common/idempotency.py",
+        "core/usecases/common/own_addresses.py",
+    ),
     *("frontends/dashboard/web.py", "frontends/dashboard/pages/developers.py"),
 )
 """Modules that check the values of the dashboard's forms."""

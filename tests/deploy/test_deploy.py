@@ -11,10 +11,10 @@ import redis
 import yaml
 
 from cambist.frontends.cli.main import COMMANDS
-from cambist.frontends.options import OPTIONS
-from cambist.frontends.provider_options import ALL_OPTIONS
-from cambist.frontends.settings import for_many_processes
-from cambist.frontends.settings_sources import CONFIG, load
+from cambist.frontends.settings.options import OPTIONS
+from cambist.frontends.settings.provider_options import ALL_OPTIONS
+from cambist.frontends.settings.settings import for_many_processes
+from cambist.frontends.settings.sources import CONFIG, load
 from tests.redis_servers import own_redis
 
 ROOT = Path(__file__).parents[2]

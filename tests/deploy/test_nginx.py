@@ -16,8 +16,8 @@ import pytest
 from cambist.core.domain.accounts.rate_limit import networks
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.accounts import NewAccount
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.nginx import Nginx, own_nginx
 from tests.patience import HANGS
 from tests.servers import _free_port

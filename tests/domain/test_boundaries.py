@@ -1,6 +1,6 @@
 """The moments that the interface names, each at the microsecond before it, at it, and at the one after: the tests say
-to which side the moment belongs. Moments that need an app are in usecases/test_boundaries.py. `nox -s mutants` shows
-that each test fails when its boundary moves."""
+to which side the moment belongs. Moments that need an app are in usecases/jobs/test_boundaries.py. `nox -s mutants`
+shows that each test fails when its boundary moves."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

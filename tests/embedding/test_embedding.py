@@ -14,8 +14,8 @@ import pytest
 
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
+from cambist.core.usecases.common.paging import MomentFilter
 from cambist.core.usecases.operators.dashboard import read_dashboard
-from cambist.core.usecases.paging import MomentFilter
 from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events

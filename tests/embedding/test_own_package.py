@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cambist
-from cambist.frontends.settings_sources import load
+from cambist.frontends.settings.sources import load
 
 PACKAGE = Path(__file__).parents[2] / "examples" / "own_package"
 

@@ -12,15 +12,16 @@ from click.testing import CliRunner
 import cambist
 from cambist import Mode
 from cambist.adapters.clock import VirtualClock
-from cambist.frontends import plugins, providers
+from cambist.frontends.app import providers
+from cambist.frontends.app.compose import open_app
 from cambist.frontends.cli.main import cli
-from cambist.frontends.compose import open_app
 from cambist.frontends.conformance.uploads import Uploads
-from cambist.frontends.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
-from cambist.frontends.provider_options import ProviderSettings, settings_of
-from cambist.frontends.settings import Settings, SettingsError
-from cambist.frontends.settings_sources import load
-from cambist.frontends.shipped import SHIPPED, Shipped
+from cambist.frontends.settings import plugins
+from cambist.frontends.settings.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
+from cambist.frontends.settings.provider_options import ProviderSettings, settings_of
+from cambist.frontends.settings.settings import Settings, SettingsError
+from cambist.frontends.settings.shipped import SHIPPED, Shipped
+from cambist.frontends.settings.sources import load
 from cambist.ports.tools import StorageTools
 from examples.own_bank.bank import ExampleBank
 from tests.tables import table
@@ -30,7 +31,7 @@ MEMORY: dict[str, Any] = {"database_url": "memory://"}
 Package = Callable[..., None]
 
 GOOD = """
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.ports.faults import NotConfigured
 
 closed = []

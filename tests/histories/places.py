@@ -17,7 +17,7 @@ from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.table.unit import WakeUp
 from cambist.frontends.conformance.storage.kit import KIT_CATALOGUE, START
-from cambist.frontends.plugins import opened_storage
+from cambist.frontends.settings.plugins import opened_storage
 from cambist.ports.storage import Storage
 from cambist.ports.tools import StorageTools
 from tests.histories.running import Answer, Runner

@@ -14,13 +14,13 @@ from cambist.core.domain.accounts.accounts import Caller
 from cambist.core.usecases.accounts.accounts import KeyPair
 from cambist.core.usecases.accounts.written_bytes import ByteCounter
 from cambist.frontends.http.api import Api
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.answers import Answer
 from cambist.frontends.http.edge.edge import Edge
 from cambist.frontends.http.edge.operation import ApiRequest, AppContext, Operation
 from cambist.frontends.http.edge.streams import WindowStreams
 from cambist.frontends.http.health import Doctor
 from cambist.frontends.http.operations import OPERATIONS
+from cambist.frontends.server.app import create_app
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from tests.apps import TestApp

@@ -11,8 +11,8 @@ from cambist.frontends.http.edge.bounded import DRAIN, SMALL_CHUNK, SMALL_CHUNKS
 from cambist.frontends.http.edge.half_requests import REST, HalfRequests
 from cambist.frontends.http.edge.intake import Intake
 from cambist.frontends.http.edge.parse_budget import ALL, TURN, ParseBudget
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
 
 HEAD = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\n"
@@ -88,7 +88,7 @@ async def test_rest_of_an_answered_body_has_a_second(monkeypatch: pytest.MonkeyP
             found.append(connections)
             super().__init__(())  # the test checks the connections itself
 
-    monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.HalfRequests", Noted)
     async with line() as (reader, writer):
         writer.write(HEAD + b"Content-Length: 1000\r\n\r\n ")
         assert b" 401 " in await answer(reader)

@@ -210,7 +210,7 @@ ROWS = (
 
 
 def test_every_rule_of_the_domain_has_its_row() -> None:
-    # tests/usecases/test_members.py covers the rule about banks.
+    # tests/usecases/gateways/test_members.py covers the rule about banks.
     rules = [rule.name for rule in RULES if rule.name != "bank is known"]
     assert [row.rule for row in ROWS][-len(rules) :] == rules
 

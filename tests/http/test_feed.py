@@ -13,12 +13,12 @@ from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.domain.webhooks.feed import KEPT, FeedEntry
 from cambist.core.domain.webhooks.signing import Signer, standard_secret, verify_signature
 from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.encrypted import event_body_aad
+from cambist.core.usecases.common.encrypted import event_body_aad
 from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.webhooks.feed import BATCH, TIDY, first_tidying, note_letters
 from cambist.core.usecases.webhooks.outbox import announce
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.streams import WindowStreams
+from cambist.frontends.server.app import create_app
 from cambist.ports.jobs import Job
 from tests.apps import WEBHOOK_SECRET, TestApp, open_test_app
 from tests.domain.test_payloads import full

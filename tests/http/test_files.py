@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.usecases import paging
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.common import paging
 from cambist.core.usecases.exports.rows import guarded
 from tests.apps import TestApp
 from tests.tables import table

@@ -9,7 +9,7 @@ import pytest
 
 import cambist
 from cambist.core.usecases.recurring_jobs import start_recurring_jobs
-from cambist.frontends.http.app import create_app
+from cambist.frontends.server.app import create_app
 from tests.apps import TestApp
 from tests.tables import table
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cambist.frontends.http.edge.half_requests import BODY, GRACE, HEAD, IDLE, LEAST, HalfRequests
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 
 HALF_HEAD = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nX-Api-Key: "
 HALF_BODY = b"POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{"
@@ -52,7 +52,7 @@ async def a_edge(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Edge]:
             found.append(connections)
             super().__init__(())  # the test checks the connections itself
 
-    monkeypatch.setattr("cambist.frontends.http.server.HalfRequests", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.HalfRequests", Noted)
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         yield Edge(int(service.app.settings.base_url.rpartition(":")[2]), found[0])
 

@@ -12,7 +12,7 @@ import pytest
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import INSTALLATION, Installation
 from cambist.core.domain.ledger import LedgerAccount
-from cambist.core.usecases.encrypted import tag_hold
+from cambist.core.usecases.common.encrypted import tag_hold
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.health import EVERY, NO_WORKER

@@ -8,10 +8,10 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode, Scheme
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.installation import Because
+from cambist.core.usecases.common.quarantine import hold
 from cambist.core.usecases.installation.resume import resume
-from cambist.core.usecases.quarantine import hold
 from cambist.core.usecases.refunds.refunds import approve_refund
-from cambist.frontends import simulated_banks
+from cambist.frontends.app import simulated_banks
 from cambist.ports.jobs import Job
 from tests.charge_app import ChargeApp, open_charge_app, told
 from tests.invariants import everything

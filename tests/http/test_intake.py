@@ -14,8 +14,8 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.edge import intake as rules
 from cambist.frontends.http.edge.gated import GatedProtocol
 from cambist.frontends.http.edge.intake import HOPE, LEAST_ROOM, PATIENCE, POLL, REFUSALS, ROOM, Intake
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from cambist.frontends.telemetry.counters import Counters
 from tests.patience import HANGS
 

@@ -17,9 +17,9 @@ from cambist.core.usecases.accounts import keys as usecases
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import KeyPair, get_account
 from cambist.core.usecases.accounts.key_uses import KeyUses
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.frontends.http.operations import OPERATIONS
+from cambist.frontends.server.app import create_app
 from cambist.frontends.telemetry.requests import RequestWatch
 from tests.apps import TestApp, open_test_app
 from tests.invariants import everything

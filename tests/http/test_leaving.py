@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 
 from cambist.frontends.http.edge.leaving import SETTLING, LeavingServer
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.clock import Alarm
 from tests.patience import HANGS
 
@@ -125,7 +125,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
         def capture_signals(self) -> Any:  # the test's process keeps its own
             return nullcontext()
 
-    monkeypatch.setattr("cambist.frontends.http.server.LeavingServer", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.LeavingServer", Noted)
     async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
         it = Served(int(service.app.settings.base_url.rpartition(":")[2]), made[0], clock, service.stopped)
         try:
@@ -226,7 +226,7 @@ async def test_single_process_has_no_lame_duck_period(monkeypatch: pytest.Monkey
             super().__init__(*given)
             asked.append(given[-1])
 
-    monkeypatch.setattr("cambist.frontends.http.server.LeavingServer", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.LeavingServer", Noted)
     async with running(Settings(database_url="memory://", port=0, lame_duck_seconds=600), works=False):
         pass
     assert asked == [0.0]

@@ -21,7 +21,7 @@ from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
-from cambist.core.usecases.encrypted import (
+from cambist.core.usecases.common.encrypted import (
     client_phone_aad,
     event_body_aad,
     exchange_phone_aad,
@@ -62,7 +62,7 @@ def element(operation: Operation[Any]) -> type[msgspec.Struct]:
 
 
 def test_every_list_has_the_filters() -> None:
-    """A new list gets them by `ListFilter` or `MomentFilter` (core/usecases/paging.py)."""
+    """A new list gets them by `ListFilter` or `MomentFilter` (core/usecases/common/paging.py)."""
     for name in LISTS.keys() - LINES:
         named = "external_id" in element(LISTS[name]).__struct_fields__
         assert has(LISTS[name], FOUND_BY if named else MADE), name

@@ -14,10 +14,10 @@ from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.payloads import EVENT_PAYLOADS
 from cambist.core.domain.webhooks.events import EventType
 from cambist.core.usecases.accounts.accounts import set_settings
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.errors import ErrorDetails
 from cambist.frontends.http.openapi import openapi
 from cambist.frontends.http.openapi.openapi import openapi_document
+from cambist.frontends.server.app import create_app
 from tests.apps import TestApp
 from tests.docs.test_blocks import ROOT
 from tests.domain.test_payloads import EVENTS, FIELDS, full, names

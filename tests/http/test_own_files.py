@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from cambist.frontends.app.own_adapters import Adapters
 from cambist.frontends.conformance.uploads import Uploads
-from cambist.frontends.own_adapters import Adapters
 from cambist.ports.faults import Unavailable
 from cambist.ports.files import StoredFile
 from tests.kyc_kit import JPEG, PHONE, KycApp, code, open_kyc_app

@@ -12,8 +12,8 @@ import pytest
 from cambist.frontends.http.edge.bounded import STEP
 from cambist.frontends.http.edge.gated import GatedProtocol
 from cambist.frontends.http.edge.parse_budget import TURN
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
 
 SHORTEST = b"GET / HTTP/1.1\r\n\r\n"
@@ -39,7 +39,7 @@ class Answers:
 @pytest.fixture
 def asgi(monkeypatch: pytest.MonkeyPatch) -> Answers:
     made = Answers()
-    monkeypatch.setattr("cambist.frontends.http.server.create_app", lambda *_, **__: made)
+    monkeypatch.setattr("cambist.frontends.server.server.create_app", lambda *_, **__: made)
     return made
 
 
@@ -64,7 +64,7 @@ async def test_thousands_of_pipelined_requests_exist_a_few_at_a_time(
             super().on_message_complete()
             waiting.append(len(self.pipeline))
 
-    monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.GatedProtocol", Noted)
     await ask(SHORTEST * 5000, 5000)
     assert max(waiting) <= STEP // len(SHORTEST) + 1
 
@@ -101,7 +101,7 @@ async def test_no_turn_of_the_loop_parses_much_of_one_connection(
             turns[-1] += 1
             super().on_body(body)
 
-    monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.GatedProtocol", Noted)
     chunk = b"40\r\n" + b"x" * 64 + b"\r\n"
     await ask(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 10_000 + b"0\r\n\r\n", 1)
     assert sum(turns) >= 10_000
@@ -116,7 +116,7 @@ async def test_a_connection_that_has_ended_is_gone_without_the_collector(monkeyp
             super().__init__(*given, **named)
             known.append(weakref.ref(self))
 
-    monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
+    monkeypatch.setattr("cambist.frontends.server.server.GatedProtocol", Noted)
     gc.disable()
     try:
         async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:

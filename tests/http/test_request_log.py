@@ -20,7 +20,7 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.request_list import RequestFilter, follow_requests, list_requests
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
 from cambist.core.usecases.accounts.request_pruning import PRUNE, first_pruning, prune
-from cambist.frontends.http.app import create_app
+from cambist.frontends.server.app import create_app
 from cambist.frontends.telemetry.limit_hits import REQUESTS_EVERY, requests_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable

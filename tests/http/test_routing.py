@@ -1,5 +1,5 @@
 """The application creates as little of the framework as possible, and as late as possible, so that it starts fast
-(frontends/http/app.py, frontends/http/edge/routing.py)."""
+(frontends/server/app.py, frontends/http/edge/routing.py)."""
 
 import asyncio
 import threading
@@ -11,8 +11,8 @@ import pytest
 from litestar import get
 
 from cambist.frontends.http import framework
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.edge.routing import Application, Router
+from cambist.frontends.server.app import create_app
 from tests.apps import TestApp
 
 _meant: ContextVar[str] = ContextVar("meant")

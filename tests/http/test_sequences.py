@@ -11,7 +11,7 @@ import pytest
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
-from cambist.core.usecases.encrypted import event_body_aad, open_event_body
+from cambist.core.usecases.common.encrypted import event_body_aad, open_event_body
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.cli.recipes import RECIPES, filled
 from tests.apps import WEBHOOK_SECRET, WEBHOOK_URL, TestApp

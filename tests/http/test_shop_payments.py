@@ -1,4 +1,5 @@
-"""Every sentence of docs/concepts.md "Shops" about payments. usecases/test_shops.py covers the operator's side."""
+"""Every sentence of docs/concepts.md "Shops" about payments. usecases/accounts/test_shops.py covers the operator's
+side."""
 
 from uuid import uuid4
 

@@ -19,7 +19,7 @@ from cambist.adapters.vault.aes import AesVault
 from cambist.core.domain.kyc.kyc import UPLOAD_KEPT, UPLOAD_MAX
 from cambist.core.usecases.kyc.upload_put import PER_MINUTE
 from cambist.core.usecases.kyc.uploads import TIDY_UPLOAD
-from cambist.frontends.http.app import create_app
+from cambist.frontends.server.app import create_app
 from cambist.ports.faults import Refused
 from cambist.ports.files import UploadFault
 from cambist.ports.jobs import Job

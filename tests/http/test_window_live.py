@@ -13,8 +13,8 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.accounts import accounts
 from cambist.frontends.http.edge.streams import HEARTBEAT, STREAM_LIFETIME, Seat, WindowStreams, follow
 from cambist.frontends.http.payer.window import look, window_router
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from tests.apps import TestApp

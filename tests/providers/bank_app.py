@@ -12,7 +12,7 @@ import httpx
 from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.notification_addresses import list_addresses, make_addresses
-from cambist.frontends.provider_options import PROVIDER_OPTIONS
+from cambist.frontends.settings.provider_options import PROVIDER_OPTIONS
 from tests.apps import TestApp, open_test_app
 
 F = TypeVar("F")

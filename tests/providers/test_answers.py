@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.payments.payments import PaymentStatus
-from cambist.frontends.guard import answers
-from cambist.frontends.guard.answers import check_answer, check_drawn, clean_answer
-from cambist.frontends.guard.guard import Guard
-from cambist.frontends.guard.values import InvalidAnswer
+from cambist.frontends.layers.guard import answers
+from cambist.frontends.layers.guard.answers import check_answer, check_drawn, clean_answer
+from cambist.frontends.layers.guard.guard import Guard
+from cambist.frontends.layers.guard.values import InvalidAnswer
+from cambist.frontends.layers.wrapping import OPERATIONS, Does
 from cambist.frontends.telemetry.telemetry import outcome_of
-from cambist.frontends.wrapping import OPERATIONS, Does
 from cambist.ports.bank import (
     Invoice,
     InvoiceKind,

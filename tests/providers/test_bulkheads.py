@@ -11,10 +11,10 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.payments.progress import look
-from cambist.frontends.guard import bulkheads
-from cambist.frontends.guard.asker import job_asks, request_asks
-from cambist.frontends.guard.bulkheads import CALLS, LEFT, SLOW, TRIALS
-from cambist.frontends.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard
+from cambist.frontends.layers.guard import bulkheads
+from cambist.frontends.layers.guard.asker import job_asks, request_asks
+from cambist.frontends.layers.guard.bulkheads import CALLS, LEFT, SLOW, TRIALS
+from cambist.frontends.layers.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import BulkheadFull, OutcomeUnknown, Refused, Unavailable

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from cambist.adapters.clock import VirtualClock
-from cambist.frontends.guard.fault_log import FaultLog
+from cambist.frontends.layers.guard.fault_log import FaultLog
 from cambist.ports.faults import (
     BulkheadFull,
     Fault,

@@ -10,9 +10,9 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.payments.payments import Opening, PaymentStatus
-from cambist.frontends.guard.guard import LIMIT, Guard
+from cambist.frontends.layers.guard.guard import LIMIT, Guard
+from cambist.frontends.layers.wrapping import OPERATIONS, Does
 from cambist.frontends.telemetry.telemetry import outcome_of
-from cambist.frontends.wrapping import OPERATIONS, Does
 from cambist.ports.bank import Invoice, InvoiceRequest, RefundState, RefundStatus
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import NoAnswer

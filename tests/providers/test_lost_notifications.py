@@ -14,7 +14,7 @@ from cambist.core.usecases.notification_addresses import silent_banks
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.provider_facts import provider_facts
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from cambist.frontends.notifications import judge_notifications
+from cambist.frontends.app.notification_addresses import judge_notifications
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.apps import TestApp
 from tests.invariants import everything

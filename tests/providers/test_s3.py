@@ -15,11 +15,11 @@ from botocore.config import Config
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.files.s3 import MOST, S3Files
 from cambist.adapters.files.sigv4 import Credentials, presigned_query, signed_headers
-from cambist.frontends.compose import open_app
+from cambist.frontends.app.compose import open_app
 from cambist.frontends.conformance.uploads import put
-from cambist.frontends.plugins import PluginError
-from cambist.frontends.settings import SettingsError
-from cambist.frontends.settings_sources import load
+from cambist.frontends.settings.plugins import PluginError
+from cambist.frontends.settings.settings import SettingsError
+from cambist.frontends.settings.sources import load
 from cambist.ports import ElsewhereFiles, HeadedUploads, NotConfigured, Refused, StoredFile, Unavailable
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3, SignatureError, verify
 from tests.patience import HANGS

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from cambist.frontends.wrapping import Call, Does, wrapped
+from cambist.frontends.layers.wrapping import Call, Does, wrapped
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import msgspec
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notification_addresses import list_addresses
-from cambist.frontends.notifications import begin_receiving
+from cambist.frontends.app.notification_addresses import begin_receiving
 from cambist.ports.storage import Storage
 from tests.simulation.clocks import Sandbox
 from tests.simulation.endpoints import FurtherEndpoint

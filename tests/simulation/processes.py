@@ -3,8 +3,8 @@ killed between any two steps, and is started again by its supervisor."""
 
 from typing import TYPE_CHECKING, Any
 
-from cambist.frontends.compose import App
-from cambist.frontends.notifications import begin_receiving
+from cambist.frontends.app.compose import App
+from cambist.frontends.app.notification_addresses import begin_receiving
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Fault
 from cambist.ports.storage import Storage

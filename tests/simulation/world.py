@@ -16,8 +16,8 @@ import msgspec
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
-from cambist.frontends.compose import Adapters, App, open_app
-from cambist.frontends.settings import Settings, VaultKeys
+from cambist.frontends.app.compose import Adapters, App, open_app
+from cambist.frontends.settings.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
 from cambist.ports.clock import Clock
 from cambist.ports.faults import Unreadable

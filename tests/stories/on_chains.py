@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import NewAccount
-from cambist.core.usecases.encrypted import client_phone_aad
+from cambist.core.usecases.common.encrypted import client_phone_aad
 from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.notifications import on_notification
 from cambist.ports.bank import InvoiceStatus

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
-from cambist.frontends.compose import migrate, open_app
-from cambist.frontends.settings import Settings
-from cambist.frontends.settings_sources import load
+from cambist.frontends.app.compose import migrate, open_app
+from cambist.frontends.settings.settings import Settings
+from cambist.frontends.settings.sources import load
 from cambist.ports.bundle import Ports
 from tests.patience import HANGS
 from tests.stories.preloaded import Forked, template

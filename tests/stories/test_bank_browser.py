@@ -18,8 +18,8 @@ from cambist.adapters.clock import SystemClock
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notification_addresses import list_addresses
 from cambist.frontends.http.payer.window_page import draw_qr
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET

@@ -15,8 +15,8 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.people.invitations import invite
 from cambist.core.usecases.people.members import switch_user
 from cambist.core.usecases.people.sessions import find_actor
-from cambist.frontends.http.server import Running, listen, running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import Running, listen, running
+from cambist.frontends.settings.settings import Settings
 from tests.people_kit import PASSWORD
 from tests.stories.browsers import WatchedTab
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
 
 FIRST = {"refund": "create_refund", "get balance": "get_balance", "AMOUNT_BELOW_MINIMUM": "create_payment"}

@@ -16,8 +16,8 @@ from cambist.core.domain.kyc.clients import operation_of
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS
-from cambist.frontends.http.server import Running, running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import Running, running
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.kyc import CheckStatus, DocumentState, Verdict
 from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS

@@ -11,8 +11,8 @@ from cambist.core.domain.kyc.clients import operation_of
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.core.usecases.notification_addresses import list_addresses
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3
 from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS

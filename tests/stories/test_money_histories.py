@@ -25,7 +25,7 @@ from cambist.ports.rates import RateSimulation, RateSimulator
 from tests.apps import TestApp, open_test_app
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import check_books, everything
-from tests.usecases.test_settlement import caller
+from tests.usecases.settlement.test_settlement import caller
 
 WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 

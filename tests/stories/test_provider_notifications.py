@@ -20,7 +20,7 @@ import pytest
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.notification_intake import HEAR
-from cambist.frontends import plugins
+from cambist.frontends.settings import plugins
 from cambist.ports.jobs import Job
 from cambist.testing import ProviderAnswer, ProviderRequest
 from examples.own_bank.bank import NAME

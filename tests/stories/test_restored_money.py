@@ -14,11 +14,11 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.common.quarantine import read_hold
 from cambist.core.usecases.installation.comparison import compare
 from cambist.core.usecases.installation.resume import resume_compared
 from cambist.core.usecases.ledger.ledger import balance_types
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.core.usecases.quarantine import read_hold
 from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.core.usecases.refunds.refunds import create_refund
 from tests.payout_kit import WALLET

@@ -12,14 +12,14 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.installation import Because
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.common.quarantine import read_hold
 from cambist.core.usecases.installation.marking import mark_anew
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.core.usecases.quarantine import read_hold
-from cambist.frontends.compose import migrate, open_app
-from cambist.frontends.maintenance import open_beside
-from cambist.frontends.marking import marks_kept
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import migrate, open_app
+from cambist.frontends.app.maintenance import open_beside
+from cambist.frontends.process.marking import marks_kept
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import Fault
 from tests.servers import client_programs, database, own_postgres
 from tests.stories.processes import eventually

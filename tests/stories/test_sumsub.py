@@ -16,8 +16,8 @@ from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.core.usecases.notification_addresses import list_addresses
-from cambist.frontends.http.server import Running, running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import Running, running
+from cambist.frontends.settings.settings import Settings
 from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS
 from tests.providers.sumsub.fake import LEVEL, NOTIFICATION_SECRET, SECRET, TOKEN, FakeSumsub

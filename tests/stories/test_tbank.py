@@ -12,8 +12,8 @@ import pytest
 from cambist.adapters.clock import SystemClock
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.notification_addresses import list_addresses
-from cambist.frontends.http.server import running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import running
+from cambist.frontends.settings.settings import Settings
 from tests.providers.tbank.app import settings_of
 from tests.providers.tbank.books import Payment
 from tests.providers.tbank.fake import TBankFake

@@ -23,8 +23,8 @@ from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatu
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.bundle import Ports
 from tests.event_factory import happen
 from tests.patience import HANGS

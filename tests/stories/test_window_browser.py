@@ -10,8 +10,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 
 from cambist.core.usecases.accounts import accounts, shops
-from cambist.frontends.http.server import Running, running
-from cambist.frontends.settings import Settings
+from cambist.frontends.server.server import Running, running
+from cambist.frontends.settings.settings import Settings
 from tests.patience import HANGS
 from tests.stories.browsers import WatchedTab
 

@@ -15,9 +15,9 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.compose import Adapters, open_app
-from cambist.frontends.http.app import create_app
-from cambist.frontends.settings import Settings
+from cambist.frontends.app.compose import Adapters, open_app
+from cambist.frontends.server.app import create_app
+from cambist.frontends.settings.settings import Settings
 from cambist.frontends.telemetry.exposition import registry_of
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.frontends.telemetry.signs import Reader

@@ -24,19 +24,19 @@ from cambist.core.domain.notifications import NotificationAddress
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.domain.reconciliation.reconciliation import last_comparable
+from cambist.core.usecases.common.quarantine import hold
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.notification_addresses import make_addresses
 from cambist.core.usecases.payments import tallies
-from cambist.core.usecases.quarantine import hold
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.recurring_jobs import start_recurring_jobs
 from cambist.frontends.http.edge.crowd import Crowd
-from cambist.frontends.settings import Settings, SettingsError
+from cambist.frontends.process.observed import observed, scraped
+from cambist.frontends.settings.settings import Settings, SettingsError
 from cambist.frontends.telemetry import signs
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED
 from cambist.frontends.telemetry.exposition import exposed
-from cambist.frontends.telemetry.process import observed, scraped
 from cambist.frontends.telemetry.signs import Reader
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -322,7 +322,7 @@ async def test_port_in_use_is_reported_by_its_name() -> None:
 def test_libraries_of_metrics_and_traces_are_imported_only_when_asked_for() -> None:
     script = """
 import sys
-import cambist.frontends.compose, cambist.frontends.http.server, cambist.frontends.worker.process
+import cambist.frontends.app.compose, cambist.frontends.server.server, cambist.frontends.worker.process
 print(*[name for name in ("prometheus_client", "opentelemetry") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

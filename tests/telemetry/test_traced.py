@@ -7,9 +7,9 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.script import Ending, Twist
+from cambist.frontends.layers.wrapping import OPERATIONS
 from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
 from cambist.frontends.telemetry.traced import TracedNotifier, traced
-from cambist.frontends.wrapping import OPERATIONS
 from cambist.ports.alarms import Alarms, TellsMerchants
 from cambist.ports.bank import Bank, CancellingBank, InvoiceRequest, ListingBank
 from cambist.ports.bank_simulator import BankSimulator

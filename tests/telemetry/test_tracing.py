@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from cambist.adapters.script import Ending, Twist
-from cambist.frontends.settings import Settings, SettingsError
-from cambist.frontends.telemetry.process import observed
+from cambist.frontends.process.observed import observed
+from cambist.frontends.settings.settings import Settings, SettingsError
 from cambist.frontends.telemetry.tracing import Tracing, start_tracing
 from tests.apps import open_test_app
 from tests.telemetry.kit import traced_app

@@ -44,7 +44,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
     """Rises per object: the order of the events, however they arrive."""
     body: bytes
-    """The payload, encrypted by the vault because it may contain personal data (usecases/encrypted.py:
+    """The payload, encrypted by the vault because it may contain personal data (usecases/common/encrypted.py:
     open_event_body)."""
     created_at: datetime
     version: int = 0

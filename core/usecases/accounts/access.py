@@ -10,7 +10,7 @@ from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Cal
 from ...domain.accounts.key_terms import Right, networks
 from ...domain.accounts.rate_limit import is_among
 from ...domain.errors import Refusal
-from ..encrypted import key_fits
+from ..common.encrypted import key_fits
 
 log = logging.getLogger("cambist.keys")
 

@@ -32,8 +32,8 @@ from ...domain.errors import Refusal
 from ...domain.operators.guarded import Guarded, decisions, stays_in_process, webhook_secret
 from ...domain.webhooks.endpoints import refuse_gap
 from ..actions.four_eyes import gated
-from ..chains import HEAD_RULE, begin_chains
-from ..encrypted import (
+from ..common.chains import HEAD_RULE, begin_chains
+from ..common.encrypted import (
     open_webhook_secret,
     settings_fit,
     tag_key,
@@ -41,8 +41,8 @@ from ..encrypted import (
     waiting_secret_aad,
     webhook_secret_aad,
 )
-from ..own_addresses import refuse_own_address
-from ..units import retrying
+from ..common.own_addresses import refuse_own_address
+from ..common.units import retrying
 from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
 

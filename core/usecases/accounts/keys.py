@@ -13,8 +13,8 @@ from ...domain.accounts.accounts import ApiKey, Mode
 from ...domain.accounts.key_terms import KeyTerms, key_name, read_addresses, read_rights
 from ...domain.errors import Refusal
 from ..actions.four_eyes import gated
-from ..encrypted import key_fits, tag_key
-from ..units import retrying
+from ..common.encrypted import key_fits, tag_key
+from ..common.units import retrying
 from .accounts import KeyPair, find_account, new_key, storable
 
 LONGEST_KEY_OVERLAP = timedelta(days=30)

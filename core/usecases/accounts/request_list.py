@@ -25,7 +25,7 @@ from ...domain.accounts.request_log import (
 )
 from ...domain.errors import shape_error
 from ...domain.payments.tallies import Stretch, stretch
-from ..paging import MomentFilter
+from ..common.paging import MomentFilter
 from .request_log import Owner, in_time
 
 _BATCH = 500

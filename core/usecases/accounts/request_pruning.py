@@ -9,7 +9,7 @@ from ....ports.jobs import Job
 from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.request_log import BATCHES, KEPT, RequestCount, hour_of, hour_start, ids_from, owner_prefix
-from ..units import retrying
+from ..common.units import retrying
 from .request_log import Owner
 
 PRUNE = "requests.prune"

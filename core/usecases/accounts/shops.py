@@ -14,7 +14,7 @@ from ...domain.accounts.shops import Shop, fold_name, shop_markup, shop_name
 from ...domain.errors import Refusal
 from ...domain.web_addresses import web_address
 from ..actions.four_eyes import gated
-from ..units import retrying
+from ..common.units import retrying
 from .accounts import find_account, storable
 
 NAME_TAKEN = "shops_name"

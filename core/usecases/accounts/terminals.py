@@ -10,7 +10,7 @@ from ...domain.accounts.terminals import PAYMENT_METHODS, Terminal, TerminalKind
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.payments.payments import Payment
-from ..units import retrying
+from ..common.units import retrying
 from .accounts import find_account, storable
 
 _MOST = 1000

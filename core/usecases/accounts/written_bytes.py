@@ -18,7 +18,7 @@ from ...domain.accounts.written_bytes import (
     written_id,
 )
 from ...domain.errors import Refusal
-from ..units import retrying
+from ..common.units import retrying
 
 _ROWS = 100
 """Rows written or deleted per unit of work."""

@@ -24,7 +24,7 @@ from ...domain.errors import Refusal
 from ...domain.operators.audit import ABSENT, SAFE, AuditEntry, OperatorAction, changes, checked
 from ...domain.settlement.rates import KnownRate
 from ...domain.webhooks.events import Delivery
-from ..chains import HEAD_RULE, begin_chains
+from ..common.chains import HEAD_RULE, begin_chains
 from .decisions import Undeclared, Written
 
 PREFIX = "aud_"

@@ -28,8 +28,8 @@ from ...domain.operators.pending_actions import (
     moved,
     slot_of,
 )
-from ..encrypted import action_fits, tag_action
-from ..units import retrying_within
+from ..common.encrypted import action_fits, tag_action
+from ..common.units import retrying_within
 from .audit import NOBODY, AuditedStorage, add_row, behind, unaudited
 from .decisions import CODE, Decided, Waits, Written, needs_second, read_decisions
 

@@ -13,12 +13,12 @@ from ....ports.faults import Fault, Unavailable
 from ...domain.accounts.accounts import Mode
 from ...domain.alarms import AlarmRecipient, Looked, Problem
 from ...domain.days import iso
+from ..common.quarantine import read_installation
 from ..operators.action_item import ActionItem, Finder
 from ..operators.action_items import FINDERS, found_by
 from ..operators.health import NO_WORKER
 from ..operators.probes import lateness, settlements
 from ..operators.provider_checks import shortages
-from ..quarantine import read_installation
 from ..recurring_jobs import missing_recurring_jobs
 
 GATEWAY_HELD = timedelta(minutes=1)

@@ -29,9 +29,9 @@ from ...domain.alarms import (
     recipient_of,
 )
 from ...domain.webhooks.breaker import Breaker, endpoint_id
+from ..common.schedule import is_ours, pause_after, set_due
+from ..common.units import retrying
 from ..recurring_jobs import TELL_ALARMS
-from ..schedule import is_ours, pause_after, set_due
-from ..units import retrying
 from .problems import RECEIVER_DEAD, look
 
 EVERY = timedelta(minutes=1)

@@ -40,7 +40,7 @@ from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
-from ..encrypted import open_client_phone
+from ..common.encrypted import open_client_phone
 from ..kyc.gate import find_client
 from ..notification_intake import object_of
 from .browse import LOOKED_AT, browse_accounts

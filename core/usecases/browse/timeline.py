@@ -14,7 +14,7 @@ from ...domain.money import Rub, Usdt
 from ...domain.operators.audit import AuditEntry
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.events import Attempt, Event
-from ..encrypted import open_event_body
+from ..common.encrypted import open_event_body
 
 _MOST = 500
 _REVISIONS = 11

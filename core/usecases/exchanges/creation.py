@@ -31,19 +31,19 @@ from ...domain.exchanges.orders import (
     new_exchange,
 )
 from ...domain.money import Rub
-from ..account_time import in_test_time_of_account
 from ..accounts.accounts import find_account
-from ..causes import caused_id
-from ..encrypted import exchange_phone_aad, tag_exchange, true_settings
+from ..common.account_time import in_test_time_of_account
+from ..common.causes import caused_id
+from ..common.encrypted import exchange_phone_aad, tag_exchange, true_settings
+from ..common.idempotency import KEY_TAKEN, Lock, Made, once, yield_to_maker
+from ..common.own_addresses import refuse_own_address
+from ..common.units import retrying
 from ..gateways.gateways import first_open
 from ..gateways.members import known_members
-from ..idempotency import KEY_TAKEN, Lock, Made, once, yield_to_maker
 from ..kyc.gate import find_client, present_client
-from ..own_addresses import refuse_own_address
 from ..payments.receipts import takes_without
 from ..payments.route_refusals import outside_limits
 from ..settlement.rates import market_rate
-from ..units import retrying
 from .opening import open_new
 from .progress import POLL, progress
 from .steps import WATCH_EXCHANGE

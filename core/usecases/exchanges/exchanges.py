@@ -24,12 +24,12 @@ from ...domain.exchanges.exchanges import (
 from ...domain.exchanges.orders import (
     EXTERNAL_ID_LONGEST,
 )
-from ..account_time import in_test_time
 from ..accounts.accounts import find_account
-from ..keyset import Cursor, Listed, listing_of, read_listing
-from ..long_lists import LongList, long_page
-from ..paging import ListFilter, Page, list_newest
-from ..units import retrying
+from ..common.account_time import in_test_time
+from ..common.keyset import Cursor, Listed, listing_of, read_listing
+from ..common.long_lists import LongList, long_page
+from ..common.paging import ListFilter, Page, list_newest
+from ..common.units import retrying
 from .progress import seen_funds, take_funds
 from .steps import WATCH_EXCHANGE, move, read_exchange
 

@@ -11,9 +11,9 @@ from ....ports.storage import Unit
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, invoice_operation
-from ..encrypted import with_deposit
+from ..common.encrypted import with_deposit
+from ..common.units import retrying
 from ..gateways.watch import watched
-from ..units import retrying
 from .steps import WATCH_EXCHANGE, fail, move
 
 _S = ExchangeStatus

@@ -17,14 +17,14 @@ from ...domain.exchanges.entries import money_given
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
 from ...domain.exchanges.payouts import PartStatus, next_part, payout_parts
 from ...domain.money import Rub
-from ..forgotten import may_be_forgotten
+from ..common.forgotten import may_be_forgotten
+from ..common.units import retrying
 from ..gateways.gateways import first_open
 from ..gateways.members import reaches
 from ..gateways.watch import watched
 from ..ledger.ledger import post
 from ..operations import engine
 from ..operations.engine import bring
-from ..units import retrying
 from .remittances import REMITTANCES, find_part
 from .steps import RACES, is_as_made, move, read_exchange
 

@@ -16,11 +16,11 @@ from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus, operation_exchange
 from ...domain.exchanges.funds import Incoming, deposit_source
+from ..common.schedule import next_ask, reschedule
+from ..common.simulated import is_advanced_over, is_advanced_over_on_chain
+from ..common.units import retrying
 from ..gateways.closing import close_invoice
 from ..gateways.watch import at_bank
-from ..schedule import next_ask, reschedule
-from ..simulated import is_advanced_over, is_advanced_over_on_chain
-from ..units import retrying
 from .opening import give_up, open_address, open_invoice
 from .payout import Paying, begin_payout, pay_out, receive
 from .sending import begin_sending, send_usdt

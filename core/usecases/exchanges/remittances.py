@@ -30,8 +30,8 @@ from ...domain.exchanges.payouts import (
     part_asked,
     part_moved,
 )
-from ..encrypted import exchange_fits, open_exchange_phone
-from ..forgotten import sent_at_earliest
+from ..common.encrypted import exchange_fits, open_exchange_phone
+from ..common.forgotten import sent_at_earliest
 from ..gateways.watch import at_bank
 from ..ledger.ledger import post
 from ..operations.operation import Operation, Want

@@ -13,8 +13,8 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, returned
 from ...domain.exchanges.returns import MoneyReturn, ReturnTrigger, return_moved
 from ...domain.exchanges.reversals import returned_in_vain
+from ..common.schedule import FollowUp
 from ..ledger.ledger import post
-from ..schedule import FollowUp
 
 RETURN_EXCHANGE = FollowUp("exchange.return")
 """The job that returns the money of a transfer."""

@@ -13,12 +13,12 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnable, with_return
 from ...domain.tron import is_tron_address
 from ...domain.wallets import NOBODYS, is_nobodys
-from ..account_time import in_test_time
 from ..accounts.accounts import find_account
 from ..actions.four_eyes import gated
-from ..encrypted import tag_return
-from ..own_addresses import refuse_own_address
-from ..units import retrying
+from ..common.account_time import in_test_time
+from ..common.encrypted import tag_return
+from ..common.own_addresses import refuse_own_address
+from ..common.units import retrying
 from .return_steps import RETURN_EXCHANGE, RETURN_RACES
 from .steps import transfers_of
 

@@ -10,11 +10,11 @@ from ....ports.storage import Unit
 from ....ports.vault import Vault
 from ...domain.exchanges.entries import exchange_completed, money_given
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, signed_anew, unsigned
-from ..encrypted import exchange_fits
+from ..common.encrypted import exchange_fits
+from ..common.units import retrying
 from ..ledger.ledger import post
 from ..signed_transfers.engine import bring
 from ..signed_transfers.row import Sending, SignedTransfers, stored
-from ..units import retrying
 from .payout import Paying
 from .steps import RACES, fail, is_as_made, move, read_exchange
 

@@ -43,9 +43,9 @@ from ...domain.exchanges.reversals import judge_taken_back
 from ...domain.money import Rub
 from ...domain.payloads import ExchangePayload
 from ...domain.webhooks.events import EventType
-from ..encrypted import deposit_address, exchange_fits, open_exchange_phone
+from ..common.encrypted import deposit_address, exchange_fits, open_exchange_phone
+from ..common.schedule import FollowUp
 from ..ledger.ledger import post
-from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 
 WATCH_EXCHANGE = FollowUp("exchange.watch")

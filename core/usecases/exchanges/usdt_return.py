@@ -12,7 +12,7 @@ from ...domain.exchanges.exchanges import NETWORK
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.exchanges.returns import ReturnTrigger, return_signed, return_signed_anew
 from ...domain.ledger import Currency
-from ..encrypted import return_fits
+from ..common.encrypted import return_fits
 from ..signed_transfers.row import Sending, SignedTransfers, stored
 from .return_steps import arrive, return_of, with_return_moved
 from .steps import read_exchange

@@ -33,12 +33,12 @@ from ...domain.exports.exports import (
 )
 from ...domain.ids import canonical_uuid, derived, is_prefixed
 from ...domain.people.roles import PersonRight
-from ..encrypted import export_chunk_aad
+from ..common.encrypted import export_chunk_aad
+from ..common.schedule import FollowUp
+from ..common.units import retrying
 from ..payments.list import PaymentFilter, PaymentSearch, checked, list_payments
 from ..people.sessions import Actor, require
 from ..refunds.list import RefundFilter, list_refunds
-from ..schedule import FollowUp
-from ..units import retrying
 
 WRITE = FollowUp("export.write")
 

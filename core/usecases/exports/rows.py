@@ -16,7 +16,7 @@ from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import merchant_rate
 from ...domain.settlement.settlement import Settlement, SettlementItem, line_id
-from ..paging import Position
+from ..common.paging import Position
 from ..payments.list import PaymentFilter, walk_payments
 from ..refunds.list import RefundFilter, walk_refunds
 

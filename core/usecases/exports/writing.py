@@ -31,11 +31,11 @@ from ...domain.exports.exports import (
 )
 from ...domain.people.people import Membership, User, membership_id
 from ...domain.people.roles import PersonRight, grant
-from ..paging import Position
+from ..common.paging import Position
+from ..common.schedule import is_ours, reschedule_at, set_due
 from ..payments.list import PaymentFilter
 from ..people.sessions import caller_of
 from ..retention import delete_chunks, delete_expired
-from ..schedule import is_ours, reschedule_at, set_due
 from .exports import covers, decrypt_chunk, encrypt_chunk, filter_of
 from .files import BYTE_ORDER_MARK, ROW_KINDS, cells_of, columns_of, csv_text, encode_rows
 from .rows import Rows, guarded_rows, payment_rows, refund_rows

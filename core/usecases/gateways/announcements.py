@@ -18,10 +18,10 @@ from ...domain.errors import Refusal
 from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayCount, GatewayReason, GatewayStatus, announced, own_id
 from ...domain.payloads import GatewayPayload
 from ...domain.webhooks.events import Event, EventType
-from ..account_time import test_clock_of
-from ..encrypted import encrypt_event_body
-from ..schedule import FollowUp, is_ours
-from ..units import retrying
+from ..common.account_time import test_clock_of
+from ..common.encrypted import encrypt_event_body
+from ..common.schedule import FollowUp, is_ours
+from ..common.units import retrying
 from ..webhooks.outbox import announce
 
 HOLD = FollowUp("gateway.hold")

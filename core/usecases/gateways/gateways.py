@@ -16,9 +16,9 @@ from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import TEST, Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
 from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, own_id
-from ..account_time import as_moved
 from ..accounts.access import RECENT
-from ..units import retrying
+from ..common.account_time import as_moved
+from ..common.units import retrying
 from ..webhooks.outbox import announce
 from .announcements import COUNTED, Telling, gateway_event, hold, mode_of, payment_method_of
 from .watch import may_be_tried

@@ -19,8 +19,8 @@ from ....ports.notes import ProviderNote
 from ....ports.remittances import remits
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
-from ..schedule import FollowUp, pause_after, reschedule_at
-from ..units import retrying
+from ..common.schedule import FollowUp, pause_after, reschedule_at
+from ..common.units import retrying
 from .watch import watched
 
 READ_MEMBERS = FollowUp("bank.members")

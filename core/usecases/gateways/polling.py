@@ -21,9 +21,9 @@ from ...domain.accounts.rate_limit import WINDOW
 from ...domain.gateways.polling import Slot, backup_poll_age, late_poll_pause, poll_pause, slot_at
 from ...domain.notifications import NotificationAddress
 from ...domain.payments.payments import LATE_WINDOW, LIFETIME, WAITING, Payment, PaymentStatus
-from ..schedule import FollowUp, hinted, next_late_status_poll
-from ..simulated import is_advanced_over, is_simulated
-from ..units import retrying
+from ..common.schedule import FollowUp, hinted, next_late_status_poll
+from ..common.simulated import is_advanced_over, is_simulated
+from ..common.units import retrying
 
 log = logging.getLogger("cambist.gateways")
 

@@ -30,7 +30,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.accounts.rate_limit import WINDOW
 from ...domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, changed
 from ...domain.gateways.health import TRIALS, Seen, is_set_by_hand, is_worth_writing, judged, with_counts
-from ..units import retrying
+from ..common.units import retrying
 from .announcements import hold
 
 _NO_LIMIT = 2**62

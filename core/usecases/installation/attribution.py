@@ -13,7 +13,7 @@ from ....ports.payouts import FindingSender, SentTransfer
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.settlement.settlement import SettlementBatch, last_run
 from ...domain.settlement.withdrawals import Withdrawal
-from ..encrypted import settings_fit
+from ..common.encrypted import settings_fit
 from ..settlement.settlement import daily_id
 from ..settlement.withdrawals import payout_id
 from ..signed_transfers.wallet import is_same_address, sent_before

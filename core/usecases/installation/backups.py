@@ -7,9 +7,9 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.installation import INSTALLATION, Installation
-from ..encrypted import tag_hold
-from ..quarantine import RACES
-from ..units import retrying
+from ..common.encrypted import tag_hold
+from ..common.quarantine import RACES
+from ..common.units import retrying
 
 
 async def note_backup(ports: Ports, made_at: datetime) -> datetime:

@@ -21,12 +21,12 @@ from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..actions.audit import note_outside, on, unaudited
-from ..encrypted import tag_withdrawal
+from ..common.encrypted import tag_withdrawal
+from ..common.units import retrying
 from ..ledger.ledger import LEDGER_RULES
 from ..refunds.executed import book_executed
 from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
-from ..units import retrying
 from .comparison import Comparison
 
 CALLED_OFF = "the balance that it was made of lacked payouts that were made since"

@@ -16,9 +16,9 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.installation import INSTALLATION, Because, Installation, held, let_go, marked, recognised
 from ...domain.payments.payments import Payment
 from ...domain.settlement.withdrawals import Withdrawal
-from ..encrypted import tag_hold
-from ..quarantine import RACES, read_installation
-from ..units import retrying
+from ..common.encrypted import tag_hold
+from ..common.quarantine import RACES, read_installation
+from ..common.units import retrying
 
 EVERY = 60.0
 """Seconds between two fingerprints of a running database. A copy that is restored sooner may go unnoticed."""

@@ -13,9 +13,9 @@ from ...domain.errors import Refusal
 from ...domain.installation import Installation
 from ..actions.audit import unaudited
 from ..actions.four_eyes import gated
+from ..common.quarantine import read_hold, require_readable
 from ..exchanges.return_steps import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
-from ..quarantine import read_hold, require_readable
 from ..refunds.executed import book_all_executed
 from ..refunds.steps import CARRY_OUT
 from ..refunds.suspense_progress import RETURN

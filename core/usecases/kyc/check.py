@@ -11,7 +11,7 @@ from ...domain.accounts.accounts import Caller, KycDemand, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc.clients import IN_PROGRESS, Client, KycStatus, refusal_text
 from ...domain.kyc.kyc import ReadCheck, check_phone, require_kyc
-from ..encrypted import open_client_phone
+from ..common.encrypted import open_client_phone
 from .gate import find_client
 from .links import hosted_url
 from .results import look

@@ -15,13 +15,13 @@ from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.masked import Masked
-from ..account_time import in_test_time
 from ..accounts.accounts import find_account, storable
-from ..encrypted import open_client_phone
-from ..keyset import Count, Cursor, Listed, Listing, cut_page, keyset_page, read_listing, with_records
-from ..long_lists import LongList, long_page
-from ..paging import MomentFilter, Page, Position, newest
-from ..units import retrying
+from ..common.account_time import in_test_time
+from ..common.encrypted import open_client_phone
+from ..common.keyset import Count, Cursor, Listed, Listing, cut_page, keyset_page, read_listing, with_records
+from ..common.long_lists import LongList, long_page
+from ..common.paging import MomentFilter, Page, Position, newest
+from ..common.units import retrying
 from .gate import find_client
 from .register import new_client
 from .results import announce_client

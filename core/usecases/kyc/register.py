@@ -14,9 +14,9 @@ from ...domain.accounts.accounts import Account, Caller, KycFlow, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc.clients import Client, KycStatus, operation_of
 from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, registering, require_kyc
-from ..encrypted import client_phone_aad
+from ..common.encrypted import client_phone_aad
+from ..common.units import retrying
 from ..operations.engine import send, settle
-from ..units import retrying
 from .check import KycAnswer, answer_of, silent
 from .gate import client_id, find_client
 from .results import CHECKS, encrypt_request, plan_follow

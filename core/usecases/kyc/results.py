@@ -26,10 +26,10 @@ from ...domain.kyc.clients import (
 from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
-from ..encrypted import kyc_request_aad, open_client_phone
+from ..common.encrypted import kyc_request_aad, open_client_phone
+from ..common.schedule import FollowUp
 from ..operations.engine import receive
 from ..operations.operation import Followed, Looked, Want
-from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 from .verifiers import verifier_of
 

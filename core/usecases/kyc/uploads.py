@@ -29,8 +29,8 @@ from ...domain.kyc.kyc import (
     require_kyc,
 )
 from ...domain.masked import Masked
-from ..schedule import is_ours, set_due
-from ..units import retrying
+from ..common.schedule import is_ours, set_due
+from ..common.units import retrying
 from .results import FOLLOWED
 from .verifiers import require_verifier
 

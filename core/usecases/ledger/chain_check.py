@@ -11,7 +11,7 @@ from ....ports.faults import Unreadable
 from ....ports.storage import AtLeast, Repository, Snapshot
 from ....ports.vault import Vault, VaultError
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, Head, link_in, tag_in
-from ..chains import NO_HEAD, head_fault
+from ..common.chains import NO_HEAD, head_fault
 
 BATCH = 1000
 NO_ROW = (Unreadable, ValueError, TypeError, KeyError, msgspec.MsgspecError)

@@ -22,8 +22,8 @@ from ...domain.ledger import (
 )
 from ...domain.money import Usdt
 from ...domain.operators.audit import AUDIT
-from ..chains import extend_chain
-from ..schedule import reschedule_at
+from ..common.chains import extend_chain
+from ..common.schedule import reschedule_at
 from .listing import list_all
 
 EXTEND_CHAINS = "ledger.seal"

@@ -10,7 +10,7 @@ from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.ledger import JournalEntry
 from ...domain.movements import Movement, in_order, movement_ids, movement_of
-from ..units import retrying
+from ..common.units import retrying
 
 AT_ONCE = 1000
 """Entries per unit of work. Encoding them blocks the event loop for about 40 ms."""

@@ -31,8 +31,8 @@ from ...domain.movements import (
     sort_of,
 )
 from ..accounts.accounts import find_account
-from ..keyset import Count, Cursor, KeysetPage, Listed, cursor_damaged
-from ..paging import MomentFilter, Page, Position
+from ..common.keyset import Count, Cursor, KeysetPage, Listed, cursor_damaged
+from ..common.paging import MomentFilter, Page, Position
 from .ledger import balance_types
 from .listing import AT_ONCE, fresh_entries, last_movement, list_fresh
 

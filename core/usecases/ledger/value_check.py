@@ -20,7 +20,7 @@ from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.refunds.refunds import Refund, holds_money
 from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
 from ...domain.subscriptions.subscriptions import Subscription
-from ..encrypted import (
+from ..common.encrypted import (
     action_fits,
     exchange_fits,
     hold_fits,

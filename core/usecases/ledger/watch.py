@@ -8,7 +8,7 @@ from ....ports.storage import AtLeast, Below, OneOf, Snapshot
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, link_in
 from ...domain.ledger import BalanceType, Currency, JournalEntry, LedgerAccount, currency_of, imbalance
 from ...domain.payments.tallies import EVER, Tally
-from ..chains import CHAINS, head_fault
+from ..common.chains import CHAINS, head_fault
 from .chain_check import NO_ROW
 
 NEWEST = 100

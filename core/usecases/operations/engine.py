@@ -16,9 +16,9 @@ from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ..forgotten import may_be_forgotten
-from ..schedule import reschedule
-from ..units import retrying
+from ..common.forgotten import may_be_forgotten
+from ..common.schedule import reschedule
+from ..common.units import retrying
 from .operation import A, Followed, Looked, Operation, P, S, Standing, Want
 
 log = logging.getLogger("cambist.operations")

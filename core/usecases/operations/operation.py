@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from ....ports.bundle import Ports
 from ....ports.faults import Fault, NotSupported, Refused
 from ....ports.storage import Unit
-from ..schedule import FollowUp
+from ..common.schedule import FollowUp
 
 S = TypeVar("S")
 """The subject, with all data that its provider needs."""

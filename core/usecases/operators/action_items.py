@@ -21,14 +21,14 @@ from ...domain.refunds.refunds import Refund
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
-from ..encrypted import action_fits
+from ..common.encrypted import action_fits
+from ..common.quarantine import read_hold
+from ..common.schedule import FollowUp
 from ..gateways.gateways import list_gateways
 from ..kyc.results import FOLLOWED
 from ..ledger.watch import ledger_faults
 from ..payments.receipt_sales import SALE
-from ..quarantine import read_hold
 from ..refunds.receipts import BACK
-from ..schedule import FollowUp
 from .action_item import MOST, ActionItem, Finder, first, item
 from .money_items import (
     exchange_suspense,

@@ -20,12 +20,12 @@ from ...domain.payments.payer_contact import masked_contact
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
-from ..encrypted import open_client_phone, open_exchange_phone, open_private_data
+from ..common.encrypted import open_client_phone, open_exchange_phone, open_private_data
+from ..common.units import retrying
 from ..exchanges.creation import active_digest
 from ..kyc.uploads import forget_upload
 from ..kyc.verifiers import verifier_of
 from ..sandbox.forgetting import forget_clients, forget_events
-from ..units import retrying
 
 _AT_ONCE = 100
 

@@ -19,9 +19,9 @@ from ...domain.accounts.written_bytes import MEGABYTE, WrittenBytes, day_of_byte
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
-from ..encrypted import ENCRYPTED_FIELDS, EncryptedField
+from ..common.encrypted import ENCRYPTED_FIELDS, EncryptedField
+from ..common.quarantine import read_hold
 from ..ledger.watch import ledger_faults
-from ..quarantine import read_hold
 from ..recurring_jobs import missing_recurring_jobs
 from ..vault_checks import vault_misfits
 from .findings import Finding, failed, ok, warning

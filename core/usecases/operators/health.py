@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
 from ....ports.bundle import Ports
+from ..common.quarantine import read_hold
 from ..ledger.watch import ledger_faults
-from ..quarantine import read_hold
 from ..recurring_jobs import missing_recurring_jobs
 from ..vault_checks import vault_misfits
 from .probes import CLOCK_OFF, clock_offset, gateways, lateness, without_gateway

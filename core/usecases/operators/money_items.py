@@ -13,7 +13,7 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..encrypted import exchange_fits, withdrawal_fits
+from ..common.encrypted import exchange_fits, withdrawal_fits
 from ..gateways.outcomes import told_from
 from ..refunds.contradictions import contradiction, list_contradicted
 from .action_item import MOST, ActionItem, first, item

@@ -11,7 +11,7 @@ from ...domain.errors import Refusal
 from ...domain.masked import Masked
 from ...domain.operators.operators import OPERATOR, Operator, OperatorKey, ended, operator_name, read_key
 from ..actions.four_eyes import gated
-from ..units import retrying
+from ..common.units import retrying
 
 NAME_TAKEN = "operators_name"
 """Unique rule of the storage: a name belongs to one operator forever."""

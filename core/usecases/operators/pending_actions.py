@@ -28,12 +28,12 @@ from ..accounts.keys import NewKey, create_waited_key, rotate_waited_key, set_wa
 from ..accounts.shops import create_shop, set_shop
 from ..actions.audit import AuditedStorage, acting, add_row, unaudited
 from ..actions.four_eyes import Confirming, require_confirmable
+from ..common.units import retrying
 from ..exchanges.returns import return_money
 from ..installation.resume import resume_confirmed
 from ..refunds.refunds import approve_refund, create_refund_for
 from ..refunds.suspense_return import return_suspense
 from ..settlement.withdrawals import accept_sent
-from ..units import retrying
 from .operators import NewOperator, create_operator, end_operator
 from .review import resolve_mismatch
 from .unanswered import end_unanswered

@@ -18,8 +18,8 @@ from ....ports.storage import OneOf, Unit
 from ....ports.vault import Vault, VaultError
 from ...domain.installation import Installation
 from ...domain.kyc.kyc import Upload
-from ..encrypted import ENCRYPTED_FIELDS, TAGGED, EncryptedField, TaggedField
-from ..units import retrying
+from ..common.encrypted import ENCRYPTED_FIELDS, TAGGED, EncryptedField, TaggedField
+from ..common.units import retrying
 
 AT_ONCE = 50
 """Records per unit of work."""

@@ -19,10 +19,10 @@ from ...domain.accounts.accounts import Account
 from ...domain.chains import Chain, ChainHead, Head, link_in, tag_in
 from ...domain.errors import Refusal
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
-from ..encrypted import TAGGED, TaggedField
+from ..common.chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
+from ..common.encrypted import TAGGED, TaggedField
+from ..common.units import retrying
 from ..ledger.check import Progress, nobody, verify_ledger
-from ..units import retrying
 from .reencrypt import AT_ONCE, field_name
 
 Tagging = Callable[[str, int], None]

@@ -15,12 +15,12 @@ from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger
 from ...domain.payments.reports import Decision
 from ...domain.payments.suspense import Suspense, new_suspense
-from ..account_time import in_test_time
 from ..actions.four_eyes import gated
+from ..common.account_time import in_test_time
+from ..common.units import retrying
 from ..payments.moves import move, suspend
 from ..payments.payments import get_payment
 from ..refunds.suspense_return import plan_return
-from ..units import retrying
 
 OUTCOMES = ("paid", "failed")
 

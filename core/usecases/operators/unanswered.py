@@ -21,9 +21,9 @@ from ...domain.operators.guarded import word_on_operation
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import Refund
 from ...domain.refunds.refunds import RefundStatus as Status
-from ..account_time import living_with
 from ..accounts.accounts import storable
 from ..actions.four_eyes import gated
+from ..common.account_time import living_with
 from ..exchanges.remittances import REMITTANCES
 from ..exchanges.rub_return import RUB_RETURNS
 from ..operations.engine import is_too_old_to_repeat, look_up, settle

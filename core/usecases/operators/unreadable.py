@@ -6,7 +6,7 @@ from ....ports.unreadable import SettingAside, UnreadableRow
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.webhooks.events import Delivery
-from ..units import retrying
+from ..common.units import retrying
 from ..webhooks.results import resume_delivery
 
 SHOWN = 1000

@@ -11,7 +11,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.payments.payments import Payment
 from ...domain.people.timeline import SeenEvent, Step, timeline
 from ...domain.refunds.refunds import Refund
-from ..encrypted import open_event_body
+from ..common.encrypted import open_event_body
 from ..payments.transfers import MOST, list_transfers
 from ..people.payment_notes import names_of, read_book
 from ..webhooks.events import EventQuery, Told, list_events

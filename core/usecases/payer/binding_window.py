@@ -19,8 +19,8 @@ from ...domain.payer.window import bank_link, order_number, web_link
 from ...domain.payments.payments import BindingCharge, FailureReason, LinkKind, Payment
 from ...domain.subscriptions.periods import Interval
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
-from ..account_time import find_test_clock, in_test_time
-from ..encrypted import require_pay_to
+from ..common.account_time import find_test_clock, in_test_time
+from ..common.encrypted import require_pay_to
 from ..gateways.polling import hurry_poll
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import simulate_event, simulator_of

@@ -16,13 +16,13 @@ from ...domain.money import Rub
 from ...domain.payer.window import Face, bank_link, face, order_number, web_link
 from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription
-from ..account_time import find_test_clock, in_test_time
-from ..encrypted import require_pay_to
+from ..common.account_time import find_test_clock, in_test_time
+from ..common.encrypted import require_pay_to
+from ..common.simulated import is_simulated
 from ..gateways.polling import hurry_poll
 from ..payments.opening import WATCH
 from ..payments.progress import MAY_BE_PAID
 from ..sandbox.sandbox import simulate_payment
-from ..simulated import is_simulated
 
 
 class PayerAction(StrEnum):

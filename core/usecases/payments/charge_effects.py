@@ -18,8 +18,8 @@ from ...domain.subscriptions.charge_moves import charge_failed, charge_succeeded
 from ...domain.subscriptions.moves import mandate_lost
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.events import EventType
-from ..schedule import FollowUp, is_ours, set_due
-from ..units import retrying
+from ..common.schedule import FollowUp, is_ours, set_due
+from ..common.units import retrying
 from ..webhooks.outbox import announce_of
 from .recurring import save_subscription
 

@@ -12,7 +12,7 @@ from ...domain.days import iso
 from ...domain.payloads import PaymentPayload
 from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, shown_metadata, shows_payer_name
 from ...domain.webhooks.events import EventType
-from ..encrypted import open_payer_name
+from ..common.encrypted import open_payer_name
 from ..webhooks.outbox import announce_to
 
 

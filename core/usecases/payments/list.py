@@ -25,7 +25,7 @@ from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payer_contact import masked_contact
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
-from ..paging import ListFilter, Page, Position, newest, walk_newest
+from ..common.paging import ListFilter, Page, Position, newest, walk_newest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000

@@ -16,10 +16,10 @@ from ...domain.payments.payments import FailureReason, Payment, PaymentMove, Pay
 from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
 from ...domain.payments.suspense import Suspense, new_suspense
 from ...domain.people.notifications import NotificationKind
-from ..encrypted import payer_name_aad
+from ..common.encrypted import payer_name_aad
+from ..common.units import retrying
 from ..gateways.outcomes import follow_outcome
 from ..person_events import note_for_people
-from ..units import retrying
 from .bookings import book_move, book_noted, book_suspense
 from .charge_effects import follow_charge
 from .events import announce_payment

@@ -32,13 +32,13 @@ from ...domain.payments.payments import (
     lifetime,
 )
 from ..accounts.terminals import terminal_of
-from ..encrypted import pay_tag
+from ..common.encrypted import pay_tag
+from ..common.schedule import FollowUp
+from ..common.units import retrying
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, is_backed_up, next_poll
 from ..gateways.watch import at_bank, watched
-from ..schedule import FollowUp
-from ..units import retrying
 from .receipts import contact_of, purpose_of, receipt_of, takes_without
 from .route_refusals import no_route
 from .tallies import remove_payment

@@ -16,9 +16,9 @@ from ...domain.payments.payer_contact import contact_mask, has_receipt_contact, 
 from ...domain.payments.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
 from ..accounts.access import RECENT
 from ..accounts.terminals import offered_terminal, terminal_of
-from ..encrypted import payer_email_digest, private_aad, require_pay_to
+from ..common.encrypted import payer_email_digest, private_aad, require_pay_to
+from ..common.idempotency import Lock, Made, once, once_made
 from ..gateways.gateways import first_open
-from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
 from .opening import draw, open_at_bank, outcome_unknown
 from .receipts import no_receipt, receipt_terms, takes_without

@@ -17,11 +17,11 @@ from ...domain.payments.payments import (
     PaymentStatus,
 )
 from ...domain.payments.reports import Report
+from ..common.schedule import ASK_AGAIN, pause_after, reschedule_at
 from ..gateways.closing import close_invoice
 from ..gateways.polling import Looked, is_backed_up, next_late_poll, next_poll, poll
 from ..gateways.watch import at_bank
 from ..operations.repeating import may_repeat
-from ..schedule import ASK_AGAIN, pause_after, reschedule_at
 from .moves import apply, read_arrivals, read_failure
 from .opening import find_at_bank, open_at_bank, take_back
 

@@ -22,8 +22,8 @@ from ...domain.payments.proof_checks import (
     without_answer,
 )
 from ...domain.payments.proofs import DeliveryProof, ProofNetwork, RejectionReason, transaction_hash, wish_of
-from ..schedule import set_due
-from ..units import retrying
+from ..common.schedule import set_due
+from ..common.units import retrying
 from .proofs import CLAIM_TAKEN, is_free
 
 _NETWORKS: Mapping[ProofNetwork, Network] = {

@@ -16,8 +16,8 @@ from ...domain.payments.proof_reminders import is_missing, next_reminder, remind
 from ...domain.payments.proofs import DeliveryProof, takes_proof
 from ...domain.webhooks.events import EventType
 from ..accounts.terminals import terminal_of
-from ..schedule import FollowUp, is_ours, set_due
-from ..units import retrying
+from ..common.schedule import FollowUp, is_ours, set_due
+from ..common.units import retrying
 from ..webhooks.outbox import announce_of
 
 REMIND = FollowUp("proof.remind")

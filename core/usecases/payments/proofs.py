@@ -18,8 +18,8 @@ from ...domain.payments.proofs import (
     takes_proof,
 )
 from ..accounts.terminals import terminal_of
-from ..schedule import FollowUp
-from ..units import retrying
+from ..common.schedule import FollowUp
+from ..common.units import retrying
 from .payments import get_payment
 
 CHECK = FollowUp("proof.check")

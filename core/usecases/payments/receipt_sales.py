@@ -16,7 +16,7 @@ from ....ports.jobs import Job
 from ....ports.receipts import ReceiptBank, ReceiptNeed, ReceiptRequest, ReceiptStatus
 from ....ports.storage import Unit
 from ...domain.payments.payments import BindingCharge, Payment, PaymentMove
-from ..schedule import FollowUp, pause_after, reschedule_at
+from ..common.schedule import FollowUp, pause_after, reschedule_at
 from .receipts import receipt_of
 
 SALE = FollowUp("receipt.sale")

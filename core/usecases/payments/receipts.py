@@ -13,7 +13,7 @@ from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
 from ...domain.errors import Refusal
 from ...domain.payments.payer_contact import PayerContact, payer_contact
 from ...domain.payments.payments import Payment
-from ..encrypted import private_aad
+from ..common.encrypted import private_aad
 
 _WRITES_NONE: Final = ReceiptNeed.NONE
 _MUST_WRITE: Final = ReceiptNeed.REQUIRED

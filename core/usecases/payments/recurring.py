@@ -21,7 +21,7 @@ from ...domain.payloads import SubscriptionPayload
 from ...domain.payments.payments import RECURRING, BindingCharge, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, announces
 from ...domain.webhooks.events import EventType
-from ..encrypted import binding_url, with_link_tag
+from ..common.encrypted import binding_url, with_link_tag
 from ..webhooks.outbox import announce_of
 from .tallies import add_payment
 

@@ -22,8 +22,8 @@ from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payer_contact import email_key
 from ...domain.payments.payments import Payment
 from ...domain.payments.tallies import Tally, ever_ids
-from ..encrypted import payer_email_digest
-from ..keyset import Count, Cursor, KeysetPage, Listing, count, keyset_page
+from ..common.encrypted import payer_email_digest
+from ..common.keyset import Count, Cursor, KeysetPage, Listing, count, keyset_page
 from .list import PaymentFilter, PaymentSearch, Wanted, checked
 
 

@@ -6,7 +6,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.ledger import JournalEntry, entry_id
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.transfers import ARRIVALS, ShownTransfer, transfers_of
-from ..paging import Page
+from ..common.paging import Page
 from .payments import get_payment
 
 MOST = 100

@@ -15,8 +15,8 @@ from ....ports.storage import Unit
 from ....ports.vault import VaultError
 from ...domain.errors import Refusal
 from ...domain.people.people import EMAIL_CHANGE_LIVES, Session, User, masked_email, read_email
-from ..encrypted import user_email_aad
-from ..units import retrying
+from ..common.encrypted import user_email_aad
+from ..common.units import retrying
 from .letters import add_letter
 from .sessions import Actor, by_person
 from .sign_in import take_attempt

@@ -17,8 +17,8 @@ from ...domain.people.passwords import (
     totp_step,
 )
 from ...domain.people.people import Session, User
-from ..encrypted import password_aad, totp_aad
-from ..units import retrying
+from ..common.encrypted import password_aad, totp_aad
+from ..common.units import retrying
 from .sessions import Actor, by_person
 from .sign_in import require_password
 from .users import email_of, secured, warn_of_change

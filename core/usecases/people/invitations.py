@@ -24,8 +24,8 @@ from ...domain.people.people import (
     token_digest,
 )
 from ...domain.people.roles import PersonRight, Role, may_manage
-from ..encrypted import invitation_email_aad, password_aad
-from ..units import retrying
+from ..common.encrypted import invitation_email_aad, password_aad
+from ..common.units import retrying
 from .letters import add_letter
 from .sessions import Actor, by_person, require
 from .sign_in import require_password

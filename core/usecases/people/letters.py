@@ -12,9 +12,9 @@ from ....ports.mailer import MailMessage
 from ....ports.storage import Unit
 from ...domain.people.letters import TEXTS
 from ...domain.people.people import Letter
-from ..encrypted import letter_aad
-from ..schedule import FollowUp, reschedule_at
-from ..units import retrying
+from ..common.encrypted import letter_aad
+from ..common.schedule import FollowUp, reschedule_at
+from ..common.units import retrying
 
 SEND = FollowUp("person.letter")
 _PAUSES = (timedelta(seconds=30), timedelta(minutes=5), timedelta(hours=1), timedelta(hours=6))

@@ -10,7 +10,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
 from ...domain.people.people import MEMBERS_MOST, Membership, Session, User, membership_id
 from ...domain.people.roles import PersonRight, Role, may_manage
-from ..units import retrying
+from ..common.units import retrying
 from .notifications import forget_preferences
 from .resets import new_reset_link
 from .sessions import Actor, by_person, require

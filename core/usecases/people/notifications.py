@@ -31,8 +31,8 @@ from ...domain.people.notifications import (
 )
 from ...domain.people.people import Membership, Passkey, User, membership_id
 from ..actions.audit import acting
-from ..schedule import FollowUp
-from ..units import retrying
+from ..common.schedule import FollowUp
+from ..common.units import retrying
 from .sessions import Actor, by_person
 
 NOTIFY = FollowUp("person.notify")

@@ -37,11 +37,11 @@ from ...domain.people.notifications import (
     send_at,
 )
 from ...domain.people.people import MEMBERS_MOST, Membership, User, membership_id
-from ..encrypted import telegram_chat_aad
+from ..common.encrypted import telegram_chat_aad
+from ..common.schedule import is_ours, reschedule_at, set_due
+from ..common.units import retrying
 from ..person_events import spread_job
 from ..recurring_jobs import next_daily_sums
-from ..schedule import is_ours, reschedule_at, set_due
-from ..units import retrying
 from .notifications import NOTIFY, has_second_factor, preferences_of, unsubscribe_link
 from .notified_events import NotifiedEvent, read_event
 from .users import email_of

@@ -18,7 +18,7 @@ from ....ports.vault import VaultError
 from ...domain.errors import Refusal
 from ...domain.people.people import PASSKEY_NAME_LONGEST, PASSKEYS_MOST, Passkey, UsedChallenge, User
 from ...domain.shapes import has_control
-from ..units import retrying
+from ..common.units import retrying
 from .sessions import Actor, by_person
 from .users import email_of, warn_of_change
 

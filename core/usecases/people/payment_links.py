@@ -9,8 +9,8 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.people.payment_notes import SentLink, with_link
 from ...domain.people.people import masked_email, read_email
 from ...domain.people.roles import PersonRight
+from ..common.units import retrying
 from ..payments.payments import get_payment
-from ..units import retrying
 from .letters import add_letter
 from .payment_notes import MADE_MEANWHILE, change_book
 from .sessions import Actor, by_person, require

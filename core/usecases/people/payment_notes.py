@@ -13,9 +13,9 @@ from ...domain.payments.payments import Payment
 from ...domain.people.payment_notes import NOTE, NoteBook, PaymentNote, PaymentNotes, read_note, with_note, without_note
 from ...domain.people.people import User
 from ...domain.people.roles import PersonRight
-from ..encrypted import payment_notes_aad
+from ..common.encrypted import payment_notes_aad
+from ..common.units import retrying
 from ..payments.payments import get_payment
-from ..units import retrying
 from .sessions import Actor, by_person, require
 from .users import email_of
 

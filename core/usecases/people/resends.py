@@ -10,7 +10,7 @@ from ...domain.errors import Refusal
 from ...domain.people.roles import PersonRight
 from ...domain.webhooks.events import EVENT_KEPT
 from ...domain.webhooks.resends import RESEND_RUN, RUNS_KEPT, ResendRun, check_span, new_run, stopped
-from ..units import retrying
+from ..common.units import retrying
 from ..webhooks.events import EventQuery
 from ..webhooks.resends import add_range, count_range, read_range
 from .sessions import Actor, by_person, require

@@ -5,8 +5,8 @@ from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.people.passwords import new_password
 from ...domain.people.people import RESET_LIVES, ResetToken, User, read_email, token_digest
-from ..encrypted import password_aad
-from ..units import retrying
+from ..common.encrypted import password_aad
+from ..common.units import retrying
 from .users import email_of, secured, user_by_email, warn_of_change, write_to
 
 _TOKEN_BYTES = 32

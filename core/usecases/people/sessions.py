@@ -28,7 +28,7 @@ from ...domain.people.people import (
 )
 from ...domain.people.roles import MONEY_ROLES, PersonRight, Role, api_rights, grant
 from ..actions.audit import acting
-from ..units import retrying
+from ..common.units import retrying
 
 _TOKEN_BYTES = 32
 _DEVICE_LONGEST = 120

@@ -16,8 +16,8 @@ from ...domain.errors import Refusal
 from ...domain.people.guesses import GuessCount, budget_of, counted
 from ...domain.people.passwords import given_password, recovery_digest, totp_step
 from ...domain.people.people import User, read_email
-from ..encrypted import password_aad, totp_aad
-from ..units import retrying
+from ..common.encrypted import password_aad, totp_aad
+from ..common.units import retrying
 from .users import email_digest, user_by_email, warn_of_change, write_to
 
 _DEVICE = "people.device"

@@ -17,9 +17,9 @@ from ....ports.storage import AtLeast, Unit
 from ...domain.errors import Refusal
 from ...domain.people.notifications import TelegramChat
 from ...domain.people.people import User, token_digest
-from ..encrypted import telegram_chat_aad
-from ..schedule import FollowUp, reschedule
-from ..units import retrying
+from ..common.encrypted import telegram_chat_aad
+from ..common.schedule import FollowUp, reschedule
+from ..common.units import retrying
 from .sessions import Actor, by_person
 
 ASK_BOT = FollowUp("person.telegram")

@@ -12,7 +12,7 @@ from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.people.letters import CHANGES
 from ...domain.people.people import USER, Invitation, User, read_email
-from ..encrypted import invitation_email_aad, user_email_aad
+from ..common.encrypted import invitation_email_aad, user_email_aad
 from .letters import add_letter
 
 EMAIL_TAKEN = "users_email"

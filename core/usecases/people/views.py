@@ -11,8 +11,8 @@ from ...domain import ids
 from ...domain.errors import Refusal
 from ...domain.people.people import membership_id
 from ...domain.people.views import VIEW, SavedViews, View, read_view_name, renamed_view, with_view
-from ..encrypted import saved_views_aad
-from ..units import retrying
+from ..common.encrypted import saved_views_aad
+from ..common.units import retrying
 from .sessions import Actor
 
 Views = tuple[View, ...]

@@ -24,8 +24,8 @@ from ...domain.reconciliation.reconciliation import (
     found_again,
     gone,
 )
+from ..common.units import retrying
 from ..person_events import note_for_people
-from ..units import retrying
 
 _BATCH = 200
 _RACES = ("discrepancies_id",)

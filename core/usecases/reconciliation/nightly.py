@@ -21,8 +21,8 @@ from ...domain.reconciliation.reconciliation import (
     last_comparable,
     reconciliation_id,
 )
-from ..schedule import FollowUp, pause_after, reschedule_at
-from ..units import retrying
+from ..common.schedule import FollowUp, pause_after, reschedule_at
+from ..common.units import retrying
 
 NIGHTLY = "reconcile.nightly"
 """Id of the recurring job that starts the night's comparisons."""

@@ -13,12 +13,12 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ....ports.searching import find_refund
 from ...domain.payments.payments import Payment
-from ..forgotten import sent_at_earliest
+from ..common.forgotten import sent_at_earliest
+from ..common.schedule import next_ask, next_late_status_poll
 from ..gateways.watch import Banked, at_bank
 from ..operations.operation import Followed, S
 from ..operations.repeating import repeats_until
 from ..payments.receipts import receipt_of
-from ..schedule import next_ask, next_late_status_poll
 
 REVERSAL_POLLS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
 """Polls for a reversal, counted from the time when money was sent back; its notification may have been lost."""

@@ -15,8 +15,8 @@ from ...domain import ids
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.refunds.refunds import Refund, RefundStatus
-from ..account_time import in_test_time
-from ..units import retrying
+from ..common.account_time import in_test_time
+from ..common.units import retrying
 
 
 def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:

@@ -12,8 +12,8 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ..actions.audit import note_outside, unaudited
+from ..common.units import retrying
 from ..operations.engine import bring, look_up
-from ..units import retrying
 from .progress import REFUNDS
 from .steps import CARRY_OUT, RACES
 

@@ -6,9 +6,9 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.refunds.refunds import PendingReason, Refund, RefundTrigger, gives_up_at, is_given_up, waits_for_money
+from ..common.quarantine import holds_back
+from ..common.schedule import reschedule
 from ..operations.engine import begin
-from ..quarantine import holds_back
-from ..schedule import reschedule
 from .progress import REFUNDS
 from .steps import move
 

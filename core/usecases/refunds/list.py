@@ -14,9 +14,9 @@ from ...domain.ids import canonical_uuid
 from ...domain.refunds.orders import EXTERNAL_ID_LONGEST
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ..accounts.accounts import find_account
-from ..keyset import Cursor, Listed, listing_of, read_listing
-from ..long_lists import LongList, long_page
-from ..paging import ListFilter, Page, Position, newest, walk_newest
+from ..common.keyset import Cursor, Listed, listing_of, read_listing
+from ..common.long_lists import LongList, long_page
+from ..common.paging import ListFilter, Page, Position, newest, walk_newest
 from .refunds import require_refunds
 
 _NEWEST_FIRST = "-created_at"

@@ -15,7 +15,7 @@ from ...domain.money import Usdt
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Correction, Settlement, at_market
-from ..encrypted import true_settings
+from ..common.encrypted import true_settings
 from ..ledger.ledger import book, may_take
 
 

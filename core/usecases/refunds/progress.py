@@ -20,9 +20,9 @@ from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, gives_up_at, moved_to
+from ..common.quarantine import forgotten_since, holds_back
+from ..common.simulated import is_advanced_over
 from ..operations.operation import Looked, Want
-from ..quarantine import forgotten_since, holds_back
-from ..simulated import is_advanced_over
 from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_reversal_poll, next_status_poll
 from .contradictions import heard_of_completed, heard_of_failed
 from .money import take, take_executed

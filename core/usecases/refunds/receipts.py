@@ -7,8 +7,8 @@ from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
+from ..common.schedule import FollowUp, reschedule_at
 from ..payments.receipt_sales import register_of, write
-from ..schedule import FollowUp, reschedule_at
 
 BACK = FollowUp("receipt.refund")
 

@@ -17,14 +17,14 @@ from ...domain.errors import Refusal
 from ...domain.payments.payments import Payment
 from ...domain.refunds.orders import REASON_LONGEST, RefundCase, RefundOrder, judge_refund
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger
-from ..account_time import in_test_time
 from ..accounts.accounts import find_account
 from ..accounts.terminals import terminal_of
 from ..actions.four_eyes import gated
-from ..causes import caused_id
-from ..encrypted import true_settings
-from ..idempotency import Lock, Made, once, yield_to_maker
-from ..units import retrying
+from ..common.account_time import in_test_time
+from ..common.causes import caused_id
+from ..common.encrypted import true_settings
+from ..common.idempotency import Lock, Made, once, yield_to_maker
+from ..common.units import retrying
 from .executed import is_executed
 from .steps import CARRY_OUT, RACES, move, refunds_of
 

@@ -19,11 +19,11 @@ from ...domain.payments.payments import Payment
 from ...domain.people.notifications import NotificationKind
 from ...domain.refunds.refunds import TOLD, Refund, RefundStatus, RefundTrigger, is_open, moved_to, refunded_by
 from ...domain.webhooks.events import EventType
+from ..common.schedule import FollowUp
 from ..ledger.ledger import LEDGER_RULES
 from ..payments.moves import follow
 from ..payments.tallies import save_moved
 from ..person_events import note_for_people
-from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 from .money import give_back, paid
 from .receipts import plan_back

@@ -31,9 +31,9 @@ from ...domain.refunds.suspense_returns import (
     returning_payment,
 )
 from ..accounts.accounts import storable
+from ..common.schedule import FollowUp
 from ..ledger.ledger import book
 from ..operations.operation import Looked, Want
-from ..schedule import FollowUp
 from .bank_refunds import BankRefunds, next_reversal_poll, next_status_poll
 
 RETURN = FollowUp("suspense.send")

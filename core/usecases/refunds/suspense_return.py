@@ -10,11 +10,11 @@ from ....ports.storage import Unit
 from ...domain.errors import Refusal
 from ...domain.payments.suspense import RETURN_ENDED, RETURN_FAILED, RETURNED_ANEW, Suspense
 from ...domain.refunds.suspense_returns import MOST_TRIES
-from ..account_time import in_test_time
 from ..actions.audit import unaudited
 from ..actions.four_eyes import gated
+from ..common.account_time import in_test_time
+from ..common.units import retrying
 from ..operations.engine import look_up, settle
-from ..units import retrying
 from .suspense_progress import RETURN, SUSPENSE_RETURNS
 
 

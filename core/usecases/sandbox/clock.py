@@ -30,11 +30,11 @@ from ...domain.errors import Refusal
 from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.events import Event
-from ..account_time import test_clock_of
 from ..accounts.accounts import find_account
-from ..schedule import is_ours, set_due
+from ..common.account_time import test_clock_of
+from ..common.schedule import is_ours, set_due
+from ..common.units import retrying
 from ..settlement.days import first_own_settlement
-from ..units import retrying
 from ..webhooks.outbox import DELIVER, deliver_id
 from ..webhooks.results import TIMER
 from .clock_batches import batch_of, due_in_test_time, moment_of, worth_reading

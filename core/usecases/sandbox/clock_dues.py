@@ -14,8 +14,8 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
-from ..schedule import FollowUp, reschedule_at
-from ..units import retrying
+from ..common.schedule import FollowUp, reschedule_at
+from ..common.units import retrying
 
 STRAIGHTEN = FollowUp("sandbox.dues")
 

@@ -64,7 +64,7 @@ from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ...domain.webhooks.feed import Feed, FeedEntry
 from ...domain.webhooks.resends import ResendRun
-from ..units import retrying
+from ..common.units import retrying
 from .forgetting import (
     forget_batches,
     forget_clients,

@@ -21,6 +21,7 @@ from ...domain.exchanges.money import depositable
 from ...domain.exchanges.payouts import PartStatus, next_part
 from ...domain.money import Rub, Usdt
 from ...domain.tron import tron_address
+from ..common.units import retrying
 from ..exchanges.exchanges import cancel_any_exchange, get_exchange
 from ..exchanges.progress import poll_funds, progress
 from ..exchanges.return_progress import carry
@@ -28,7 +29,6 @@ from ..exchanges.returns import return_money
 from ..exchanges.sending import SENT
 from ..exchanges.steps import RACES, WATCH_EXCHANGE, fail, read_exchange
 from ..signed_transfers.engine import refuse
-from ..units import retrying
 
 _S = ExchangeStatus
 Money = TypeVar("Money", Rub, Usdt)

@@ -16,7 +16,7 @@ from ....ports.storage import AtLeast, Below, OneOf, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.payments.payments import Payment
 from ...domain.subscriptions.subscriptions import Subscription
-from ..account_time import living_with
+from ..common.account_time import living_with
 from .data import FORGOTTEN, Forget, Kind, forget_some
 
 PORTION = 500

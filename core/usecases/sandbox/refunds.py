@@ -12,11 +12,11 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from ..common.units import retrying
 from ..operations.engine import bring, receive
 from ..refunds.progress import REFUNDS
 from ..refunds.refunds import approve, get_refund, reject_refund
 from ..refunds.steps import CARRY_OUT, RACES, payment_of
-from ..units import retrying
 
 _S = RefundStatus
 

@@ -24,11 +24,11 @@ from ...domain.settlement.settlement import (
     item_id,
     lines_of,
 )
+from ..common.units import retrying
 from ..ledger.ledger import post
 from ..payments.moves import follow
 from ..payments.tallies import save_all_moved
 from ..refunds.steps import refunds_of
-from ..units import retrying
 from .run import STATEMENT_RACES, Run, due_corrections, due_payments, hold_on, open_statement
 
 

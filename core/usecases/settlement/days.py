@@ -19,8 +19,8 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
 from ...domain.settlement.withdrawals import payable
+from ..common.schedule import FollowUp, reschedule_at
 from ..ledger.ledger import balance_types
-from ..schedule import FollowUp, reschedule_at
 from .settlement import NO_RATE, open_batch
 
 OWN_DAILY = FollowUp("settlement.own")

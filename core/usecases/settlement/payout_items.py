@@ -15,8 +15,8 @@ from ...domain.ledger import EntryKind, JournalEntry, entry_id
 from ...domain.money import Usdt
 from ...domain.movements import Balance, Movement, Sorts, movement_id, sort_of
 from ...domain.settlement.withdrawals import Withdrawal
+from ..common.paging import Page
 from ..ledger.movements import Span, batches_of, bring_up
-from ..paging import Page
 from .withdrawals import get_withdrawal
 
 

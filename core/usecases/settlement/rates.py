@@ -14,7 +14,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.settlement.rates import KnownRate, Quote, believed, is_held, judge, may_serve, merchant_rate
-from ..units import retrying
+from ..common.units import retrying
 
 RETRY_AFTER = 30
 """In seconds."""

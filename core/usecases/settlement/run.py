@@ -18,7 +18,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, Terms, terms_of
-from ..causes import caused_id
+from ..common.causes import caused_id
 from .evidence import correction_faults, payment_faults
 
 CHUNK = 200

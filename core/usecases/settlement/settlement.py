@@ -19,13 +19,13 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
-from ..account_time import test_clock_of
 from ..accounts.accounts import find_account
+from ..common.account_time import test_clock_of
+from ..common.quarantine import is_held
+from ..common.schedule import reschedule_at, set_due
+from ..common.units import retrying
 from ..ledger.ledger import extend_journal
-from ..quarantine import is_held
 from ..refunds.waiting import retry_waiting
-from ..schedule import reschedule_at, set_due
-from ..units import retrying
 from .chunks import settle_chunk
 from .rates import market_rate
 from .run import HELD, STATEMENT_RACES, Run, hold_on, open_statement

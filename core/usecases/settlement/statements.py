@@ -8,8 +8,8 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementItem, item_ids
-from ..keyset import Cursor, Listed, Listing, read_listing
-from ..paging import MomentFilter, Page, list_newest
+from ..common.keyset import Cursor, Listed, Listing, read_listing
+from ..common.paging import MomentFilter, Page, list_newest
 
 
 async def list_settlements(

@@ -29,10 +29,10 @@ from ...domain.settlement.withdrawals import (
     way,
 )
 from ...domain.webhooks.events import EventType
-from ..encrypted import withdrawal_fits
+from ..common.encrypted import withdrawal_fits
+from ..common.schedule import FollowUp
 from ..ledger.ledger import book
 from ..person_events import note_for_people
-from ..schedule import FollowUp
 from ..signed_transfers.engine import follow
 from ..signed_transfers.row import Sending, SignedTransfers, stored
 from ..webhooks.outbox import announce_of

@@ -20,18 +20,18 @@ from ...domain.money import Usdt
 from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
 from ...domain.wallets import is_wallet_on
-from ..account_time import in_test_time, in_test_time_of_account
 from ..accounts.accounts import find_account
 from ..actions.four_eyes import gated
-from ..causes import caused_id
-from ..encrypted import settings_fit, tag_withdrawal
-from ..keyset import Cursor, Listed, Listing, read_listing
+from ..common.account_time import in_test_time, in_test_time_of_account
+from ..common.causes import caused_id
+from ..common.encrypted import settings_fit, tag_withdrawal
+from ..common.keyset import Cursor, Listed, Listing, read_listing
+from ..common.paging import MomentFilter, Page, list_newest
+from ..common.quarantine import holds_back
+from ..common.units import retrying
 from ..ledger.ledger import LEDGER_RULES, balance_types, may_take
-from ..paging import MomentFilter, Page, list_newest
-from ..quarantine import holds_back
 from ..refunds.waiting import kept_for_refunds
 from ..signed_transfers.wallet import sent_before
-from ..units import retrying
 from .withdrawal_progress import EXECUTE, PAYOUTS, advance, announce_withdrawal, book_payout
 
 LONGEST_REASON = 255

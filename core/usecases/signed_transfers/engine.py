@@ -26,8 +26,8 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.jobs import Job
 from ....ports.payouts import SignedTransfer, TransferState
 from ....ports.storage import Unit
-from ..schedule import is_ours, set_due
-from ..units import retrying
+from ..common.schedule import is_ours, set_due
+from ..common.units import retrying
 from .row import S, Sending, SignedTransfers
 from .wallet import broadcast, look, sign
 

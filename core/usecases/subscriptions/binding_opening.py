@@ -10,9 +10,9 @@ from ...domain.accounts.accounts import Scheme
 from ...domain.payments.payments import Payment
 from ...domain.subscriptions.binding_reports import is_outdated
 from ...domain.subscriptions.subscriptions import Subscription, awaits_binding, binding_ends_at
+from ..common.units import retrying
 from ..payments.recurring import any_subscription, save_subscription
 from ..payments.route_refusals import no_route
-from ..units import retrying
 from .binders import pick_binder
 from .bindings import WAITING, ask_for, begin
 

@@ -28,16 +28,16 @@ from ...domain.subscriptions.binding_reports import (
 from ...domain.subscriptions.moves import Mandate
 from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
-from ..encrypted import mandate_aad, pay_tag
+from ..common.encrypted import mandate_aad, pay_tag
+from ..common.schedule import reschedule
+from ..common.simulated import is_advanced_over
+from ..common.units import retrying
 from ..gateways.polling import Looked, next_late_poll, next_poll, poll
 from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.opening import link_kind
 from ..payments.recurring import any_subscription, binding_operation, bound_by, save_subscription
-from ..schedule import reschedule
-from ..simulated import is_advanced_over
-from ..units import retrying
 from .binders import binder
 from .bindings import WAITING, ask, find_at_bank, take_back
 from .mandate_end import end_open_binding, plan_revoking

@@ -14,9 +14,9 @@ from ...domain.payments.reports import Decision
 from ...domain.subscriptions.binding_reports import is_outdated
 from ...domain.subscriptions.moves import binding_withdrawn
 from ...domain.subscriptions.subscriptions import Subscription
+from ..common.schedule import FollowUp, pause_after, reschedule_at
 from ..payments.moves import move
 from ..payments.recurring import any_subscription
-from ..schedule import FollowUp, pause_after, reschedule_at
 from .binding_progress import look
 from .bindings import WAITING
 from .mandate_end import end_at_bank

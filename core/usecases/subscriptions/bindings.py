@@ -29,7 +29,9 @@ from ...domain.subscriptions.subscriptions import (
     Binding,
     Subscription,
 )
-from ..encrypted import pay_tag, with_link_tag
+from ..common.encrypted import pay_tag, with_link_tag
+from ..common.schedule import FollowUp
+from ..common.units import retrying
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
@@ -43,8 +45,6 @@ from ..payments.recurring import (
     save_subscription,
 )
 from ..payments.tallies import remove_payment
-from ..schedule import FollowUp
-from ..units import retrying
 from .binders import Picked, binder, binders, takes_first_charge
 
 WATCH_BINDING = FollowUp("binding.watch")

@@ -22,15 +22,15 @@ from ...domain.payments.payments import FailureReason, Opening, Payment, Payment
 from ...domain.payments.reports import Report
 from ...domain.subscriptions.charge_reports import Step, decide_charge_report, has_no_outcome, step_of
 from ...domain.subscriptions.subscriptions import Subscription
-from ..encrypted import open_mandate_token
-from ..forgotten import sent_at_earliest
+from ..common.encrypted import open_mandate_token
+from ..common.forgotten import sent_at_earliest
+from ..common.schedule import FollowUp, next_ask
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import at_bank
 from ..operations.operation import Followed, Looked, Want
 from ..operations.repeating import repeats_until
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.receipts import receipt_of
-from ..schedule import FollowUp, next_ask
 
 WATCH_CHARGE = FollowUp("charge.watch")
 """The job that follows a charge until its outcome."""

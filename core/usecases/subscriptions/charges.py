@@ -19,17 +19,17 @@ from ...domain.subscriptions.charge_moves import charge_started, charge_undone
 from ...domain.subscriptions.charge_reports import has_no_outcome
 from ...domain.subscriptions.charges import ChargeCase, ChargeOrder, judge_charge, subscription_window
 from ...domain.subscriptions.subscriptions import Subscription
-from ..causes import caused_charge_id
-from ..idempotency import Lock, Made, once, once_made, yield_to_maker
+from ..common.causes import caused_charge_id
+from ..common.idempotency import Lock, Made, once, once_made, yield_to_maker
+from ..common.paging import ListFilter, Page
+from ..common.quarantine import holds_back
+from ..common.units import retrying
 from ..operations.engine import bring, send, settle
-from ..paging import ListFilter, Page
 from ..payments.charge_effects import tell_exhaustion
 from ..payments.list import PaymentFilter, list_payments
 from ..payments.receipts import receipt_terms, takes_without
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
-from ..quarantine import holds_back
-from ..units import retrying
 from .charge_progress import CHARGES, FIRST_POLL, WATCH_CHARGE, Charging, charger
 
 KIND = "charge"

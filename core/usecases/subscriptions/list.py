@@ -7,9 +7,9 @@ from ...domain.accounts.accounts import Caller
 from ...domain.errors import read_choice
 from ...domain.subscriptions.orders import TEXT_LONGEST
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
-from ..keyset import Cursor, Listed, listing_of, read_listing
-from ..long_lists import LongList, long_page
-from ..paging import ListFilter, Page, list_newest
+from ..common.keyset import Cursor, Listed, listing_of, read_listing
+from ..common.long_lists import LongList, long_page
+from ..common.paging import ListFilter, Page, list_newest
 
 
 class SubscriptionFilter(ListFilter, frozen=True, kw_only=True):

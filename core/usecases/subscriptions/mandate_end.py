@@ -11,10 +11,10 @@ from ...domain.payments.reports import Decision
 from ...domain.subscriptions.binding_reports import may_bind
 from ...domain.subscriptions.moves import revoked
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from ..common.schedule import FollowUp, pause_after, reschedule
 from ..gateways.watch import watched
 from ..payments.moves import move
 from ..payments.recurring import any_subscription, save_subscription
-from ..schedule import FollowUp, pause_after, reschedule
 from .binders import binder
 from .bindings import WAITING, find_at_bank
 

@@ -21,12 +21,12 @@ from ...domain.subscriptions.orders import SubscriptionCase, SubscriptionOrder, 
 from ...domain.subscriptions.patches import PatchCase, SubscriptionPatch, judge_patch
 from ...domain.subscriptions.subscriptions import Subscription
 from ..accounts.terminals import offered_terminal
-from ..encrypted import tag_link
-from ..idempotency import Lock, Made, once, yield_to_maker
+from ..common.encrypted import tag_link
+from ..common.idempotency import Lock, Made, once, yield_to_maker
+from ..common.units import retrying
 from ..kyc.gate import pass_gate
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
 from ..payments.route_refusals import no_route
-from ..units import retrying
 from .binders import pick_binder
 from .binding_withdrawal import withdraw_outdated
 from .bindings import ask_for, begin, page_of

@@ -12,11 +12,11 @@ from ...domain.payments.payments import Payment
 from ...domain.subscriptions.binding_reports import follow_mandate
 from ...domain.subscriptions.moves import binding_timed_out, pause_timed_out
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at, pause_ends_at
+from ..common.schedule import FollowUp, reschedule_at
+from ..common.simulated import is_advanced_over
+from ..common.units import retrying
 from ..gateways.watch import watched
 from ..payments.recurring import any_subscription, save_subscription
-from ..schedule import FollowUp, reschedule_at
-from ..simulated import is_advanced_over
-from ..units import retrying
 from .binders import binder
 from .binding_progress import poll_or_lapse, read_state
 from .bindings import find_at_bank

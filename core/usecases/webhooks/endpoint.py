@@ -19,8 +19,8 @@ from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.endpoints import EndpointKey, Receiver, own_receiver
 from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ...domain.webhooks.static_headers import read_static_headers
-from ..encrypted import encrypt_webhook_headers
-from ..units import retrying
+from ..common.encrypted import encrypt_webhook_headers
+from ..common.units import retrying
 from .outbox import ask_to_deliver
 from .signing import Signers, signed_webhook
 

@@ -18,8 +18,8 @@ from ...domain.webhooks.endpoints import EndpointKey, own_receiver
 from ...domain.webhooks.events import Event
 from ...domain.webhooks.limiter import SendLimiter
 from ...domain.webhooks.steps import Commit, Leave, ReadDue, ReadEndpoint, ReadJob, Send, Step, Wait, Webhook
-from ..account_time import test_clock_of
-from ..schedule import is_ours, reschedule_at
+from ..common.account_time import test_clock_of
+from ..common.schedule import is_ours, reschedule_at
 from .receivers import receiver_of
 from .results import commit, set_aside
 from .signing import Signers, opened, signed_webhook

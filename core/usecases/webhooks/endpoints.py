@@ -30,12 +30,12 @@ from ...domain.webhooks.endpoints import (
     without_endpoint,
 )
 from ...domain.webhooks.events import DeliveryStatus
-from ..account_time import living_with
-from ..encrypted import encrypt_webhook_headers, webhook_secret_aad
-from ..idempotency import Lock, Made, once, yield_to_maker
-from ..paging import MomentFilter, Page, newest
-from ..schedule import FollowUp, reschedule_at
-from ..units import retrying
+from ..common.account_time import living_with
+from ..common.encrypted import encrypt_webhook_headers, webhook_secret_aad
+from ..common.idempotency import Lock, Made, once, yield_to_maker
+from ..common.paging import MomentFilter, Page, newest
+from ..common.schedule import FollowUp, reschedule_at
+from ..common.units import retrying
 from .endpoint import TestReport, post_test
 from .outbox import ask_to_deliver, release_to
 from .receivers import endpoint_of, no_endpoint, own_endpoint, remove_rest

@@ -17,10 +17,10 @@ from ...domain.errors import Refusal, read_choice
 from ...domain.list_counts import ListCount
 from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
-from ..encrypted import open_event_body
-from ..keyset import Count, Cursor, Listed, Listing, count, cut_page, keyset_page, with_records
-from ..long_lists import LongList, keep, page_within
-from ..paging import MomentFilter, Page, Position
+from ..common.encrypted import open_event_body
+from ..common.keyset import Count, Cursor, Listed, Listing, count, cut_page, keyset_page, with_records
+from ..common.long_lists import LongList, keep, page_within
+from ..common.paging import MomentFilter, Page, Position
 from .receivers import further_deliveries, own_endpoint
 
 _OF_ONE_OBJECT = 1000

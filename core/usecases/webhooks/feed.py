@@ -16,8 +16,8 @@ from ...domain.errors import shape_error
 from ...domain.webhooks.events import Event, EventType
 from ...domain.webhooks.feed import KEPT, Feed, FeedEntry
 from ...domain.webhooks.signing import Signer, headers
-from ..schedule import reschedule_at
-from ..units import retrying
+from ..common.schedule import reschedule_at
+from ..common.units import retrying
 from .signing import Signers, opened
 
 TIDY = "feed.tidy"

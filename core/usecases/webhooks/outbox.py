@@ -16,10 +16,10 @@ from ...domain.webhooks.delivery import AT_ONCE, LIFETIME, sent_anew
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
 from ...domain.webhooks.wanted import untaken, wants
-from ..account_time import as_moved, living_with
-from ..encrypted import encrypt_event_body
-from ..schedule import FollowUp, reschedule_at
-from ..units import retrying
+from ..common.account_time import as_moved, living_with
+from ..common.encrypted import encrypt_event_body
+from ..common.schedule import FollowUp, reschedule_at
+from ..common.units import retrying
 from .feed import note_letters
 from .receivers import receiver_of
 

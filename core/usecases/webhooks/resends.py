@@ -13,9 +13,9 @@ from ...domain.webhooks.delivery import held, last_attempt_id, sent_anew
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
 from ...domain.webhooks.resends import ResendRun, advanced
-from ..account_time import in_test_time_of_account, living_with
-from ..schedule import is_ours
-from ..units import retrying
+from ..common.account_time import in_test_time_of_account, living_with
+from ..common.schedule import is_ours
+from ..common.units import retrying
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
 from .feed import note_letters
 from .outbox import ask_to_deliver, further_delivery

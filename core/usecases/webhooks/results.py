@@ -20,10 +20,10 @@ from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ...domain.webhooks.steps import Aside, Commit
-from ..account_time import find_test_clock, living_with, test_clock_of
+from ..common.account_time import find_test_clock, living_with, test_clock_of
+from ..common.schedule import is_ours
+from ..common.units import retrying
 from ..person_events import note_for_people
-from ..schedule import is_ours
-from ..units import retrying
 from .outbox import ask_to_deliver, deliver_id, release, release_to
 from .receivers import receiver_of, remove_rest
 

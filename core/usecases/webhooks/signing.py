@@ -10,7 +10,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.webhooks.endpoints import Receiver
 from ...domain.webhooks.events import Event, OpenEvent
 from ...domain.webhooks.signing import Signer, headers
-from ..encrypted import open_event_body, open_webhook_headers, open_webhook_secret
+from ..common.encrypted import open_event_body, open_webhook_headers, open_webhook_secret
 
 log = logging.getLogger("cambist.webhooks")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ....core.domain.kyc.clients import Client, ClientStatus, client_status
 from ....core.usecases.browse.browse import browse
-from ....core.usecases.encrypted import open_client_phone
+from ....core.usecases.common.encrypted import open_client_phone
 from ....core.usecases.kyc.clients import set_blocked, stored_as
 from ....core.usecases.operators.client_forgetting import forget_client, remains
 from ....ports.bundle import Ports

@@ -11,7 +11,7 @@ from ....core.domain.webhooks.events import DeliveryStatus, Event, EventType
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEvent, browse_events, track_event
 from ....core.usecases.browse.timeline import Moment, event_moments, read_actions
-from ....core.usecases.encrypted import open_event_body
+from ....core.usecases.common.encrypted import open_event_body
 from ....core.usecases.webhooks.resends import resend_event
 from ....ports.bundle import Ports
 from ...terminal_texts import json_text

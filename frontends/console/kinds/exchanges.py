@@ -13,7 +13,7 @@ from ....core.domain.exchanges.payouts import PartStatus, next_part
 from ....core.domain.ledger import BalanceType, Currency
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
-from ....core.usecases.encrypted import open_exchange_phone
+from ....core.usecases.common.encrypted import open_exchange_phone
 from ....core.usecases.exchanges.creation import create_rub_usdt
 from ....core.usecases.exchanges.exchanges import cancel_any_exchange
 from ....core.usecases.exchanges.returns import exchange_money, return_money

@@ -17,7 +17,7 @@ from ....core.domain.refunds.refunds import Refund
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.browse import account_names, browse
 from ....core.usecases.browse.timeline import Moment
-from ....core.usecases.encrypted import open_payer_name, private_aad
+from ....core.usecases.common.encrypted import open_payer_name, private_aad
 from ....core.usecases.operators.review import resolve_mismatch
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when

@@ -9,9 +9,9 @@ from ....core.domain.payments.payments import Payment
 from ....core.domain.subscriptions.charge_decisions import ChargeWindow
 from ....core.domain.subscriptions.charges import subscription_window
 from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, binding_ends_at, pause_ends_at
-from ....core.usecases.account_time import living_with
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment, read_timeline
+from ....core.usecases.common.account_time import living_with
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Filter, Kind, Wish

@@ -12,9 +12,9 @@ from ....core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
 from ....core.domain.webhooks.static_headers import without_credentials
 from ....core.usecases.accounts.request_list import RequestFilter, list_requests
+from ....core.usecases.common.paging import MomentFilter
+from ....core.usecases.common.paging import Page as Found
 from ....core.usecases.jobs import do
-from ....core.usecases.paging import MomentFilter
-from ....core.usecases.paging import Page as Found
 from ....core.usecases.people.keys import list_keys, make_key, roll_key, stop_key
 from ....core.usecases.people.own_account import change_settings, change_webhook_headers
 from ....core.usecases.sandbox.clock import advance, read_clock

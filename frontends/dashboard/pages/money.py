@@ -9,10 +9,10 @@ from ....core.domain.movements import Movement
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.settlement.explorers import transaction_page
 from ....core.domain.settlement.withdrawals import shown_hash
+from ....core.usecases.common.paging import MomentFilter
 from ....core.usecases.ledger.balance import read_balance
 from ....core.usecases.ledger.day_statement import Parts, read_day
 from ....core.usecases.ledger.movements import MovementFilter, browse_movements, list_movements
-from ....core.usecases.paging import MomentFilter
 from ....core.usecases.settlement.statements import browse_settlements, get_settlement, list_items
 from ....core.usecases.settlement.withdrawals import browse_withdrawals, get_withdrawal
 from ..blocks import (

@@ -8,7 +8,7 @@ from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....core.domain.people.payment_notes import LINKS_MOST, NOTE_LONGEST, NOTES_MOST
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.people.timeline import StepKind
-from ....core.usecases.encrypted import open_payer_name, open_private_data
+from ....core.usecases.common.encrypted import open_payer_name, open_private_data
 from ....core.usecases.overview.payment_timeline import ShownStep, read_timeline
 from ....core.usecases.payments.payments import get_payment
 from ....core.usecases.payments.receipt_sales import receipt_state

@@ -3,7 +3,7 @@
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
 from ....core.domain.webhooks.resends import RESEND_MOST, ResendRun, RunState
-from ....core.usecases.paging import MomentFilter
+from ....core.usecases.common.paging import MomentFilter
 from ....core.usecases.people.members import list_members
 from ....core.usecases.people.resends import begin_resend, list_resends, stop_resend
 from ....core.usecases.webhooks.endpoints import list_endpoints

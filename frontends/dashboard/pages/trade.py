@@ -5,7 +5,7 @@ from ....core.domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ....core.domain.people.roles import PersonRight
 from ....core.domain.subscriptions.charge_decisions import ChargeWindow
 from ....core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding, pause_ends_at
-from ....core.usecases.encrypted import binding_url
+from ....core.usecases.common.encrypted import binding_url
 from ....core.usecases.exchanges.exchanges import ExchangeFilter, browse_exchanges, cancel_exchange, get_exchange
 from ....core.usecases.payments.list import PaymentFilter, list_payments
 from ....core.usecases.subscriptions.charges import read_charge_window

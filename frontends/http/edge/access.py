@@ -8,8 +8,8 @@ from litestar.types import HTTPScope
 from ....core.domain.accounts.accounts import TEST, Caller
 from ....core.domain.accounts.rate_limit import Network
 from ....core.domain.errors import Refusal
-from ....core.usecases.account_time import test_clock_of
 from ....core.usecases.accounts.access import authenticate, require_address
+from ....core.usecases.common.account_time import test_clock_of
 from ....ports.bundle import Ports
 from ...telemetry.logs import of_account
 from .origin import whole_address_of

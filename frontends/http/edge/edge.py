@@ -18,7 +18,7 @@ from ....core.domain.notifications import is_notification
 from ....core.usecases.accounts.rate_limits import admit
 from ....ports.bundle import Ports
 from ....ports.clock import Ids
-from ...guard.asker import request_asks
+from ...layers.guard.asker import request_asks
 from ...telemetry.logs import request_context
 from ...telemetry.requests import RequestWatch
 from .errors import help_header, internal_error, refused

@@ -165,6 +165,6 @@ MADE = (
     Query("created_from", "Created at this time or later.", MOMENT),
     Query("created_to", "Created before this time.", MOMENT),
 )
-"""Filter of every list by time of creation (core/usecases/paging.py: MomentFilter)."""
+"""Filter of every list by time of creation (core/usecases/common/paging.py: MomentFilter)."""
 FOUND_BY = (Query("external_id", "Exact match."), *MADE)
 """The same filter for objects that have a merchant's external id (ListFilter)."""

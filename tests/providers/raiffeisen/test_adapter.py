@@ -14,8 +14,8 @@ import pytest
 from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
 from cambist.adapters.bank.raiffeisen.merchants import Merchants, Pair, PayoutPair
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.frontends.provider_options import ProviderSettings
-from cambist.frontends.shipped import SHIPPED
+from cambist.frontends.settings.provider_options import ProviderSettings
+from cambist.frontends.settings.shipped import SHIPPED
 from cambist.ports import (
     BindingRequest,
     ChargeRequest,

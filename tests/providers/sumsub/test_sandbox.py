@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cambist.frontends.compose import open_app
-from cambist.frontends.settings import Settings
-from cambist.frontends.simulators import judge_simulators
+from cambist.frontends.app.compose import open_app
+from cambist.frontends.app.simulators import judge_simulators
+from cambist.frontends.settings.settings import Settings
 from cambist.ports.faults import NotConfigured
 from tests.providers.sumsub.fake import LEVEL, NOTIFICATION_SECRET, SECRET
 from tests.providers.sumsub.kit import OPERATION

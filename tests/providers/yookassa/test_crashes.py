@@ -16,7 +16,7 @@ from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund
-from cambist.frontends.wrapping import Call, wrapped
+from cambist.frontends.layers.wrapping import Call, wrapped
 from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.bundle import Ports
 from tests.apps import TestApp

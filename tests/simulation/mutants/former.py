@@ -13,12 +13,12 @@ FORMER: dict[str, Slip] = {
         "        except Fault as fault:",
     ),
     "a bank that hangs holds all who ask it": slip(
-        Mutant("frontends/guard/guard.py", "LIMIT = 20.0\n", "LIMIT = 3600.0\n"),
-        Mutant("frontends/guard/guard.py", "REQUEST_LIMIT = 24.0\n", "REQUEST_LIMIT = 3600.0\n"),
-        Mutant("frontends/guard/bulkheads.py", "CALLS = 64\n", "CALLS = 10_000\n"),
-        Mutant("frontends/guard/bulkheads.py", "TRIALS = 8\n", "TRIALS = 10_000\n"),
+        Mutant("frontends/layers/guard/guard.py", "LIMIT = 20.0\n", "LIMIT = 3600.0\n"),
+        Mutant("frontends/layers/guard/guard.py", "REQUEST_LIMIT = 24.0\n", "REQUEST_LIMIT = 3600.0\n"),
+        Mutant("frontends/layers/guard/bulkheads.py", "CALLS = 64\n", "CALLS = 10_000\n"),
+        Mutant("frontends/layers/guard/bulkheads.py", "TRIALS = 8\n", "TRIALS = 10_000\n"),
         Mutant(
-            "frontends/guard/guard.py",
+            "frontends/layers/guard/guard.py",
             "            alarms.append(self._clock.call_later(SLOW, slow))\n",
             "            alarms.append(self._clock.call_later(3600.0, slow))\n",
         ),

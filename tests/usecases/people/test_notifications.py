@@ -26,7 +26,7 @@ from cambist.core.domain.people.roles import Role
 from cambist.core.domain.settlement.withdrawals import GIVEN_BACK, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker, outage_id
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.encrypted import telegram_chat_aad
+from cambist.core.usecases.common.encrypted import telegram_chat_aad
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.provider_checks import check_providers
 from cambist.core.usecases.people.invitations import accept_invitation, invite

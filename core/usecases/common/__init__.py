@@ -1,0 +1,1 @@
+"""Modules that every subject uses: units of work, schedules, idempotency, paging and encryption."""

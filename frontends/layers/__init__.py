@@ -1,0 +1,1 @@
+"""Layers between the core and a provider: time limits and bulkheads, quarantine and traces."""

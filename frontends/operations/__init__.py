@@ -1,0 +1,1 @@
+"""Work of an administrator: backup, restore, upgrade and the checks of `cambist doctor`."""

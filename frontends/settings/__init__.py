@@ -1,0 +1,1 @@
+"""Settings of the service: their names, sources, readers and values, and the adapters that they may name."""
