@@ -14,7 +14,7 @@ from ...domain.accounts.shops import Shop, fold_name, shop_markup, shop_name
 from ...domain.errors import Refusal
 from ...domain.web_addresses import web_address
 from ..actions.four_eyes import gated
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .accounts import find_account, storable
 
 NAME_TAKEN = "shops_name"
@@ -95,20 +95,17 @@ async def set_shop(ports: Ports, shop_id: str, texts: Mapping[str, str]) -> Shop
     return await _change(ports, shop_id, **read_settings(texts, SHOP_SETTINGS))
 
 
-async def disable_shop(ports: Ports, shop_id: str) -> Shop:
+@unit_of_work()
+async def disable_shop(_: Ports, unit: Unit, shop_id: str) -> Shop:
     """Stop taking new payments and subscriptions for a shop. Existing ones continue.
 
     Raises: Refusal SHOP_NOT_FOUND; INVALID_STATE for a default shop, which cannot be disabled.
     """
-
-    async def work(unit: Unit) -> Shop:
-        shop = await _find_shop(unit, shop_id)
-        account = await unit[Account].get(shop.account_id)
-        if account is not None and account.default_shop_id == shop.id:
-            raise Refusal("INVALID_STATE", "The default shop of an account cannot be disabled")
-        return unit[Shop].save(msgspec.structs.replace(shop, enabled=False))
-
-    return await retrying(ports.storage, work)
+    shop = await _find_shop(unit, shop_id)
+    account = await unit[Account].get(shop.account_id)
+    if account is not None and account.default_shop_id == shop.id:
+        raise Refusal("INVALID_STATE", "The default shop of an account cannot be disabled")
+    return unit[Shop].save(msgspec.structs.replace(shop, enabled=False))
 
 
 async def enable_shop(ports: Ports, shop_id: str) -> Shop:

@@ -10,7 +10,7 @@ from ...domain.accounts.terminals import PAYMENT_METHODS, Terminal, TerminalKind
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.payments.payments import Payment
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .accounts import find_account, storable
 
 _MOST = 1000
@@ -55,14 +55,12 @@ async def enable_terminal(ports: Ports, terminal_id: str) -> Terminal:
     return await _switch(ports, terminal_id, enabled=True)
 
 
-async def _switch(ports: Ports, terminal_id: str, *, enabled: bool) -> Terminal:
-    async def work(unit: Unit) -> Terminal:
-        terminal = await unit[Terminal].get(terminal_id) if storable(terminal_id) else None
-        if terminal is None:
-            raise Refusal("TERMINAL_NOT_FOUND", "There is no terminal of this id")
-        return unit[Terminal].save(msgspec.structs.replace(terminal, enabled=enabled))
-
-    return await retrying(ports.storage, work)
+@unit_of_work()
+async def _switch(_: Ports, unit: Unit, terminal_id: str, *, enabled: bool) -> Terminal:
+    terminal = await unit[Terminal].get(terminal_id) if storable(terminal_id) else None
+    if terminal is None:
+        raise Refusal("TERMINAL_NOT_FOUND", "There is no terminal of this id")
+    return unit[Terminal].save(msgspec.structs.replace(terminal, enabled=enabled))
 
 
 async def list_methods(ports: Ports, caller: Caller) -> list[Terminal]:

@@ -30,7 +30,7 @@ from ...domain.alarms import (
 )
 from ...domain.webhooks.breaker import Breaker, endpoint_id
 from ..common.schedule import is_ours, pause_after, set_due
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..recurring_jobs import TELL_ALARMS
 from .problems import RECEIVER_DEAD, look
 
@@ -241,37 +241,31 @@ def _failed(row: AlarmRecipient, fault: Exception, now: datetime) -> tuple[Alarm
     return failed, now + pause
 
 
-async def _end(ports: Ports, job: Job, row: AlarmRecipient | None, due: datetime) -> None:
+@unit_of_work()
+async def _end(_: Ports, unit: Unit, job: Job, row: AlarmRecipient | None, due: datetime) -> None:
     """Save the row if it changed, and reschedule the job for `due`, in one unit. If the job belongs to another process
     by now, so does the row.
     """
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or not is_ours(present, job):
-            return
-        set_due(unit, present, due, anew=True)
-        stored = None if row is None else await unit[AlarmRecipient].get(row.id)
-        if row is None or row == stored:
-            return
-        if stored is not None:
-            unit[AlarmRecipient].save(msgspec.structs.replace(row, version=stored.version))
-        elif row != AlarmRecipient(id=row.id):
-            unit[AlarmRecipient].add(row)
-
-    await retrying(ports.storage, work)
+    present = await unit[Job].get(job.id)
+    if present is None or not is_ours(present, job):
+        return
+    set_due(unit, present, due, anew=True)
+    stored = None if row is None else await unit[AlarmRecipient].get(row.id)
+    if row is None or row == stored:
+        return
+    if stored is not None:
+        unit[AlarmRecipient].save(msgspec.structs.replace(row, version=stored.version))
+    elif row != AlarmRecipient(id=row.id):
+        unit[AlarmRecipient].add(row)
 
 
-async def _forget(ports: Ports, job: Job) -> None:
+@unit_of_work()
+async def _forget(_: Ports, unit: Unit, job: Job) -> None:
     """Remove the row and the job of a merchant who gets no more alarms."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or not is_ours(present, job):
-            return
-        unit[Job].remove(present)
-        row = await unit[AlarmRecipient].get(job.argument)
-        if row is not None:
-            unit[AlarmRecipient].remove(row)
-
-    await retrying(ports.storage, work)
+    present = await unit[Job].get(job.id)
+    if present is None or not is_ours(present, job):
+        return
+    unit[Job].remove(present)
+    row = await unit[AlarmRecipient].get(job.argument)
+    if row is not None:
+        unit[AlarmRecipient].remove(row)

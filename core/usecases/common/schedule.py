@@ -9,7 +9,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from .units import retrying
+from .units import unit_of_work
 
 ASK_AGAIN = (
     timedelta(seconds=10),
@@ -105,18 +105,15 @@ def set_due(unit: Unit, job: Job, due: datetime | None, *, anew: bool = False) -
     unit[Job].save(msgspec.structs.replace(job, due=due, leased_until=None, attempts=attempts))
 
 
+@unit_of_work()
 async def reschedule(
-    ports: Ports, job: Job, next_due: Callable[[Unit], Awaitable[datetime | None]], *, anew: bool = False
+    _: Ports, unit: Unit, job: Job, next_due: Callable[[Unit], Awaitable[datetime | None]], *, anew: bool = False
 ) -> None:
     """Reschedule the claimed job after a run, at the time that `next_due` computes in the unit. None: it is done and is
     removed. If the job is no longer ours, leave it unchanged."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is not None and is_ours(present, job):
-            set_due(unit, present, await next_due(unit), anew=anew)
-
-    await retrying(ports.storage, work)
+    present = await unit[Job].get(job.id)
+    if present is not None and is_ours(present, job):
+        set_due(unit, present, await next_due(unit), anew=anew)
 
 
 async def reschedule_at(ports: Ports, job: Job, due: datetime | None, *, anew: bool = False) -> None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from ....ports.bundle import Ports
 from ....ports.faults import Conflict, Stale, Unavailable
 from ....ports.storage import Queueing, Storage, Unit
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 FREE = 2
 """Number of tries without the fair lock. Two units that meet by chance succeed within them."""
@@ -46,6 +49,26 @@ async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, ag
     if isinstance(done, _Lost):
         raise Unavailable(f"{TRIES} times in a row another unit changed the same records") from done.to
     return done
+
+
+def unit_of_work(
+    *, again_on: Collection[str] = ()
+) -> Callable[[Callable[Concatenate[Ports, Unit, P], Awaitable[T]]], Callable[Concatenate[Ports, P], Awaitable[T]]]:
+    """Decorate a use case `f(ports, unit, ...)`, whose whole body is one unit, to be called as `f(ports, ...)`.
+
+    The body runs as the `work` of `retrying`: it is repeated when another unit changes its records, then committed.
+    """
+
+    def decorate(
+        use_case: Callable[Concatenate[Ports, Unit, P], Awaitable[T]],
+    ) -> Callable[Concatenate[Ports, P], Awaitable[T]]:
+        @wraps(use_case)
+        async def run(ports: Ports, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await retrying(ports.storage, lambda unit: use_case(ports, unit, *args, **kwargs), again_on=again_on)
+
+        return cast("Callable[Concatenate[Ports, P], Awaitable[T]]", run)
+
+    return decorate
 
 
 async def retrying_within(

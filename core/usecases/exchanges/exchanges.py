@@ -29,7 +29,7 @@ from ..common.account_time import in_test_time
 from ..common.keyset import Cursor, Listed, listing_of, read_listing
 from ..common.long_lists import LongList, long_page
 from ..common.paging import ListFilter, Page, list_newest
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .progress import seen_funds, take_funds
 from .steps import WATCH_EXCHANGE, move, read_exchange
 
@@ -151,16 +151,13 @@ def _not_found() -> Refusal:
     return Refusal("EXCHANGE_NOT_FOUND", "No exchange of this id")
 
 
-async def set_direction(ports: Ports, direction: Direction, *, is_on: bool) -> DirectionSwitch:
+@unit_of_work(again_on=("direction_switches_id",))
+async def set_direction(ports: Ports, unit: Unit, direction: Direction, *, is_on: bool) -> DirectionSwitch:
     """Switch a direction off or on for all merchants (operators only). Exchanges under way continue."""
-
-    async def work(unit: Unit) -> DirectionSwitch:
-        present = await unit[DirectionSwitch].get(direction)
-        wanted = DirectionSwitch(id=direction.value, is_on=is_on, since=ports.clock.now())
-        if present is None:
-            return unit[DirectionSwitch].add(wanted)
-        if present.is_on is is_on:
-            return present
-        return unit[DirectionSwitch].save(msgspec.structs.replace(wanted, version=present.version))
-
-    return await retrying(ports.storage, work, again_on=("direction_switches_id",))
+    present = await unit[DirectionSwitch].get(direction)
+    wanted = DirectionSwitch(id=direction.value, is_on=is_on, since=ports.clock.now())
+    if present is None:
+        return unit[DirectionSwitch].add(wanted)
+    if present.is_on is is_on:
+        return present
+    return unit[DirectionSwitch].save(msgspec.structs.replace(wanted, version=present.version))

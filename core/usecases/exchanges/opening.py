@@ -12,7 +12,7 @@ from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, invoice_operation
 from ..common.encrypted import with_deposit
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..gateways.watch import watched
 from .steps import WATCH_EXCHANGE, fail, move
 
@@ -98,32 +98,26 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
     return await retrying(ports.storage, work)
 
 
-async def _take_back(ports: Ports, exchange_id: str) -> Exchange | None:
+@unit_of_work()
+async def _take_back(_: Ports, unit: Unit, exchange_id: str) -> Exchange | None:
     """Remove the exchange and its key, unless another request obtained the address after all; then return the
     exchange.
     """
-
-    async def work(unit: Unit) -> Exchange | None:
-        present = await unit[Exchange].get(exchange_id)
-        if present is None or present.status is not _S.PENDING:
-            return present
-        key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
-        unit[Exchange].remove(present)
-        if key is not None:
-            unit[IdempotencyKey].remove(key)
-        await WATCH_EXCHANGE.drop(unit, exchange_id)
-        return None
-
-    return await retrying(ports.storage, work)
+    present = await unit[Exchange].get(exchange_id)
+    if present is None or present.status is not _S.PENDING:
+        return present
+    key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
+    unit[Exchange].remove(present)
+    if key is not None:
+        unit[IdempotencyKey].remove(key)
+    await WATCH_EXCHANGE.drop(unit, exchange_id)
+    return None
 
 
-async def give_up(ports: Ports, exchange_id: str) -> Exchange | None:
+@unit_of_work()
+async def give_up(ports: Ports, unit: Unit, exchange_id: str) -> Exchange | None:
     """Fail a pending exchange whose time is over. Its client never got an address or invoice."""
-
-    async def work(unit: Unit) -> Exchange | None:
-        present = await unit[Exchange].get(exchange_id)
-        if present is None or present.status is not _S.PENDING or ports.clock.now() < present.expires_at:
-            return present
-        return await fail(ports, unit, present, NO_WAY_TO_PAY_IN)
-
-    return await retrying(ports.storage, work)
+    present = await unit[Exchange].get(exchange_id)
+    if present is None or present.status is not _S.PENDING or ports.clock.now() < present.expires_at:
+        return present
+    return await fail(ports, unit, present, NO_WAY_TO_PAY_IN)

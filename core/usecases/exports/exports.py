@@ -35,7 +35,7 @@ from ...domain.ids import canonical_uuid, derived, is_prefixed
 from ...domain.people.roles import PersonRight
 from ..common.encrypted import export_chunk_aad
 from ..common.schedule import FollowUp
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..payments.list import PaymentFilter, PaymentSearch, checked, list_payments
 from ..people.sessions import Actor, require
 from ..refunds.list import RefundFilter, list_refunds
@@ -164,21 +164,18 @@ async def _parts(ports: Ports, export: Export) -> AsyncIterator[bytes]:
         yield decrypt_chunk(ports.vault, chunk)
 
 
-async def delete_export(ports: Ports, actor: Actor, export_id: str) -> None:
+@unit_of_work()
+async def delete_export(ports: Ports, unit: Unit, actor: Actor, export_id: str) -> None:
     """Delete an export of the person; one that is being written is stopped. Its job deletes the content.
 
     Raises: Refusal EXPORT_NOT_FOUND.
     """
-
-    async def work(unit: Unit) -> None:
-        export = await _own(ports, actor, unit[Export], export_id)
-        now = ports.clock.real()
-        if export.is_open:
-            export = moved_to(export, ExportTrigger.FAILED, now, failure=ExportFailure.CANCELLED)
-        unit[Export].save(msgspec.structs.replace(export, expires_at=now))
-        await WRITE.plan(unit, export.id, ports.clock.now(), ports.clock.now(), anew=True)
-
-    await retrying(ports.storage, work)
+    export = await _own(ports, actor, unit[Export], export_id)
+    now = ports.clock.real()
+    if export.is_open:
+        export = moved_to(export, ExportTrigger.FAILED, now, failure=ExportFailure.CANCELLED)
+    unit[Export].save(msgspec.structs.replace(export, expires_at=now))
+    await WRITE.plan(unit, export.id, ports.clock.now(), ports.clock.now(), anew=True)
 
 
 async def _own(ports: Ports, actor: Actor, exports: Repository[Export], export_id: str) -> Export:

@@ -21,7 +21,7 @@ from ...domain.webhooks.events import Event, EventType
 from ..common.account_time import test_clock_of
 from ..common.encrypted import encrypt_event_body
 from ..common.schedule import FollowUp, is_ours
-from ..common.units import retrying
+from ..common.units import unit_of_work
 from ..webhooks.outbox import announce
 
 HOLD = FollowUp("gateway.hold")
@@ -66,60 +66,54 @@ async def hold(unit: Unit, gateway: Gateway, now: datetime) -> None:
     await HOLD.plan(unit, gateway.id, now + HELD_FOR, now, anew=True)
 
 
-async def tell_if_held(ports: Ports, job: Job) -> None:
+@unit_of_work()
+async def tell_if_held(ports: Ports, unit: Unit, job: Job) -> None:
     """Announce a change that has held (the job of `hold`). The gateway's record and the job that notifies all accounts
     are written in one unit, so the change is announced once.
     """
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        gateway = await unit[Gateway].get(job.argument)
-        if present is None or not is_ours(present, job) or gateway is None:
-            return
-        unit[Job].remove(present)
-        if gateway.status is gateway.announced:
-            return
-        after = unit[Gateway].save(announced(gateway))
-        now = ports.clock.now()
-        telling = Telling(
-            gateway_id=gateway.id,
-            status=gateway.status,
-            previous=gateway.announced,
-            reason=gateway.reason,
-            sequence=after.sequence,
-            at=now,
-        )
-        job_id = f"{TELL}:{gateway.id}:{after.sequence}"
-        unit[Job].add(Job(id=job_id, kind=TELL, argument=_text(telling), due=now, created_at=now))
-
-    await retrying(ports.storage, work)
+    present = await unit[Job].get(job.id)
+    gateway = await unit[Gateway].get(job.argument)
+    if present is None or not is_ours(present, job) or gateway is None:
+        return
+    unit[Job].remove(present)
+    if gateway.status is gateway.announced:
+        return
+    after = unit[Gateway].save(announced(gateway))
+    now = ports.clock.now()
+    telling = Telling(
+        gateway_id=gateway.id,
+        status=gateway.status,
+        previous=gateway.announced,
+        reason=gateway.reason,
+        sequence=after.sequence,
+        at=now,
+    )
+    job_id = f"{TELL}:{gateway.id}:{after.sequence}"
+    unit[Job].add(Job(id=job_id, kind=TELL, argument=_text(telling), due=now, created_at=now))
 
 
-async def tell_accounts(ports: Ports, job: Job) -> None:
+@unit_of_work(again_on=COUNTED)
+async def tell_accounts(ports: Ports, unit: Unit, job: Job) -> None:
     """Notify the next accounts that have a receiver, in the order of their ids (a job). Its position is saved with
     their events, so no account is notified twice or left out.
     """
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or not is_ours(present, job):
-            return
-        telling = msgspec.json.decode(present.argument, type=Telling)
-        accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
-        mode = mode_of(ports, telling.gateway_id)
-        for account in accounts:
-            if account.receives or account.further(mode):
-                # The event's time is on the account's own clock.
-                with ports.clock.entered(test_clock_of(account, mode)):
-                    told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
-                    announce(ports, unit, await gateway_event(ports, unit, account.id, mode, told), account)
-        if len(accounts) < _BATCH:
-            unit[Job].remove(present)
-        else:
-            left = msgspec.structs.replace(telling, after=accounts[-1].id)
-            unit[Job].save(msgspec.structs.replace(present, argument=_text(left), leased_until=None, attempts=0))
-
-    await retrying(ports.storage, work, again_on=COUNTED)
+    present = await unit[Job].get(job.id)
+    if present is None or not is_ours(present, job):
+        return
+    telling = msgspec.json.decode(present.argument, type=Telling)
+    accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
+    mode = mode_of(ports, telling.gateway_id)
+    for account in accounts:
+        if account.receives or account.further(mode):
+            # The event's time is on the account's own clock.
+            with ports.clock.entered(test_clock_of(account, mode)):
+                told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
+                announce(ports, unit, await gateway_event(ports, unit, account.id, mode, told), account)
+    if len(accounts) < _BATCH:
+        unit[Job].remove(present)
+    else:
+        left = msgspec.structs.replace(telling, after=accounts[-1].id)
+        unit[Job].save(msgspec.structs.replace(present, argument=_text(left), leased_until=None, attempts=0))
 
 
 async def _next_number(unit: Unit, account_id: str, mode: Mode, gateway_id: str) -> int:

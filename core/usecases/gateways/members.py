@@ -20,7 +20,7 @@ from ....ports.remittances import remits
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ..common.schedule import FollowUp, pause_after, reschedule_at
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .watch import watched
 
 READ_MEMBERS = FollowUp("bank.members")
@@ -125,8 +125,6 @@ async def _keep(ports: Ports, name: str, members: Members) -> None:
     await retrying(ports.storage, work, again_on=("provider_notes_id",))
 
 
-async def _have_read(ports: Ports, name: str, now: datetime) -> None:
-    async def work(unit: Unit) -> None:
-        await READ_MEMBERS.keep(unit, name, now, now)
-
-    await retrying(ports.storage, work, again_on=("jobs_id",))
+@unit_of_work(again_on=("jobs_id",))
+async def _have_read(_: Ports, unit: Unit, name: str, now: datetime) -> None:
+    await READ_MEMBERS.keep(unit, name, now, now)

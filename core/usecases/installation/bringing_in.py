@@ -22,7 +22,7 @@ from ...domain.refunds.refunds import Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..actions.audit import note_outside, on, unaudited
 from ..common.encrypted import tag_withdrawal
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..ledger.ledger import LEDGER_RULES
 from ..refunds.executed import book_executed
 from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
@@ -72,33 +72,31 @@ async def _call_off_pending(ports: Ports, account_id: str, but: Collection[str])
             # The wallet has sent it. Its job takes the transfer over.
 
 
-async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sender: str) -> Withdrawal:
-    async def work(unit: Unit) -> Withdrawal:
-        present = await unit[Withdrawal].get(sent.signed.operation)
-        if present is not None:
-            if present.account_id != account_id:
-                raise Refusal("INVALID_STATE", f"{present.id} was already assigned to account {present.account_id}")
-            return present
-        withdrawal = Withdrawal(
-            id=sent.signed.operation,
-            account_id=account_id,
-            mode=Mode.LIVE,
-            status=WithdrawalStatus.PENDING,
-            amount=Usdt(sent.units),
-            wallet=sent.address,
-            sender=sender,
-            network=ports.senders.named(sender).capabilities.network.value,
-            created_at=ports.clock.now(),
-            sequence=1,
-        )
-        withdrawal = tag_withdrawal(ports.vault, withdrawal)
-        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, BalanceType.AVAILABLE, BalanceType.RESERVED)
-        await announce_withdrawal(ports, unit, withdrawal, None)
-        unit[Withdrawal].add(withdrawal)
-        unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
-        return withdrawal
-
-    return await retrying(ports.storage, work, again_on=_RACES)
+@unit_of_work(again_on=_RACES)
+async def _write_payout(ports: Ports, unit: Unit, sent: SentTransfer, account_id: str, sender: str) -> Withdrawal:
+    present = await unit[Withdrawal].get(sent.signed.operation)
+    if present is not None:
+        if present.account_id != account_id:
+            raise Refusal("INVALID_STATE", f"{present.id} was already assigned to account {present.account_id}")
+        return present
+    withdrawal = Withdrawal(
+        id=sent.signed.operation,
+        account_id=account_id,
+        mode=Mode.LIVE,
+        status=WithdrawalStatus.PENDING,
+        amount=Usdt(sent.units),
+        wallet=sent.address,
+        sender=sender,
+        network=ports.senders.named(sender).capabilities.network.value,
+        created_at=ports.clock.now(),
+        sequence=1,
+    )
+    withdrawal = tag_withdrawal(ports.vault, withdrawal)
+    book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, BalanceType.AVAILABLE, BalanceType.RESERVED)
+    await announce_withdrawal(ports, unit, withdrawal, None)
+    unit[Withdrawal].add(withdrawal)
+    unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
+    return withdrawal
 
 
 async def _write_refund(ports: Ports, sent: SentRefund, payment_id: str) -> None:

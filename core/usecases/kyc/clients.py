@@ -21,7 +21,7 @@ from ..common.encrypted import open_client_phone
 from ..common.keyset import Count, Cursor, Listed, Listing, cut_page, keyset_page, read_listing, with_records
 from ..common.long_lists import LongList, long_page
 from ..common.paging import MomentFilter, Page, Position, newest
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .gate import find_client
 from .register import new_client
 from .results import announce_client
@@ -181,21 +181,18 @@ async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, 
 
 
 @in_test_time(Client)
-async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
+@unit_of_work()
+async def set_blocked(ports: Ports, unit: Unit, record_id: str, blocked: bool) -> Client:
     """Block or unblock a client as an operator. The verification does not change, and no event exists for it.
 
     Raises: Refusal CLIENT_NOT_FOUND.
     """
-
-    async def work(unit: Unit) -> Client:
-        client = await unit[Client].get(record_id) if storable(record_id) else None
-        if client is None:
-            raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
-        if client.blocked is blocked:
-            return client
-        return unit[Client].save(msgspec.structs.replace(client, blocked=blocked, updated_at=ports.clock.now()))
-
-    return await retrying(ports.storage, work)
+    client = await unit[Client].get(record_id) if storable(record_id) else None
+    if client is None:
+        raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
+    if client.blocked is blocked:
+        return client
+    return unit[Client].save(msgspec.structs.replace(client, blocked=blocked, updated_at=ports.clock.now()))
 
 
 async def simulate_client(ports: Ports, caller: Caller, wanted: ClientSimulation) -> ShownClient:

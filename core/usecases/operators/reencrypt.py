@@ -19,7 +19,7 @@ from ....ports.vault import Vault, VaultError
 from ...domain.installation import Installation
 from ...domain.kyc.kyc import Upload
 from ..common.encrypted import ENCRYPTED_FIELDS, TAGGED, EncryptedField, TaggedField
-from ..common.units import retrying
+from ..common.units import unit_of_work
 
 AT_ONCE = 50
 """Records per unit of work."""
@@ -211,17 +211,17 @@ async def _encrypt_anew(ports: Ports, files: EncryptedFiles, key: str) -> bool:
     return True
 
 
-async def _reencrypt_records(ports: Ports, record: type[Any], ids: Sequence[str], fields: Sequence[Field]) -> int:
-    async def work(unit: Unit) -> int:
-        count = 0
-        for before in await unit[record].find(id=OneOf(tuple(ids)), limit=len(ids)):
-            changes = _changes(ports.vault, before, fields)
-            if changes:
-                unit[record].save(msgspec.structs.replace(before, **changes))
-                count += 1
-        return count
-
-    return await retrying(ports.storage, work)
+@unit_of_work()
+async def _reencrypt_records(
+    ports: Ports, unit: Unit, record: type[Any], ids: Sequence[str], fields: Sequence[Field]
+) -> int:
+    count = 0
+    for before in await unit[record].find(id=OneOf(tuple(ids)), limit=len(ids)):
+        changes = _changes(ports.vault, before, fields)
+        if changes:
+            unit[record].save(msgspec.structs.replace(before, **changes))
+            count += 1
+    return count
 
 
 def _changes(vault: Vault, record: Any, fields: Sequence[Field]) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ from ....ports.unreadable import SettingAside, UnreadableRow
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.webhooks.events import Delivery
-from ..common.units import retrying
+from ..common.units import unit_of_work
 from ..webhooks.results import resume_delivery
 
 SHOWN = 1000
@@ -36,15 +36,12 @@ async def take_up(ports: Ports) -> int:
     return await ports.storage.take_up(resume) if isinstance(ports.storage, SettingAside) else 0
 
 
-async def forget_unreadable(ports: Ports, row: str) -> UnreadableRow:
+@unit_of_work()
+async def forget_unreadable(_: Ports, unit: Unit, row: str) -> UnreadableRow:
     """Forget a row that an operator has handled. A job that was set aside is deleted for good. A row that is still in
     its table is reported again when a program reads it. Raises: Refusal NOT_FOUND."""
-
-    async def work(unit: Unit) -> UnreadableRow:
-        found = await unit[UnreadableRow].get(row)
-        if found is None:
-            raise Refusal("NOT_FOUND", "No unreadable row has this name")
-        unit[UnreadableRow].remove(found)
-        return found
-
-    return await retrying(ports.storage, work)
+    found = await unit[UnreadableRow].get(row)
+    if found is None:
+        raise Refusal("NOT_FOUND", "No unreadable row has this name")
+    unit[UnreadableRow].remove(found)
+    return found

@@ -19,7 +19,7 @@ from ...domain.subscriptions.moves import mandate_lost
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.events import EventType
 from ..common.schedule import FollowUp, is_ours, set_due
-from ..common.units import retrying
+from ..common.units import unit_of_work
 from ..webhooks.outbox import announce_of
 from .recurring import save_subscription
 
@@ -109,18 +109,15 @@ async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
     await EXHAUST.plan(unit, subscription.id, due, now, anew=True)
 
 
-async def tell_if_exhausted(ports: Ports, job: Job) -> None:
+@unit_of_work()
+async def tell_if_exhausted(ports: Ports, unit: Unit, job: Job) -> None:
     """Write an exhaustion event that no request triggers (a job)."""
-
-    async def work(unit: Unit) -> None:
-        subscription = await unit[Subscription].get(job.argument)
-        present = await unit[Job].get(job.id)
-        if subscription is not None:
-            after = await tell_exhaustion(ports, unit, subscription)
-            await save_subscription(ports, unit, subscription, after)
-        if present is None or not is_ours(present, job):
-            return
-        due = None if subscription is None else exhaustion_due_at(subscription.terms, subscription.charge_state)
-        set_due(unit, present, due if due is not None and due > ports.clock.now() else None)
-
-    await retrying(ports.storage, work)
+    subscription = await unit[Subscription].get(job.argument)
+    present = await unit[Job].get(job.id)
+    if subscription is not None:
+        after = await tell_exhaustion(ports, unit, subscription)
+        await save_subscription(ports, unit, subscription, after)
+    if present is None or not is_ours(present, job):
+        return
+    due = None if subscription is None else exhaustion_due_at(subscription.terms, subscription.charge_state)
+    set_due(unit, present, due if due is not None and due > ports.clock.now() else None)

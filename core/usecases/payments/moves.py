@@ -17,7 +17,7 @@ from ...domain.payments.reports import Arrival, Decision, Report, decide, moved,
 from ...domain.payments.suspense import Suspense, new_suspense
 from ...domain.people.notifications import NotificationKind
 from ..common.encrypted import payer_name_aad
-from ..common.units import retrying
+from ..common.units import unit_of_work
 from ..gateways.outcomes import follow_outcome
 from ..person_events import note_for_people
 from .bookings import book_move, book_noted, book_suspense
@@ -59,17 +59,14 @@ RACES = ("suspense_id",)
 """Two concurrent notifications may book the same unapplied transfer; the second one finds it booked when it retries."""
 
 
-async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None:
+@unit_of_work(again_on=RACES)
+async def apply(ports: Ports, unit: Unit, payment_id: str, report: Report) -> Payment | None:
     """Apply a bank's report: move, event and suspense in one unit. Return None when there is no such payment."""
-
-    async def work(unit: Unit) -> Payment | None:
-        payment = await unit[Payment].get(payment_id)
-        if payment is None:
-            return None
-        _compare(payment, report)
-        return await carry(ports, unit, payment, decide(payment, report, ports.clock.now()))
-
-    return await retrying(ports.storage, work, again_on=RACES)
+    payment = await unit[Payment].get(payment_id)
+    if payment is None:
+        return None
+    _compare(payment, report)
+    return await carry(ports, unit, payment, decide(payment, report, ports.clock.now()))
 
 
 def _compare(payment: Payment, report: Report) -> None:

@@ -34,7 +34,7 @@ from ...domain.payments.payments import (
 from ..accounts.terminals import terminal_of
 from ..common.encrypted import pay_tag
 from ..common.schedule import FollowUp
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, is_backed_up, next_poll
@@ -154,27 +154,24 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         payment = left
 
 
-async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
+@unit_of_work()
+async def _take_next_route(ports: Ports, unit: Unit, asked: Payment) -> Payment | None:
     """Record the next bank after a refusal, before that bank is called. With no bank left, take the payment back and
     return None.
 
     The request and the watch may both be trying banks. If the other has continued in the meantime, write nothing and
     return the payment as the other left it.
     """
-
-    async def work(unit: Unit) -> Payment | None:
-        present = await unit[Payment].get(asked.id)
-        if present is None or not _is_asking(present) or present.bank != asked.bank:
-            return present
-        bank = await _next_bank(ports, unit, present)
-        if bank is None:
-            await _remove(unit, present)
-            return None
-        # The deadline depends on the bank that takes the payment.
-        expires_at = present.created_at + lifetime(present.ttl_minutes, own=bank.capabilities.own_lifetime)
-        return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name, expires_at=expires_at))
-
-    return await retrying(ports.storage, work)
+    present = await unit[Payment].get(asked.id)
+    if present is None or not _is_asking(present) or present.bank != asked.bank:
+        return present
+    bank = await _next_bank(ports, unit, present)
+    if bank is None:
+        await _remove(unit, present)
+        return None
+    # The deadline depends on the bank that takes the payment.
+    expires_at = present.created_at + lifetime(present.ttl_minutes, own=bank.capabilities.own_lifetime)
+    return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name, expires_at=expires_at))
 
 
 async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
@@ -284,15 +281,12 @@ def outcome_unknown(payment: Payment) -> Refusal:
     )
 
 
-async def take_back(ports: Ports, payment: Payment) -> None:
+@unit_of_work()
+async def take_back(_: Ports, unit: Unit, payment: Payment) -> None:
     """Remove the payment, its watch and its key, because no bank has an invoice. The key is free again."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Payment].get(payment.id)
-        if present is not None and _is_asking(present):
-            await _remove(unit, present)
-
-    await retrying(ports.storage, work)
+    present = await unit[Payment].get(payment.id)
+    if present is not None and _is_asking(present):
+        await _remove(unit, present)
 
 
 async def _remove(unit: Unit, payment: Payment) -> None:

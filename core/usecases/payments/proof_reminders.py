@@ -17,7 +17,7 @@ from ...domain.payments.proofs import DeliveryProof, takes_proof
 from ...domain.webhooks.events import EventType
 from ..accounts.terminals import terminal_of
 from ..common.schedule import FollowUp, is_ours, set_due
-from ..common.units import retrying
+from ..common.units import unit_of_work
 from ..webhooks.outbox import announce_of
 
 REMIND = FollowUp("proof.remind")
@@ -36,31 +36,28 @@ async def plan_reminders(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
         unit[Job].add(REMIND.first(after.id, due, after.paid_at))
 
 
-async def remind(ports: Ports, job: Job) -> None:
+@unit_of_work()
+async def remind(ports: Ports, unit: Unit, job: Job) -> None:
     """Send the due reminder if the proof is still missing (the job of `plan_reminders`).
 
     The event, the payment's sequence and the job's next step are one unit, guarded by the job's version: a worker that
     runs the same step again finds the job advanced, and writes nothing.
     """
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or not is_ours(present, job):
-            return
-        payment = await unit[Payment].get(job.argument)
-        if payment is None or payment.paid_at is None:
-            unit[Job].remove(present)
-            return
-        # A machine whose clock lags behind the storage's clock must not repeat the previous step.
-        number = reminder_number(payment.paid_at, max(ports.clock.now(), job.due))
-        proof = await unit[DeliveryProof].get(payment.id)
-        if number and is_missing(payment, proof):
-            await _announce(ports, unit, payment, payment.paid_at, proof, number)
-        due = next_reminder(payment.paid_at, number)
-        is_proven = proof is not None and proof.is_locked
-        set_due(unit, present, None if is_proven else due)
-
-    await retrying(ports.storage, work)
+    present = await unit[Job].get(job.id)
+    if present is None or not is_ours(present, job):
+        return
+    payment = await unit[Payment].get(job.argument)
+    if payment is None or payment.paid_at is None:
+        unit[Job].remove(present)
+        return
+    # A machine whose clock lags behind the storage's clock must not repeat the previous step.
+    number = reminder_number(payment.paid_at, max(ports.clock.now(), job.due))
+    proof = await unit[DeliveryProof].get(payment.id)
+    if number and is_missing(payment, proof):
+        await _announce(ports, unit, payment, payment.paid_at, proof, number)
+    due = next_reminder(payment.paid_at, number)
+    is_proven = proof is not None and proof.is_locked
+    set_due(unit, present, None if is_proven else due)
 
 
 async def _announce(

@@ -10,7 +10,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
 from ...domain.people.people import MEMBERS_MOST, Membership, Session, User, membership_id
 from ...domain.people.roles import PersonRight, Role, may_manage
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .notifications import forget_preferences
 from .resets import new_reset_link
 from .sessions import Actor, by_person, require
@@ -141,17 +141,14 @@ async def _end_sessions(unit: Unit, membership: Membership) -> None:
             unit[Session].remove(each)
 
 
-async def switch_user(ports: Ports, named: str, *, enabled: bool) -> User:
+@unit_of_work()
+async def switch_user(ports: Ports, unit: Unit, named: str, *, enabled: bool) -> User:
     """Disable a person in all accounts, or enable the person again, as an operator. `named`: id or address. All
     sessions end. Raises: Refusal USER_NOT_FOUND."""
-
-    async def work(unit: Unit) -> User:
-        found = await find_user(ports, unit, named)
-        if (found.disabled_at is None) is enabled:
-            return found
-        return unit[User].save(secured(found, disabled_at=None if enabled else ports.clock.real()))
-
-    return await retrying(ports.storage, work)
+    found = await find_user(ports, unit, named)
+    if (found.disabled_at is None) is enabled:
+        return found
+    return unit[User].save(secured(found, disabled_at=None if enabled else ports.clock.real()))
 
 
 async def reset_user(ports: Ports, named: str) -> tuple[User, str]:

@@ -18,7 +18,7 @@ from ....ports.vault import VaultError
 from ...domain.errors import Refusal
 from ...domain.people.people import PASSKEY_NAME_LONGEST, PASSKEYS_MOST, Passkey, UsedChallenge, User
 from ...domain.shapes import has_control
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .sessions import Actor, by_person
 from .users import email_of, warn_of_change
 
@@ -130,29 +130,27 @@ async def confirm_by_passkey(ports: Ports, actor: Actor, reply: str) -> None:
         raise _failed()
 
 
-async def _signed_in(ports: Ports, reply: str, read: PasskeyReply) -> User:
-    async def work(unit: Unit) -> User:
-        found = await unit[Passkey].get(read.credential_id) if read.credential_id.isascii() else None
-        user = None if found is None else await unit[User].get(found.user_id)
-        if found is None or user is None or user.disabled_at is not None:
-            raise PasskeyRefused("unknown")
-        # The library checks neither that the handle is there nor that it names the owner.
-        if read.user_handle is None or not hmac.compare_digest(read.user_handle, user.id):
-            raise PasskeyRefused("another person's")
-        if found.rp_id != ports.passkeys.rp_id:
-            raise PasskeyRefused("of another host")
-        used = ports.passkeys.check(reply, read.challenge, public_key=found.public_key, sign_count=found.sign_count)
-        unit[Passkey].save(
-            msgspec.structs.replace(
-                found,
-                sign_count=max(found.sign_count, used.sign_count),
-                is_synced=used.is_synced,
-                used_at=ports.clock.real(),
-            )
+@unit_of_work()
+async def _signed_in(ports: Ports, unit: Unit, reply: str, read: PasskeyReply) -> User:
+    found = await unit[Passkey].get(read.credential_id) if read.credential_id.isascii() else None
+    user = None if found is None else await unit[User].get(found.user_id)
+    if found is None or user is None or user.disabled_at is not None:
+        raise PasskeyRefused("unknown")
+    # The library checks neither that the handle is there nor that it names the owner.
+    if read.user_handle is None or not hmac.compare_digest(read.user_handle, user.id):
+        raise PasskeyRefused("another person's")
+    if found.rp_id != ports.passkeys.rp_id:
+        raise PasskeyRefused("of another host")
+    used = ports.passkeys.check(reply, read.challenge, public_key=found.public_key, sign_count=found.sign_count)
+    unit[Passkey].save(
+        msgspec.structs.replace(
+            found,
+            sign_count=max(found.sign_count, used.sign_count),
+            is_synced=used.is_synced,
+            used_at=ports.clock.real(),
         )
-        return user
-
-    return await retrying(ports.storage, work)
+    )
+    return user
 
 
 async def list_passkeys(ports: Ports, user_id: str) -> list[Passkey]:

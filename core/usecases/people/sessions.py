@@ -28,7 +28,7 @@ from ...domain.people.people import (
 )
 from ...domain.people.roles import MONEY_ROLES, PersonRight, Role, api_rights, grant
 from ..actions.audit import acting
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 
 _TOKEN_BYTES = 32
 _DEVICE_LONGEST = 120
@@ -207,14 +207,12 @@ def _is_alive(session: Session, user: User, membership: Membership, now: datetim
     )
 
 
-async def _seen(ports: Ports, session: Session, now: datetime) -> Session:
-    async def work(unit: Unit) -> Session:
-        present = await unit[Session].get(session.id)
-        if present is None:
-            return session
-        return unit[Session].save(msgspec.structs.replace(present, seen_at=max(now, present.seen_at)))
-
-    return await retrying(ports.storage, work)
+@unit_of_work()
+async def _seen(_: Ports, unit: Unit, session: Session, now: datetime) -> Session:
+    present = await unit[Session].get(session.id)
+    if present is None:
+        return session
+    return unit[Session].save(msgspec.structs.replace(present, seen_at=max(now, present.seen_at)))
 
 
 async def change_session(
@@ -253,28 +251,22 @@ async def change_session(
     return NewSession(token=token, session=await retrying(ports.storage, work))
 
 
-async def end_session(ports: Ports, user_id: str, session_id: str) -> None:
+@unit_of_work()
+async def end_session(_: Ports, unit: Unit, user_id: str, session_id: str) -> None:
     """End a session of the person; an unknown one is ended already."""
-
-    async def work(unit: Unit) -> None:
-        found = await unit[Session].get(session_id)
-        if found is not None and found.user_id == user_id:
-            unit[Session].remove(found)
-
-    await retrying(ports.storage, work)
+    found = await unit[Session].get(session_id)
+    if found is not None and found.user_id == user_id:
+        unit[Session].remove(found)
 
 
-async def end_other_sessions(ports: Ports, actor: Actor) -> int:
+@unit_of_work()
+async def end_other_sessions(_: Ports, unit: Unit, actor: Actor) -> int:
     """End all sessions of the person except this one, and return their number."""
-
-    async def work(unit: Unit) -> int:
-        found = await unit[Session].find(user_id=actor.user.id, order="created_at", limit=10 * SESSIONS_MOST)
-        others = [each for each in found if each.id != actor.session.id]
-        for each in others:
-            unit[Session].remove(each)
-        return len(others)
-
-    return await retrying(ports.storage, work)
+    found = await unit[Session].find(user_id=actor.user.id, order="created_at", limit=10 * SESSIONS_MOST)
+    others = [each for each in found if each.id != actor.session.id]
+    for each in others:
+        unit[Session].remove(each)
+    return len(others)
 
 
 async def list_sessions(ports: Ports, user_id: str) -> list[Session]:

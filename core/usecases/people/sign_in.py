@@ -17,7 +17,7 @@ from ...domain.people.guesses import GuessCount, budget_of, counted
 from ...domain.people.passwords import given_password, recovery_digest, totp_step
 from ...domain.people.people import User, read_email
 from ..common.encrypted import password_aad, totp_aad
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .users import email_digest, user_by_email, warn_of_change, write_to
 
 _DEVICE = "people.device"
@@ -160,33 +160,29 @@ def _budget(ports: Ports, email: str, user: User | None, device: str) -> str:
 _TOO_MANY = "Too many attempts: try again later, or reset your password by e-mail"
 
 
-async def take_attempt(ports: Ports, name: str, *, code: str = "TOO_MANY_GUESSES", message: str = _TOO_MANY) -> None:
+@unit_of_work(again_on=("guess_counts_id",))
+async def take_attempt(
+    ports: Ports, unit: Unit, name: str, *, code: str = "TOO_MANY_GUESSES", message: str = _TOO_MANY
+) -> None:
     """Take one attempt from a budget, before the attempt, so that many at once cannot exceed it. The budget's time is
     real, whatever a test clock shows. Raises: Refusal `code` when the budget is spent."""
-
-    async def work(unit: Unit) -> None:
-        now = ports.clock.real()
-        found = await unit[GuessCount].get(name)
-        if found is not None and found.is_spent(budget_of(name), now):
-            raise Refusal(code, message, retry_after=max(1, int((found.until - now).total_seconds())))
-        after = counted(found, name, now)
-        if found is None:
-            unit[GuessCount].add(after)
-        else:
-            unit[GuessCount].save(after)
-
-    await retrying(ports.storage, work, again_on=("guess_counts_id",))
+    now = ports.clock.real()
+    found = await unit[GuessCount].get(name)
+    if found is not None and found.is_spent(budget_of(name), now):
+        raise Refusal(code, message, retry_after=max(1, int((found.until - now).total_seconds())))
+    after = counted(found, name, now)
+    if found is None:
+        unit[GuessCount].add(after)
+    else:
+        unit[GuessCount].save(after)
 
 
-async def _give_back(ports: Ports, name: str) -> None:
+@unit_of_work()
+async def _give_back(_: Ports, unit: Unit, name: str) -> None:
     """Return an attempt that was right."""
-
-    async def work(unit: Unit) -> None:
-        found = await unit[GuessCount].get(name)
-        if found is not None and found.count:
-            unit[GuessCount].save(msgspec.structs.replace(found, count=found.count - 1))
-
-    await retrying(ports.storage, work)
+    found = await unit[GuessCount].get(name)
+    if found is not None and found.count:
+        unit[GuessCount].save(msgspec.structs.replace(found, count=found.count - 1))
 
 
 async def warn_of_sign_in(ports: Ports, user: User, device: str, network: str) -> None:

@@ -24,7 +24,7 @@ from ...domain.reconciliation.reconciliation import (
     found_again,
     gone,
 )
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..person_events import note_for_people
 
 _BATCH = 200
@@ -119,19 +119,16 @@ async def list_differences(ports: Ports, *, limit: int = 1000) -> list[Discrepan
         return await unit[Discrepancy].find(closed_at=None, order="found_at", limit=limit, readable=True)
 
 
-async def settle_difference(ports: Ports, name: str) -> Discrepancy:
+@unit_of_work()
+async def settle_difference(ports: Ports, unit: Unit, name: str) -> Discrepancy:
     """Close a difference that an operator has settled with bank and merchant. It stays closed as long as it is found
     unchanged.
 
     Raises: Refusal NOT_FOUND; INVALID_STATE for a closed difference.
     """
-
-    async def work(unit: Unit) -> Discrepancy:
-        row = await unit[Discrepancy].get(name) if ids.is_prefixed(DIFFERENCE, name) else None
-        if row is None:
-            raise Refusal("NOT_FOUND", "No difference of this id")
-        if row.closed_at is not None:
-            raise Refusal("INVALID_STATE", "The difference is closed")
-        return unit[Discrepancy].save(msgspec.structs.replace(row, closed_at=ports.clock.now(), settled=True))
-
-    return await retrying(ports.storage, work)
+    row = await unit[Discrepancy].get(name) if ids.is_prefixed(DIFFERENCE, name) else None
+    if row is None:
+        raise Refusal("NOT_FOUND", "No difference of this id")
+    if row.closed_at is not None:
+        raise Refusal("INVALID_STATE", "The difference is closed")
+    return unit[Discrepancy].save(msgspec.structs.replace(row, closed_at=ports.clock.now(), settled=True))

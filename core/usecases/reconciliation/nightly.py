@@ -22,7 +22,7 @@ from ...domain.reconciliation.reconciliation import (
     reconciliation_id,
 )
 from ..common.schedule import FollowUp, pause_after, reschedule_at
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 
 NIGHTLY = "reconcile.nightly"
 """Id of the recurring job that starts the night's comparisons."""
@@ -101,11 +101,9 @@ def _is_left(row: Reconciliation | None) -> bool:
     return row is None or row.status in (ReconciliationStatus.RUNNING, ReconciliationStatus.FAILED)
 
 
-async def _have_compared(ports: Ports, name: str, now: datetime) -> None:
-    async def work(unit: Unit) -> None:
-        await COMPARE.keep(unit, name, now, now)
-
-    await retrying(ports.storage, work, again_on=("jobs_id",))
+@unit_of_work(again_on=("jobs_id",))
+async def _have_compared(_: Ports, unit: Unit, name: str, now: datetime) -> None:
+    await COMPARE.keep(unit, name, now, now)
 
 
 async def compare_day(ports: Ports, job: Job) -> None:

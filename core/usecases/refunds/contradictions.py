@@ -16,7 +16,7 @@ from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.refunds.refunds import Refund, RefundStatus
 from ..common.account_time import in_test_time
-from ..common.units import retrying
+from ..common.units import unit_of_work
 
 
 def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:
@@ -62,22 +62,17 @@ async def contradicted_refunds(ports: Ports, *, limit: int = 1000) -> list[Refun
 
 
 @in_test_time(Refund)
-async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
+@unit_of_work()
+async def settle_contradiction(_: Ports, unit: Unit, refund_id: str) -> Refund:
     """Record the operator's statement that the refund is settled with bank and merchant. Raises: Refusal
     REFUND_NOT_FOUND; INVALID_STATE when there is nothing to settle.
     """
-
-    async def work(unit: Unit) -> Refund:
-        refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
-        if refund is None:
-            raise Refusal("REFUND_NOT_FOUND", "No refund of this id")
-        if not is_contradicted(refund):
-            raise Refusal(
-                "INVALID_STATE", "The bank does not contradict this refund, or the difference is settled already"
-            )
-        return unit[Refund].save(msgspec.structs.replace(refund, contradiction_seen=True))
-
-    return await retrying(ports.storage, work)
+    refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
+    if refund is None:
+        raise Refusal("REFUND_NOT_FOUND", "No refund of this id")
+    if not is_contradicted(refund):
+        raise Refusal("INVALID_STATE", "The bank does not contradict this refund, or the difference is settled already")
+    return unit[Refund].save(msgspec.structs.replace(refund, contradiction_seen=True))
 
 
 def is_contradicted(refund: Refund) -> bool:

@@ -24,7 +24,7 @@ from ..common.account_time import in_test_time
 from ..common.causes import caused_id
 from ..common.encrypted import true_settings
 from ..common.idempotency import Lock, Made, once, yield_to_maker
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .executed import is_executed
 from .steps import CARRY_OUT, RACES, move, refunds_of
 
@@ -281,18 +281,15 @@ async def _any(unit: Unit, refund_id: str) -> Refund:
 
 
 @in_test_time(Refund)
-async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
+@unit_of_work(again_on=RACES)
+async def reverse_refund(ports: Ports, unit: Unit, refund_id: str) -> Refund:
     """Record the operator's statement that a completed refund came back to the bank, for banks that do not report it.
     The merchant gets the money back, and the payment counts again. A later report by the bank changes nothing.
 
     Raises: Refusal REFUND_NOT_FOUND, INVALID_STATE.
     """
-
-    async def work(unit: Unit) -> Refund:
-        refund = await _any(unit, refund_id)
-        if refund.status is not RefundStatus.COMPLETED:
-            raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
-        await CARRY_OUT.drop(unit, refund.id)
-        return await move(ports, unit, refund, (RefundTrigger.CAME_BACK,))
-
-    return await retrying(ports.storage, work, again_on=RACES)
+    refund = await _any(unit, refund_id)
+    if refund.status is not RefundStatus.COMPLETED:
+        raise Refusal("INVALID_STATE", f"The refund is {refund.status}, not completed")
+    await CARRY_OUT.drop(unit, refund.id)
+    return await move(ports, unit, refund, (RefundTrigger.CAME_BACK,))

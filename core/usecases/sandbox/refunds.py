@@ -12,7 +12,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..operations.engine import bring, receive
 from ..refunds.progress import REFUNDS
 from ..refunds.refunds import approve, get_refund, reject_refund
@@ -80,18 +80,15 @@ async def simulate_refund(
     return refund
 
 
-async def _made_to_wait(ports: Ports, refund: Refund) -> Refund:
+@unit_of_work()
+async def _made_to_wait(_: Ports, unit: Unit, refund: Refund) -> Refund:
     """Let the refund wait for approval, as for an account with manual approval."""
-
-    async def work(unit: Unit) -> Refund:
-        present = await unit[Refund].get(refund.id) or refund
-        if present.status is not _S.PENDING:
-            raise Refusal("INVALID_STATE", f"The refund is {present.status}; it cannot wait for approval any more")
-        await CARRY_OUT.drop(unit, present.id)
-        waits = PendingReason.AWAITING_APPROVAL
-        return unit[Refund].save(msgspec.structs.replace(present, pending_reason=waits, approved_at=None))
-
-    return await retrying(ports.storage, work)
+    present = await unit[Refund].get(refund.id) or refund
+    if present.status is not _S.PENDING:
+        raise Refusal("INVALID_STATE", f"The refund is {present.status}; it cannot wait for approval any more")
+    await CARRY_OUT.drop(unit, present.id)
+    waits = PendingReason.AWAITING_APPROVAL
+    return unit[Refund].save(msgspec.structs.replace(present, pending_reason=waits, approved_at=None))
 
 
 def _no_way(refund: Refund, outcome: RefundStatus) -> Refusal:

@@ -14,7 +14,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.settlement.rates import KnownRate, Quote, believed, is_held, judge, may_serve, merchant_rate
-from ..common.units import retrying
+from ..common.units import unit_of_work
 
 RETRY_AFTER = 30
 """In seconds."""
@@ -71,26 +71,23 @@ async def _ask(ports: Ports, mode: Mode, known: KnownRate | None) -> list[Quote]
     return heard
 
 
-async def _believe(ports: Ports, mode: Mode, heard: list[Quote]) -> KnownRate | None:
+@unit_of_work(again_on=(_FIRST,))
+async def _believe(ports: Ports, unit: Unit, mode: Mode, heard: list[Quote]) -> KnownRate | None:
     """Store and return the mode's rate after these quotes. If another process has just written one, return that."""
-
-    async def work(unit: Unit) -> KnownRate | None:
-        known = await unit[KnownRate].get(_rate_id(ports, mode))
-        now = ports.clock.now()
-        if known is not None and is_held(known, now):
-            return known
-        judged = judge(known, heard, now, more=False)
-        if judged.quote is not None:
-            fresh = believed(_rate_id(ports, mode), judged.quote, now)
-            if known is None:
-                return unit[KnownRate].add(fresh)
-            return unit[KnownRate].save(msgspec.structs.replace(fresh, version=known.version))
-        if known is None or judged.candidate == known.candidate:
-            return known
-        log.warning("a jump of the %s rate is not believed yet", mode.value)
-        return unit[KnownRate].save(msgspec.structs.replace(known, candidate=judged.candidate))
-
-    return await retrying(ports.storage, work, again_on=(_FIRST,))
+    known = await unit[KnownRate].get(_rate_id(ports, mode))
+    now = ports.clock.now()
+    if known is not None and is_held(known, now):
+        return known
+    judged = judge(known, heard, now, more=False)
+    if judged.quote is not None:
+        fresh = believed(_rate_id(ports, mode), judged.quote, now)
+        if known is None:
+            return unit[KnownRate].add(fresh)
+        return unit[KnownRate].save(msgspec.structs.replace(fresh, version=known.version))
+    if known is None or judged.candidate == known.candidate:
+        return known
+    log.warning("a jump of the %s rate is not believed yet", mode.value)
+    return unit[KnownRate].save(msgspec.structs.replace(known, candidate=judged.candidate))
 
 
 async def merchant_rates(ports: Ports, caller: Caller, shop_id: str | None) -> MerchantRates:

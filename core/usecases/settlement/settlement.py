@@ -23,7 +23,7 @@ from ..accounts.accounts import find_account
 from ..common.account_time import test_clock_of
 from ..common.quarantine import is_held
 from ..common.schedule import reschedule_at, set_due
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..ledger.ledger import extend_journal
 from ..refunds.waiting import retry_waiting
 from .chunks import settle_chunk
@@ -213,16 +213,14 @@ def _has_own_days(batch: SettlementBatch, account: Account) -> bool:
     return batch.mode is Mode.TEST and account.clock is not None and account.clock.was_moved
 
 
-async def _close(ports: Ports, job: Job) -> None:
-    async def work(unit: Unit) -> None:
-        present = await unit[SettlementBatch].get(job.argument)
-        standing = await unit[Job].get(job.id)
-        if present is not None and present.completed_at is None:
-            unit[SettlementBatch].save(msgspec.structs.replace(present, completed_at=ports.clock.now()))
-        if standing is not None:
-            unit[Job].remove(standing)
-
-    await retrying(ports.storage, work)
+@unit_of_work()
+async def _close(ports: Ports, unit: Unit, job: Job) -> None:
+    present = await unit[SettlementBatch].get(job.argument)
+    standing = await unit[Job].get(job.id)
+    if present is not None and present.completed_at is None:
+        unit[SettlementBatch].save(msgspec.structs.replace(present, completed_at=ports.clock.now()))
+    if standing is not None:
+        unit[Job].remove(standing)
 
 
 async def _settle_account(ports: Ports, job: Job, batch: SettlementBatch, account: Account, progress: Progress) -> None:
@@ -248,16 +246,13 @@ async def _settle_due(ports: Ports, run: Run, progress: Progress) -> None:
         progress(await ports.storage.get(SettlementBatch, run.batch.id) or run.batch)
 
 
-async def _complete(ports: Ports, run: Run) -> str | None:
+@unit_of_work()
+async def _complete(ports: Ports, unit: Unit, run: Run) -> str | None:
     """Complete the merchant's statement. Return its id, or None if the batch has no statement of the merchant."""
-
-    async def work(unit: Unit) -> str | None:
-        statement = await run.statement(unit)
-        if statement is not None and statement.completed_at is None:
-            unit[Settlement].save(msgspec.structs.replace(statement, completed_at=ports.clock.now()))
-        return None if statement is None else statement.id
-
-    return await retrying(ports.storage, work)
+    statement = await run.statement(unit)
+    if statement is not None and statement.completed_at is None:
+        unit[Settlement].save(msgspec.structs.replace(statement, completed_at=ports.clock.now()))
+    return None if statement is None else statement.id
 
 
 async def settle_now(

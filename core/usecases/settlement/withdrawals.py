@@ -28,7 +28,7 @@ from ..common.encrypted import settings_fit, tag_withdrawal
 from ..common.keyset import Cursor, Listed, Listing, read_listing
 from ..common.paging import MomentFilter, Page, list_newest
 from ..common.quarantine import holds_back
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..ledger.ledger import LEDGER_RULES, balance_types, may_take
 from ..refunds.waiting import kept_for_refunds
 from ..signed_transfers.wallet import sent_before
@@ -247,23 +247,18 @@ async def _require_unsent(ports: Ports, withdrawal: Withdrawal) -> None:
 
 
 @in_test_time(Withdrawal)
-async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
+@unit_of_work()
+async def hurry_withdrawal(ports: Ports, unit: Unit, withdrawal_id: str) -> Withdrawal:
     """Make the job of a payout in progress due now. A payout is never signed twice.
 
     Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE once the payout is over. The amount of a failed one is available
     again, and `pay_out_now` pays it out.
     """
-
-    async def work(unit: Unit) -> Withdrawal:
-        withdrawal = await _find(unit, withdrawal_id)
-        if WITHDRAWAL_MOVES.is_final(withdrawal.status) or await unit[Job].get(EXECUTE.id_of(withdrawal.id)) is None:
-            raise Refusal(
-                "INVALID_STATE", f"The withdrawal is {withdrawal.status}; the unpaid amount is available again"
-            )
-        await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
-        return withdrawal
-
-    return await retrying(ports.storage, work)
+    withdrawal = await _find(unit, withdrawal_id)
+    if WITHDRAWAL_MOVES.is_final(withdrawal.status) or await unit[Job].get(EXECUTE.id_of(withdrawal.id)) is None:
+        raise Refusal("INVALID_STATE", f"The withdrawal is {withdrawal.status}; the unpaid amount is available again")
+    await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
+    return withdrawal
 
 
 async def list_withdrawals(

@@ -31,7 +31,7 @@ from ...domain.subscriptions.subscriptions import (
 )
 from ..common.encrypted import pay_tag, with_link_tag
 from ..common.schedule import FollowUp
-from ..common.units import retrying
+from ..common.units import unit_of_work
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
@@ -157,60 +157,56 @@ def _request(ports: Ports, payment: Payment, bank: MandateBank) -> BindingReques
     )
 
 
-async def _note_unknown(ports: Ports, asked: Payment) -> Payment | None:
+@unit_of_work()
+async def _note_unknown(_: Ports, unit: Unit, asked: Payment) -> Payment | None:
     """Mark the outcome as unknown. The bank may have made the binding, so no other bank is tried: the payer could bind
     and pay twice.
     """
-
-    async def work(unit: Unit) -> Payment | None:
-        present = await unit[Payment].get(asked.id)
-        if present is None or present.opening is not Opening.ASKING:
-            return present
-        return await save_unknown(unit, present)
-
-    return await retrying(ports.storage, work)
+    present = await unit[Payment].get(asked.id)
+    if present is None or present.opening is not Opening.ASKING:
+        return present
+    return await save_unknown(unit, present)
 
 
-async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced: bool = True) -> Payment | None:
+@unit_of_work()
+async def take_binding(
+    ports: Ports, unit: Unit, asked: Payment, made: AtBank, *, announced: bool = True
+) -> Payment | None:
     """Save the reference of a binding that the bank has made, and its link if it is issued already."""
-
-    async def work(unit: Unit) -> Payment | None:
-        payment = await unit[Payment].get(asked.id)
-        if payment is None or payment.bank_reference is not None:
-            return payment
-        now = ports.clock.now()
-        before = await any_subscription(unit, payment.subscription_id or "")
-        if before is not None and before.binding is not None and before.binding.payment_id == payment.id:
-            noted = msgspec.structs.replace(
-                before.binding,
-                bank=payment.bank,
-                bank_reference=made.reference,
-                qr_payload=made.payload,
-                bank_link=made.link,
-            )
-            after = binding_begun(before, noted, now)
-            if made.link is not None:
-                after = link_issued(after, made.link, now)
-            if announced:
-                await save_subscription(ports, unit, before, after)
-            else:
-                unit[Subscription].save(untold(before, with_link_tag(ports.vault, before, after)))
-        first_poll = next_poll(ports, payment, Looked(check_after=made.check_after))
-        if first_poll is not None and (made.link is not None or made.check_after is not None):
-            await WATCH_BINDING.hurry(unit, payment.id, first_poll)
-        bound = msgspec.structs.replace(
-            payment,
-            opening=Opening.OPEN,
+    payment = await unit[Payment].get(asked.id)
+    if payment is None or payment.bank_reference is not None:
+        return payment
+    now = ports.clock.now()
+    before = await any_subscription(unit, payment.subscription_id or "")
+    if before is not None and before.binding is not None and before.binding.payment_id == payment.id:
+        noted = msgspec.structs.replace(
+            before.binding,
+            bank=payment.bank,
             bank_reference=made.reference,
             qr_payload=made.payload,
             bank_link=made.link,
-            link_kind=None if made.link is None else link_kind(made.kind),
         )
-        bound = msgspec.structs.replace(bound, pay_tag=pay_tag(ports.vault, bound))
-        await follow_outcome(unit, payment, bound)
-        return unit[Payment].save(bound)
-
-    return await retrying(ports.storage, work)
+        after = binding_begun(before, noted, now)
+        if made.link is not None:
+            after = link_issued(after, made.link, now)
+        if announced:
+            await save_subscription(ports, unit, before, after)
+        else:
+            unit[Subscription].save(untold(before, with_link_tag(ports.vault, before, after)))
+    first_poll = next_poll(ports, payment, Looked(check_after=made.check_after))
+    if first_poll is not None and (made.link is not None or made.check_after is not None):
+        await WATCH_BINDING.hurry(unit, payment.id, first_poll)
+    bound = msgspec.structs.replace(
+        payment,
+        opening=Opening.OPEN,
+        bank_reference=made.reference,
+        qr_payload=made.payload,
+        bank_link=made.link,
+        link_kind=None if made.link is None else link_kind(made.kind),
+    )
+    bound = msgspec.structs.replace(bound, pay_tag=pay_tag(ports.vault, bound))
+    await follow_outcome(unit, payment, bound)
+    return unit[Payment].save(bound)
 
 
 async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
@@ -226,35 +222,32 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     return payment if found is None else await take_binding(ports, payment, found)
 
 
-async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
+@unit_of_work()
+async def _take_next_route(ports: Ports, unit: Unit, asked: Payment) -> Payment | None:
     """Move the payment to the next bank after a refusal. When no bank is left, take the payment back and return None:
     the subscription gets no link.
     """
-
-    async def work(unit: Unit) -> Payment | None:
-        payment = await unit[Payment].get(asked.id)
-        if payment is None or payment.opening is not Opening.ASKING or payment.bank != asked.bank:
-            return payment
-        if payment.status not in WAITING:
-            return None  # ended or withdrawn meanwhile: no further bank is asked
-        method_id = payment.method_id
-        terminal = None if method_id is None else await unit[Terminal].get(method_id)
-        routes = binders(ports, payment.mode, terminal)
-        names = [bank.name for bank in routes]
-        after = names.index(payment.bank) + 1 if payment.bank in names else 0
-        subscription = await any_subscription(unit, payment.subscription_id or "")
-        left = None
-        if subscription is not None:
-            able = [bank for bank in routes[after:] if takes_without(bank, payment.receipt)]
-            if payment.binding is BindingCharge.FIRST:
-                able = [bank for bank in able if bank.capabilities.takes(payment.amount.kopecks)]
-            left = await first_open(ports, able, subscription.mode, subscription.account_id)
-        if left is not None:
-            return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))
-        await take_back(ports, unit, payment)
-        return None
-
-    return await retrying(ports.storage, work)
+    payment = await unit[Payment].get(asked.id)
+    if payment is None or payment.opening is not Opening.ASKING or payment.bank != asked.bank:
+        return payment
+    if payment.status not in WAITING:
+        return None  # ended or withdrawn meanwhile: no further bank is asked
+    method_id = payment.method_id
+    terminal = None if method_id is None else await unit[Terminal].get(method_id)
+    routes = binders(ports, payment.mode, terminal)
+    names = [bank.name for bank in routes]
+    after = names.index(payment.bank) + 1 if payment.bank in names else 0
+    subscription = await any_subscription(unit, payment.subscription_id or "")
+    left = None
+    if subscription is not None:
+        able = [bank for bank in routes[after:] if takes_without(bank, payment.receipt)]
+        if payment.binding is BindingCharge.FIRST:
+            able = [bank for bank in able if bank.capabilities.takes(payment.amount.kopecks)]
+        left = await first_open(ports, able, subscription.mode, subscription.account_id)
+    if left is not None:
+        return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))
+    await take_back(ports, unit, payment)
+    return None
 
 
 async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:

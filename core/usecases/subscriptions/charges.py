@@ -23,7 +23,7 @@ from ..common.causes import caused_charge_id
 from ..common.idempotency import Lock, Made, once, once_made, yield_to_maker
 from ..common.paging import ListFilter, Page
 from ..common.quarantine import holds_back
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..operations.engine import bring, send, settle
 from ..payments.charge_effects import tell_exhaustion
 from ..payments.list import PaymentFilter, list_payments
@@ -198,27 +198,24 @@ async def _send_first(ports: Ports, taken: _Taken) -> Payment:
     return msgspec.structs.replace(taken.payment, opening=Opening.OPEN, bank_reference=payment.bank_reference)
 
 
-async def _undo(ports: Ports, payment: Payment) -> bool:
+@unit_of_work()
+async def _undo(ports: Ports, unit: Unit, payment: Payment) -> bool:
     """Take back a charge that was certainly never sent, and its key, so that the period is free again. Return whether
     the charge is gone; False once another process may have sent it.
     """
-
-    async def work(unit: Unit) -> bool:
-        present = await unit[Payment].get(payment.id)
-        if present is None or present.opening is not Opening.ASKING:
-            return present is None
-        remove_payment(unit, present)
-        await WATCH_CHARGE.drop(unit, payment.id)
-        key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
-        if key is not None:
-            unit[IdempotencyKey].remove(key)
-        subscription = await unit[Subscription].get(present.subscription_id or "")
-        if subscription is not None:
-            after = charge_undone(subscription, payment.id, ports.clock.now())
-            await save_subscription(ports, unit, subscription, after)
-        return True
-
-    return await retrying(ports.storage, work)
+    present = await unit[Payment].get(payment.id)
+    if present is None or present.opening is not Opening.ASKING:
+        return present is None
+    remove_payment(unit, present)
+    await WATCH_CHARGE.drop(unit, payment.id)
+    key = None if present.key_id is None else await unit[IdempotencyKey].get(present.key_id)
+    if key is not None:
+        unit[IdempotencyKey].remove(key)
+    subscription = await unit[Subscription].get(present.subscription_id or "")
+    if subscription is not None:
+        after = charge_undone(subscription, payment.id, ports.clock.now())
+        await save_subscription(ports, unit, subscription, after)
+    return True
 
 
 def _refused(payment: Payment) -> Refusal:

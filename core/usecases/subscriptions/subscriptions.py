@@ -23,7 +23,7 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..accounts.terminals import offered_terminal
 from ..common.encrypted import tag_link
 from ..common.idempotency import Lock, Made, once, yield_to_maker
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..kyc.gate import pass_gate
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
 from ..payments.route_refusals import no_route
@@ -163,7 +163,8 @@ async def patch_subscription(
     return await _asked(ports, await retrying(ports.storage, work))
 
 
-async def cancel_subscription(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:
+@unit_of_work(again_on=("jobs_id",))
+async def cancel_subscription(ports: Ports, unit: Unit, caller: Caller, subscription_id: str) -> Subscription:
     """Cancel the subscription for good.
 
     After the commit nothing is charged, and queued charges are not sent. A job ends the mandate at the bank, however
@@ -171,16 +172,12 @@ async def cancel_subscription(ports: Ports, caller: Caller, subscription_id: str
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, INVALID_STATE.
     """
-
-    async def work(unit: Unit) -> Subscription:
-        before = await _own(unit, caller, subscription_id)
-        after = cancelled(before, ports.clock.now())
-        await end_open_binding(ports, unit, after)
-        if after.revoke_pending:
-            await plan_revoking(ports, unit, after)
-        return await save_subscription(ports, unit, before, after)
-
-    return await retrying(ports.storage, work, again_on=("jobs_id",))
+    before = await _own(unit, caller, subscription_id)
+    after = cancelled(before, ports.clock.now())
+    await end_open_binding(ports, unit, after)
+    if after.revoke_pending:
+        await plan_revoking(ports, unit, after)
+    return await save_subscription(ports, unit, before, after)
 
 
 async def rebind_subscription(

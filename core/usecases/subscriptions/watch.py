@@ -14,7 +14,7 @@ from ...domain.subscriptions.moves import binding_timed_out, pause_timed_out
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at, pause_ends_at
 from ..common.schedule import FollowUp, reschedule_at
 from ..common.simulated import is_advanced_over
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..gateways.watch import watched
 from ..payments.recurring import any_subscription, save_subscription
 from .binders import binder
@@ -88,17 +88,14 @@ async def poll_mandate(ports: Ports, subscription: Subscription) -> None:
     await retrying(ports.storage, work)
 
 
-async def end_overdue(ports: Ports, subscription_id: str) -> Subscription | None:
+@unit_of_work(again_on=("jobs_id",))
+async def end_overdue(ports: Ports, unit: Unit, subscription_id: str) -> Subscription | None:
     """End a binding that nobody confirmed and a pause that lasted too long. Return the subscription."""
-
-    async def work(unit: Unit) -> Subscription | None:
-        before = await any_subscription(unit, subscription_id)
-        if before is None:
-            return None
-        now = ports.clock.now()
-        return await _save(ports, unit, before, pause_timed_out(binding_timed_out(before, now), now))
-
-    return await retrying(ports.storage, work, again_on=("jobs_id",))
+    before = await any_subscription(unit, subscription_id)
+    if before is None:
+        return None
+    now = ports.clock.now()
+    return await _save(ports, unit, before, pause_timed_out(binding_timed_out(before, now), now))
 
 
 async def _save(ports: Ports, unit: Unit, before: Subscription, after: Subscription) -> Subscription:

@@ -20,7 +20,7 @@ from ...domain.webhooks.endpoints import EndpointKey, Receiver, own_receiver
 from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ...domain.webhooks.static_headers import read_static_headers
 from ..common.encrypted import encrypt_webhook_headers
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .outbox import ask_to_deliver
 from .signing import Signers, signed_webhook
 
@@ -132,13 +132,11 @@ async def post_test(ports: Ports, endpoint: EndpointKey, receiver: Receiver) -> 
     return TestReport(event_id=event_id, sent_at=now, result=result, delivered=outcome.good)
 
 
-async def _close(ports: Ports, endpoint: EndpointKey, event_id: str, outcome: Outcome) -> None:
-    async def work(unit: Unit) -> None:
-        breaker = await unit[Breaker].get(endpoint.id)
-        if breaker is None or not breaker.failures:
-            return
-        unit[Breaker].save(after_outcome(breaker, event_id, outcome))
-        if breaker.is_open:
-            ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
-
-    await retrying(ports.storage, work)
+@unit_of_work()
+async def _close(ports: Ports, unit: Unit, endpoint: EndpointKey, event_id: str, outcome: Outcome) -> None:
+    breaker = await unit[Breaker].get(endpoint.id)
+    if breaker is None or not breaker.failures:
+        return
+    unit[Breaker].save(after_outcome(breaker, event_id, outcome))
+    if breaker.is_open:
+        ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)

@@ -35,7 +35,7 @@ from ..common.encrypted import encrypt_webhook_headers, webhook_secret_aad
 from ..common.idempotency import Lock, Made, once, yield_to_maker
 from ..common.paging import MomentFilter, Page, newest
 from ..common.schedule import FollowUp, reschedule_at
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .endpoint import TestReport, post_test
 from .outbox import ask_to_deliver, release_to
 from .receivers import endpoint_of, no_endpoint, own_endpoint, remove_rest
@@ -153,24 +153,21 @@ async def _state(seen: Snapshot, key: EndpointKey) -> tuple[Breaker, dict[Delive
     return breaker, {status: await seen[key.deliveries].total(**key.of_status(status)) for status in counted}
 
 
+@unit_of_work()
 async def change_endpoint(
-    ports: Ports, caller: Caller, endpoint_id: str, read: Callable[[], EndpointPatch]
+    ports: Ports, unit: Unit, caller: Caller, endpoint_id: str, read: Callable[[], EndpointPatch]
 ) -> WebhookEndpoint:
     """Change the fields in the body. A new address closes the breaker and sends pending events at once. While the
     endpoint is disabled, pending and new events are held.
 
     Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR, INVALID_STATE.
     """
-
-    async def work(unit: Unit) -> WebhookEndpoint:
-        before, patch = await own_endpoint(unit, caller, endpoint_id), read()
-        after = msgspec.structs.replace(before, **read_order(patch, caller.mode))
-        after = _with_headers(ports, after, read_headers(patch))
-        if patch.enabled is not None:
-            after = switched(after, ports.clock.now(), enabled=patch.enabled)
-        return await _changed(ports, unit, before, after)
-
-    return await retrying(ports.storage, work)
+    before, patch = await own_endpoint(unit, caller, endpoint_id), read()
+    after = msgspec.structs.replace(before, **read_order(patch, caller.mode))
+    after = _with_headers(ports, after, read_headers(patch))
+    if patch.enabled is not None:
+        after = switched(after, ports.clock.now(), enabled=patch.enabled)
+    return await _changed(ports, unit, before, after)
 
 
 def _with_headers(ports: Ports, endpoint: WebhookEndpoint, headers: dict[str, str] | None) -> WebhookEndpoint:
@@ -248,19 +245,16 @@ async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEn
     return NewEndpoint(endpoint=await retrying(ports.storage, work), secret=secret)
 
 
-async def delete_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> None:
+@unit_of_work()
+async def delete_endpoint(ports: Ports, unit: Unit, caller: Caller, endpoint_id: str) -> None:
     """Delete an endpoint and drop its pending events. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, INVALID_STATE."""
-
-    async def work(unit: Unit) -> None:
-        found = await own_endpoint(unit, caller, endpoint_id)
-        account = await unit[Account].get(found.account_id)
-        if account is not None:
-            unit[Account].save(without_endpoint(account, found.id))
-        unit[WebhookEndpoint].remove(found)
-        now = ports.clock.now()
-        unit[Job].add(DROP.first(found.key.id, now, now))
-
-    await retrying(ports.storage, work)
+    found = await own_endpoint(unit, caller, endpoint_id)
+    account = await unit[Account].get(found.account_id)
+    if account is not None:
+        unit[Account].save(without_endpoint(account, found.id))
+    unit[WebhookEndpoint].remove(found)
+    now = ports.clock.now()
+    unit[Job].add(DROP.first(found.key.id, now, now))
 
 
 async def drop_rest(ports: Ports, job: Job) -> None:

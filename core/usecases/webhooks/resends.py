@@ -15,7 +15,7 @@ from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ...domain.webhooks.resends import ResendRun, advanced
 from ..common.account_time import in_test_time_of_account, living_with
 from ..common.schedule import is_ours
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
 from .feed import note_letters
 from .outbox import ask_to_deliver, further_delivery
@@ -140,37 +140,34 @@ def add_range(ports: Ports, unit: Unit, wanted: Wanted, now: datetime, *, run_id
     unit[Job].add(Job(id=f"{kind}:{ports.ids.uuid()}", kind=kind, argument=argument, due=now, created_at=now))
 
 
-async def resend_batch(ports: Ports, job: Job) -> None:
+@unit_of_work(again_on=_NEW)
+async def resend_batch(ports: Ports, unit: Unit, job: Job) -> None:
     """Run the job of `resend_range`: resend the next batch, oldest events first. Its progress is in the job's argument,
     saved with the batch, so no event is resent twice."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is None or not is_ours(present, job):
-            return
-        wanted = msgspec.json.decode(present.argument, type=Wanted)
-        run = None if wanted.run_id is None else await unit[ResendRun].get(wanted.run_id)
-        if wanted.run_id is not None and (run is None or run.ended_at is not None):
-            unit[Job].remove(present)
-            return
-        events = await unit[Event].find(
-            order="created_at", offset=wanted.done, limit=_BATCH, readable=True, **wanted.events()
-        )
-        if wanted.endpoint_id is None:
-            deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
-            account = await unit[Account].get(wanted.owner["account_id"])
-            sent = len(_send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries))
-        else:
-            sent = await _send_range_to(ports, unit, wanted, wanted.endpoint_id, events)
-        if run is not None:
-            unit[ResendRun].save(advanced(run, sent, ports.clock.now(), over=len(events) < _BATCH))
-        if len(events) < _BATCH:
-            unit[Job].remove(present)
-            return
-        argument = msgspec.json.encode(_after(wanted, events)).decode()
-        unit[Job].save(msgspec.structs.replace(present, argument=argument, leased_until=None, attempts=0))
-
-    await retrying(ports.storage, work, again_on=_NEW)
+    present = await unit[Job].get(job.id)
+    if present is None or not is_ours(present, job):
+        return
+    wanted = msgspec.json.decode(present.argument, type=Wanted)
+    run = None if wanted.run_id is None else await unit[ResendRun].get(wanted.run_id)
+    if wanted.run_id is not None and (run is None or run.ended_at is not None):
+        unit[Job].remove(present)
+        return
+    events = await unit[Event].find(
+        order="created_at", offset=wanted.done, limit=_BATCH, readable=True, **wanted.events()
+    )
+    if wanted.endpoint_id is None:
+        deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
+        account = await unit[Account].get(wanted.owner["account_id"])
+        sent = len(_send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries))
+    else:
+        sent = await _send_range_to(ports, unit, wanted, wanted.endpoint_id, events)
+    if run is not None:
+        unit[ResendRun].save(advanced(run, sent, ports.clock.now(), over=len(events) < _BATCH))
+    if len(events) < _BATCH:
+        unit[Job].remove(present)
+        return
+    argument = msgspec.json.encode(_after(wanted, events)).decode()
+    unit[Job].save(msgspec.structs.replace(present, argument=argument, leased_until=None, attempts=0))
 
 
 async def _send_range_to(ports: Ports, unit: Unit, wanted: Wanted, endpoint_id: str, events: list[Event]) -> int:

@@ -22,7 +22,7 @@ from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ...domain.webhooks.steps import Aside, Commit
 from ..common.account_time import find_test_clock, living_with, test_clock_of
 from ..common.schedule import is_ours
-from ..common.units import retrying
+from ..common.units import retrying, unit_of_work
 from ..person_events import note_for_people
 from .outbox import ask_to_deliver, deliver_id, release, release_to
 from .receivers import receiver_of, remove_rest
@@ -96,17 +96,14 @@ def is_unchanged(present: Job | None, job: Job) -> bool:
     return present is not None and is_ours(present, job) and present.asked == job.asked
 
 
-async def rest(ports: Ports, job: Job, due: datetime) -> None:
+@unit_of_work(again_on=_NEW)
+async def rest(ports: Ports, unit: Unit, job: Job, due: datetime) -> None:
     """Replace the job of a receiver that keeps failing by its timer, due at `due`. A request meanwhile makes the
     receiver due at once. Raises: Stale when the job changed."""
-
-    async def work(unit: Unit) -> None:
-        present = await unit[Job].get(job.id)
-        if present is not None and is_ours(present, job):
-            await set_timer(ports, unit, EndpointKey.of(job.argument), due)
-            unit[Job].remove(present)
-
-    await retrying(ports.storage, work, again_on=_NEW)
+    present = await unit[Job].get(job.id)
+    if present is not None and is_ours(present, job):
+        await set_timer(ports, unit, EndpointKey.of(job.argument), due)
+        unit[Job].remove(present)
 
 
 async def set_timer(ports: Ports, unit: Unit, endpoint: EndpointKey, due: datetime) -> None:
