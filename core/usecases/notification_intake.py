@@ -14,21 +14,12 @@ from ...ports.faults import NO_ANSWER, NotSupported
 from ...ports.jobs import Job
 from ...ports.notifications import InboundNotification, Notifications, Received
 from ...ports.storage import Unit
-from ..domain.accounts.accounts import Owned
-from ..domain.exchanges.exchanges import Exchange, operation_exchange
-from ..domain.kyc.clients import read_operation
 from ..domain.notifications import NotificationAddress, believed
-from ..domain.payments.payments import Payment
-from ..domain.refunds.refunds import Refund
 from .common.account_time import find_test_clock
 from .common.schedule import FollowUp, pause_after, reschedule_at
 from .common.units import retrying
-from .exchanges.rub_return import RUB_RETURNS, returned_by
 from .notification_addresses import RECENT
-from .notifications import on_notification
-from .payments.recurring import bound_by
-from .refunds.progress import REFUNDS
-from .refunds.suspense_progress import SUSPENSE_RETURNS, suspense_of
+from .notifications import on_notification, owner_of
 
 HEAR = FollowUp("notification.heard")
 """Job that polls an operation after a notification. There is one per operation, however many notifications arrive."""
@@ -118,23 +109,5 @@ async def hear_now(ports: Ports, operation: str) -> None:
 
 async def _test_clock_of(ports: Ports, operation: str) -> TestClock | None:
     async with ports.storage.unit() as unit:
-        found = await object_of(unit, operation)
+        found = await owner_of(unit, operation)
         return None if found is None else await find_test_clock(unit, found.account_id, found.mode)
-
-
-async def object_of(unit: Unit, operation: str) -> Owned | None:
-    """Return the object of a bank's operation, by a current or an older form of its id. None also for a check, because
-    checks exist only in live mode."""
-    if read_operation(operation) is not None:
-        return None
-    if REFUNDS.owns(operation):
-        return await unit[Refund].get(operation)
-    if SUSPENSE_RETURNS.owns(operation):
-        suspended = await suspense_of(unit, operation)
-        return None if suspended is None else suspended[0]
-    exchange_id = operation_exchange(operation)
-    if exchange_id is not None:
-        return await unit[Exchange].get(exchange_id)
-    if RUB_RETURNS.owns(operation):
-        return await returned_by(unit, operation)
-    return await unit[Payment].get(bound_by(operation) or operation)

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from ...ports.bank import Notification
 from ...ports.bundle import Ports
+from ...ports.storage import Unit
 from ..domain import ids
-from ..domain.exchanges.exchanges import operation_exchange
+from ..domain.accounts.accounts import Owned
+from ..domain.exchanges.exchanges import Exchange, operation_exchange
 from ..domain.payments.payments import Payment
 from .exchanges.progress import on_exchange_notification
 from .operation_kinds import OPERATION_KINDS
@@ -15,7 +17,7 @@ from .operations.engine import receive
 from .operations.operation import Operation
 from .payments.opening import find_at_bank
 from .payments.progress import look
-from .payments.recurring import is_binding_operation
+from .payments.recurring import bound_by
 from .subscriptions.binding_progress import on_binding_notification
 from .subscriptions.charge_progress import CHARGES
 
@@ -26,6 +28,8 @@ class Handler(NamedTuple):
     owns: Callable[[str], bool]
     """Returns whether the id has the form of this kind. No two kinds share a form."""
     receive: Callable[[Ports, str], Awaitable[Payment | None]]
+    owner: Callable[[Unit, str], Awaitable[Owned | None]]
+    """Returns the record that the operation belongs to; see `Operation.owner`."""
 
 
 async def _hear(row: Operation[Any, Any, Any], ports: Ports, operation: str) -> None:
@@ -45,12 +49,31 @@ async def _handle_payment(ports: Ports, operation: str) -> Payment | None:
     return await look(ports, payment)
 
 
+async def _payment_of(unit: Unit, operation: str) -> Payment | None:
+    return await unit[Payment].get(bound_by(operation) or operation)
+
+
+async def _exchange_of(unit: Unit, operation: str) -> Exchange | None:
+    return await unit[Exchange].get(operation_exchange(operation) or "")
+
+
 HANDLERS = (
-    *(Handler(row.owns, partial(_hear, row)) for row in OPERATION_KINDS),
-    Handler(is_binding_operation, on_binding_notification),
-    Handler(lambda operation: operation_exchange(operation) is not None, on_exchange_notification),
-    Handler(lambda operation: ids.is_prefixed(ids.PAYMENT, operation), _handle_payment),
+    *(Handler(row.owns, partial(_hear, row), row.owner) for row in OPERATION_KINDS),
+    Handler(lambda operation: bound_by(operation) is not None, on_binding_notification, _payment_of),
+    Handler(lambda operation: operation_exchange(operation) is not None, on_exchange_notification, _exchange_of),
+    Handler(lambda operation: ids.is_prefixed(ids.PAYMENT, operation), _handle_payment, _payment_of),
 )
+
+
+def _handler_of(operation: str) -> Handler | None:
+    return next((each for each in HANDLERS if each.owns(operation)), None)
+
+
+async def owner_of(unit: Unit, operation: str) -> Owned | None:
+    """Return the record that a bank's operation belongs to. None also for a check, because checks exist only in live
+    mode."""
+    handler = _handler_of(operation)
+    return None if handler is None else await handler.owner(unit, operation)
 
 
 async def on_notification(ports: Ports, notification: Notification) -> Payment | None:
@@ -58,5 +81,5 @@ async def on_notification(ports: Ports, notification: Notification) -> Payment |
 
     Return the payment it is about, or None for any other operation. Raises: exceptions of the bank port.
     """
-    handler = next((each for each in HANDLERS if each.owns(notification.operation)), None)
+    handler = _handler_of(notification.operation)
     return None if handler is None else await handler.receive(ports, notification.operation)

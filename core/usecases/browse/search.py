@@ -42,7 +42,7 @@ from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..common.encrypted import open_client_phone
 from ..kyc.gate import find_client
-from ..notification_intake import object_of
+from ..notifications import owner_of
 from .browse import LOOKED_AT, browse_accounts
 from .gateways import known_gateways
 from .ledger import get_balance_type
@@ -200,7 +200,7 @@ async def _by_operation(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     if check is not None:
         client = await unit[Client].get(check[0])
         return [] if client is None else [hit("client", client, f"check {check[1]}")]
-    found = await object_of(unit, wanted)
+    found = await owner_of(unit, wanted)
     return [] if found is None else [hit(_WITH_OPERATIONS[type(found)], found, "its operation")]
 
 

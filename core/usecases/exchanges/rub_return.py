@@ -51,6 +51,9 @@ class RubReturns(BankRefunds[RubReturning]):
     def owns(self, operation: str, /) -> bool:
         return returning_exchange(operation) is not None
 
+    async def owner(self, unit: Unit, operation: str, /) -> ExchangeTransfer | None:
+        return await returned_by(unit, operation)
+
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> RubReturning | None:
         transfer = await unit[ExchangeTransfer].get(object_id)
         if transfer is None or transfer.sent_back is None or transfer.currency is not Currency.RUB:

@@ -103,6 +103,9 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
     def owns(self, operation: str, /) -> bool:
         return read_operation(operation) is not None
 
+    async def owner(self, unit: Unit, operation: str, /) -> None:
+        """Return None: checks exist only in live mode."""
+
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Client | None:
         return await unit[Client].get(object_id)
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from ....ports.bundle import Ports
 from ....ports.faults import Fault, NotSupported, Refused
 from ....ports.storage import Unit
+from ...domain.accounts.accounts import Owned
 from ..common.schedule import FollowUp
 
 S = TypeVar("S")
@@ -71,6 +72,13 @@ class Operation(ABC, Generic[S, A, P]):
         exchange.
         """
         return False
+
+    async def owner(self, unit: Unit, operation: str, /) -> Owned | None:
+        """Return the record whose account and mode an operation that this kind owns belongs to; a test account's clock
+        gives the time of its notifications. A kind overrides this together with `owns`. None when there is no such
+        record, or when the kind exists only in live mode.
+        """
+        return None
 
     @abstractmethod
     async def load(self, ports: Ports, unit: Unit, object_id: str, /) -> S | None:

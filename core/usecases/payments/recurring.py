@@ -159,10 +159,6 @@ def binding_operation(payment_id: str) -> str:
     return payment_id.replace(ids.PAYMENT, _BINDING, 1)
 
 
-def is_binding_operation(operation: str) -> bool:
-    return bound_by(operation) is not None
-
-
 def bound_by(operation: str) -> str | None:
     """Return the id of the binding payment of an operation; None for an operation of another kind."""
     return operation.replace(_BINDING, ids.PAYMENT, 1) if ids.is_prefixed(_BINDING, operation) else None

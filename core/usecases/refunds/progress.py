@@ -58,6 +58,9 @@ class Refunds(BankRefunds[Refunding]):
     def owns(self, operation: str, /) -> bool:
         return ids.is_prefixed(ids.REFUND, operation)
 
+    async def owner(self, unit: Unit, operation: str, /) -> Refund | None:
+        return await unit[Refund].get(operation)
+
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Refunding | None:
         refund = await unit[Refund].get(object_id)
         return None if refund is None else Refunding(refund, await payment_of(unit, refund))

@@ -63,6 +63,10 @@ class SuspenseReturns(BankRefunds[Returning]):
     def owns(self, operation: str, /) -> bool:
         return operation.startswith(SUSPENSE)
 
+    async def owner(self, unit: Unit, operation: str, /) -> Suspense | None:
+        suspended = await suspense_of(unit, operation)
+        return None if suspended is None else suspended[0]
+
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Returning | None:
         suspense = await find_suspense(unit, object_id)
         return None if suspense is None else await _of_attempt(unit, suspense, suspense.attempt)

@@ -1,5 +1,7 @@
 """Dispatch of a bank's notifications: one table, by the form of the operation's id (docs/contributing/operation.md)."""
 
+from typing import Any
+
 import pytest
 
 from cambist.core.domain import ids
@@ -7,6 +9,8 @@ from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation
 from cambist.core.usecases.notifications import HANDLERS
+from cambist.core.usecases.operation_kinds import OPERATION_KINDS
+from cambist.core.usecases.operations.operation import Operation
 from cambist.core.usecases.payments.recurring import binding_operation
 from tests.tables import table
 
@@ -29,14 +33,22 @@ payout, a binding, a payment or a charge, a check."""
 
 
 @table("operation", OPERATIONS)
-def test_each_form_of_id_is_one_hearers(operation: str) -> None:
+def test_each_form_of_id_has_one_handler(operation: str) -> None:
     assert [handler.owns(operation) for handler in HANDLERS].count(True) == 1
 
 
-def test_each_hearer_has_its_form() -> None:
+def test_each_handler_has_its_form() -> None:
     """Apart from rows handled with another object: charges and parts of a payout."""
-    heard = {next(number for number, each in enumerate(HANDLERS) if each.owns(text)) for text in OPERATIONS}
-    assert len(HANDLERS) - len(heard) == 2
+    used = {next(number for number, each in enumerate(HANDLERS) if each.owns(text)) for text in OPERATIONS}
+    assert len(HANDLERS) - len(used) == 2
+
+
+def test_kind_with_notifications_names_the_owner_of_its_operations() -> None:
+    """Otherwise a notification of a test account would be handled in real time, not in the account's."""
+    kinds: list[type[Operation[Any, Any, Any]]] = [type(kind) for kind in OPERATION_KINDS]
+    owning = [kind for kind in kinds if kind.owns is not Operation.owns]
+    assert owning
+    assert [kind for kind in owning if kind.owner is Operation.owner] == []
 
 
 @pytest.mark.parametrize("operation", ["", "pay_", "ref_x", "kyc_x", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
