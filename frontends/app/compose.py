@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...adapters.bank.simulator.simulator import SimulatedBank
 from ...adapters.clock import ShiftingClock, SystemClock, VirtualClock
 from ...adapters.counters.memory import MemoryCounters
 from ...adapters.files.local import LocalFiles
@@ -165,7 +166,7 @@ async def open_app(
             ),
             started=ticking.now(),
         )
-        guard = Guard(ticking)
+        guard = Guard(ticking, own=(SimulatedBank,))
         closing.push_async_callback(guard.close)
         guarded = guarded_ports(guard, ports)
         hearing = msgspec.structs.replace(guarded, notification_networks=notification_networks(settings, guarded))

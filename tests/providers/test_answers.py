@@ -443,13 +443,10 @@ class TestDrawing:
         check_drawn(drawn)
 
     @pytest.mark.parametrize("drawn", [changed(INVOICE, reference=""), changed(INVOICE, payload=7), "invoice"])
-    async def test_the_bank_is_asked_instead(self, drawn: Any) -> None:
-        async with open_test_app() as app:
-            bank = inside(app.ports.banks.named("simulator-test"))
-            bank.draw_invoice = lambda _: drawn
-            payment = await app.created()
-            assert payment["status"] == "pending"
-            assert (await app.payment(payment["id"])).bank_reference not in (None, "", drawn)
+    def test_impossible_invoice_is_requested_from_the_bank_instead(self, drawn: Any) -> None:
+        bank = type("Theirs", (), {"name": "theirs", "draw_invoice": lambda *_: drawn})()
+        assert Guard(VirtualClock()).over("bank", bank).draw_invoice(ASKED) is None
+        assert Guard(VirtualClock(), own=(type(bank),)).over("bank", bank).draw_invoice(ASKED) is drawn
 
 
 class TestPayment:
