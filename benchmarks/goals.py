@@ -135,6 +135,12 @@ GOALS: Sequence[Goal] = (
         at_least=True,
     ),
     Goal(
+        "signature of the wallet, with recovery id: time",
+        "`coincurve`",
+        150,
+        _slower("test_signature.py::test_wallet_beside_coincurve"),
+    ),
+    Goal(
         "rate-limit decision in memory",
         "two dict counters, seven headers",
         1.5,

@@ -1,4 +1,5 @@
-"""Cost of a webhook signature, beside the floor (OpenSSL's one-shot HMAC) and the Standard Webhooks library.
+"""Cost of a webhook signature, beside the floor (OpenSSL's one-shot HMAC) and the Standard Webhooks library, and of the
+wallet's signature beside libsecp256k1.
 
 Comparisons with floor and peer alternate, a thousand calls each. For the other results compare the medians within one
 run. Run with `pytest benchmarks --benchmark-only`.
@@ -9,10 +10,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from coincurve import PrivateKey as CoincurveKey
 from pytest_benchmark.fixture import BenchmarkFixture
 from standardwebhooks import Webhook
 
 from benchmarks.turns import in_turns
+from cambist.adapters.nodes.secp256k1 import PrivateKey
 from cambist.core.domain.webhooks.signing import Signer, headers, standard_secret
 
 SECRET = "merchant-webhook-secret, no base64"
@@ -58,6 +61,18 @@ def test_beside_standardwebhooks(benchmark: BenchmarkFixture) -> None:
         many(lambda: peer.sign(EVENT_ID, moment, body)),
         rounds=ROUNDS,
     )
+
+
+@pytest.mark.benchmark(group="100 signatures of the wallet")
+def test_wallet_beside_coincurve(benchmark: BenchmarkFixture) -> None:
+    raw, digests = b"\x17" * 32, [number.to_bytes(32) for number in range(100)]
+    ours, peer = PrivateKey(raw), CoincurveKey(raw)
+
+    def by_peer() -> list[bytes]:
+        return [peer.sign_recoverable(digest, hasher=None) for digest in digests]
+
+    assert by_peer() == [ours.sign(digest) for digest in digests]
+    in_turns(benchmark, lambda: [ours.sign(digest) for digest in digests], by_peer, rounds=20)
 
 
 @pytest.mark.benchmark(group="signature")

@@ -5,10 +5,9 @@ BIP32 of an account's extended public key (docs/providers/chains.md "Addresses")
 
 import hmac
 
-from coincurve import PublicKey
-
 from ...core.domain.keccak import keccak256
 from ...ports.faults import NotConfigured
+from ..nodes.secp256k1 import Point, add_multiple, long_form, read_point, short_form
 from ..nodes.spelling import read_base58check
 
 _PUBLIC, _PRIVATE = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")
@@ -40,7 +39,7 @@ class AccountKey:
         if raw[4] != _ACCOUNT_DEPTH or child < _HARDENED:
             raise NotConfigured(f"it is no xpub of an account (m/44'/195'/0'): its depth is {raw[4]}")
         try:
-            point = PublicKey(raw[45:])
+            point = read_point(raw[45:])
             self._point, self._code = _child(point, raw[13:45], _EXTERNAL)
         except ValueError:
             raise NotConfigured("it is no xpub: its key is no point of the curve") from None
@@ -56,14 +55,14 @@ class AccountKey:
         if not 0 <= number < _HARDENED:
             raise ValueError("no such address")
         point, _ = _child(self._point, self._code, number)
-        return keccak256(point.format(compressed=False)[1:])[-20:]
+        return keccak256(long_form(point))[-20:]
 
     def fingerprint(self) -> str:
         """Fingerprint that tells the key from others without revealing it."""
-        return keccak256(self._point.format() + self._code).hex()[:8]
+        return keccak256(short_form(self._point) + self._code).hex()[:8]
 
 
-def _child(point: PublicKey, code: bytes, number: int) -> tuple[PublicKey, bytes]:
+def _child(point: Point, code: bytes, number: int) -> tuple[Point, bytes]:
     """Derive a child key (CKDpub). Raises: ValueError if there is none, which happens for one key in 2 to the 127."""
-    digest = hmac.digest(code, point.format() + number.to_bytes(4), "sha512")
-    return point.add(digest[:32]), digest[32:]
+    digest = hmac.digest(code, short_form(point) + number.to_bytes(4), "sha512")
+    return add_multiple(point, digest[:32]), digest[32:]

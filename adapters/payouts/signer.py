@@ -3,14 +3,12 @@
 import re
 from typing import Protocol
 
-from coincurve import PrivateKey, PublicKey
-
 from ...core.domain.keccak import keccak256
 from ...ports.faults import NotConfigured
+from ..nodes.secp256k1 import SIGNATURE, Point, PrivateKey, can_sign, long_form, recover
 
 _KEY = re.compile(r"(?:0x)?([0-9a-fA-F]{64})\Z")
 _PAYLOAD = 20
-SIGNATURE = 65
 
 
 class Signer(Protocol):
@@ -30,19 +28,21 @@ class KeySigner:
     """Signer with a key in memory. Its repr hides the key."""
 
     def __init__(self, key: str) -> None:
-        """Read the key, 64 hex digits. Raises: NotConfigured, without quoting it."""
+        """Read the key, 64 hex digits. Raises: NotConfigured, without quoting it, also if OpenSSL is too old."""
+        if not can_sign():
+            raise NotConfigured("the wallet signs with OpenSSL 3.2 or later: install the wheel of cryptography")
         match = _KEY.match(key.strip())
         try:
             self._key = PrivateKey(bytes.fromhex(match[1] if match else ""))
         except ValueError:
             raise NotConfigured("the wallet's key must be 64 hex digits of a private key") from None
-        self.payload = _payload(self._key.public_key)
+        self.payload = _payload(self._key.public)
 
     def __repr__(self) -> str:
         return "<KeySigner>"
 
     async def sign(self, digest: bytes) -> bytes:
-        return self._key.sign_recoverable(digest, hasher=None)
+        return self._key.sign(digest)
 
 
 def signer_of(signature: bytes, digest: bytes) -> bytes:
@@ -50,10 +50,7 @@ def signer_of(signature: bytes, digest: bytes) -> bytes:
     if len(signature) != SIGNATURE:
         raise ValueError("a signature has 65 bytes")
     plain = signature[:-1] + bytes((signature[-1] % 27,))  # some signers write 27 and 28 for 0 and 1
-    try:
-        return _payload(PublicKey.from_signature_and_message(plain, digest, hasher=None))
-    except Exception as error:  # the library raises its own errors and built-in ones
-        raise ValueError("no signature") from error
+    return _payload(recover(plain, digest))
 
 
 def signer_is(payload: bytes, signature: bytes, digest: bytes) -> bool:
@@ -64,5 +61,5 @@ def signer_is(payload: bytes, signature: bytes, digest: bytes) -> bool:
         return False
 
 
-def _payload(key: PublicKey) -> bytes:
-    return keccak256(key.format(compressed=False)[1:])[-_PAYLOAD:]
+def _payload(key: Point) -> bytes:
+    return keccak256(long_form(key))[-_PAYLOAD:]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from coincurve import PublicKey
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.records import TRANSFER
+from cambist.adapters.nodes.secp256k1 import long_form, recover
 from cambist.adapters.nodes.spelling import TRON
 from cambist.core.domain.keccak import keccak256
 from cambist.ports.chain import Network
@@ -234,8 +234,8 @@ class TronNetwork(FakeProvider):
         assert (contract.type, contract.parameter.type_url) == (31, _TYPE)
         if tx in self.seen:
             raise Refusal("DUP_TRANSACTION_ERROR")
-        key = PublicKey.from_signature_and_message(signature, sha256(raw).digest(), hasher=None)
-        if keccak256(key.format(compressed=False)[1:])[-20:] != call.owner_address[1:]:
+        key = recover(signature, sha256(raw).digest())
+        if keccak256(long_form(key))[-20:] != call.owner_address[1:]:
             raise Refusal("SIGERROR")
         recent = range(max(0, len(self.blocks) - _TAPOS_BLOCKS), len(self.blocks))
         named = [n for n in recent if (n & 0xFFFF).to_bytes(2) == data.ref_block_bytes]
