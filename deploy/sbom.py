@@ -38,7 +38,7 @@ def read_lock(text: str) -> list[Pin]:
     """The pins of a lock file. Raises: ValueError for a line that is none of one, an address of an index among them."""
     pins: list[Pin] = []
     for line in text.splitlines():
-        if line.startswith("#"):
+        if not line or line.startswith("#"):
             continue
         if found := _PIN.match(line):
             pins.append(Pin(found[1], found[2], found[3] or "", [], []))
@@ -61,7 +61,7 @@ def bill(pins: Sequence[Pin], version: str) -> dict[str, Any]:
     references = {OWN: own, **{pin.name: reference(pin.name, pin.version) for pin in pins}}
     needs: dict[str, list[str]] = {each: [] for each in references}
     for pin in pins:
-        for asker in pin.wanted_by:
+        for asker in references.keys() & pin.wanted_by:  # others are left out of the lock
             needs[asker].append(references[pin.name])
     what = "\n".join([own, *(f"{references[pin.name]} {' '.join(pin.hashes)}" for pin in pins)])
     return {

@@ -24,6 +24,8 @@ PAGES = (
     *("cambist.frontends.http.notifications", "cambist.frontends.http.uploads", "cambist.core.usecases.payer.window"),
 )
 """Modules loaded with the first page."""
+NEVER = ("faker", "polyfactory", "rich_click")
+"""Requirements of litestar that the image does not have (noxfile.py), and one that only its own commands need."""
 NOT_IN_A_SANDBOX = (
     *PAGES,
     *("sqlalchemy", "aiosqlite", "asyncpg", "alembic", "aiohttp", "cryptography", "uvicorn", "redis", "dramatiq"),
@@ -49,6 +51,8 @@ with open_stage() as stage, stage.open_sandbox() as sandbox:
     for path in ("/docs", f"/p/{{waiting.id}}"):
         assert sandbox.http().get(path).status_code == 200
     print(*[name for name in {pages!r} if name not in sys.modules])
+    assert sandbox.http().get("/openapi.json").status_code == 200
+    print(*[name for name in {never!r} if name in sys.modules])
 """
 _SERVICE = """
 import asyncio, sys
@@ -82,9 +86,10 @@ def said_by(script: str, *arguments: str, **values: tuple[str, ...]) -> list[str
 
 
 def test_a_sandbox_loads_nothing_that_it_does_not_use_until_it_does() -> None:
-    at_start, missing_after_pages = said_by(_SANDBOX, unwanted=NOT_IN_A_SANDBOX, pages=PAGES)
+    at_start, missing_after_pages, never = said_by(_SANDBOX, unwanted=NOT_IN_A_SANDBOX, pages=PAGES, never=NEVER)
     assert at_start == ""
     assert missing_after_pages == ""
+    assert never == ""
 
 
 async def test_a_service_on_sqlite_loads_nothing_of_other_configurations(tmp_path: Path) -> None:
