@@ -11,9 +11,9 @@ from ...ports.alarms import Alarm
 from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ..provider_http import Answer, ProviderHttp
 from .http import require_taken
+from .settings import TELEGRAM_API
 from .texts import body_of, plain
 
-BASE = "https://api.telegram.org"
 LONGEST = 4096
 """Maximum characters of a message."""
 LIMIT = 15.0
@@ -53,7 +53,7 @@ def message_to(chat: str, text: str, *, silent: bool = False) -> dict[str, Any]:
 class BotApi:
     """Methods of a bot."""
 
-    def __init__(self, token: str, *, base_url: str = BASE, limit: float = LIMIT) -> None:
+    def __init__(self, token: str, *, base_url: str = TELEGRAM_API, limit: float = LIMIT) -> None:
         """`base_url`: address of a proxy or of a self-hosted Bot API server."""
         self._token = token
         self._http = ProviderHttp("telegram", base_url, limit=limit)
@@ -87,7 +87,7 @@ class TelegramAlarms:
     name = "telegram"
     mirrors = False
 
-    def __init__(self, token: str, chat_id: str, *, base_url: str = BASE, limit: float = LIMIT) -> None:
+    def __init__(self, token: str, chat_id: str, *, base_url: str = TELEGRAM_API, limit: float = LIMIT) -> None:
         """`chat_id`: a number or `@channel`. `base_url`: as in `BotApi`."""
         self._chat = chat_id
         self._api = BotApi(token, base_url=base_url, limit=limit)

@@ -6,7 +6,8 @@ import msgspec
 
 from ...ports.faults import NotConfigured, Refused
 from ...ports.messenger import ChatText
-from .telegram import BASE, LIMIT, LONGEST, BotApi, Said, message_to, require_ok
+from .settings import TELEGRAM_API
+from .telegram import LIMIT, LONGEST, BotApi, Said, message_to, require_ok
 
 _UPDATES = 100
 _CUT = " …"
@@ -52,7 +53,7 @@ class TelegramChats:
 
     name = "telegram"
 
-    def __init__(self, token: str, *, base_url: str = BASE, limit: float = LIMIT) -> None:
+    def __init__(self, token: str, *, base_url: str = TELEGRAM_API, limit: float = LIMIT) -> None:
         """`base_url`: as in `BotApi`."""
         self._api = BotApi(token, base_url=base_url, limit=limit)
         self._name = ""

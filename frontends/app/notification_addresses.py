@@ -11,8 +11,8 @@ from ...core.usecases.notification_addresses import ShownAddress, list_addresses
 from ...core.usecases.operators.findings import Finding, ok, warning
 from ...ports.bundle import Ports
 from ...ports.notifications import Notifications
-from ..settings.plugins import PluginError
-from ..settings.readers import notification_key, read_networks
+from ..settings.plugins import PluginError, setting_key
+from ..settings.readers import read_networks
 from ..settings.settings import Settings
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
@@ -31,7 +31,7 @@ def notification_networks(settings: Settings, ports: Ports) -> Mapping[str, Netw
             raise PluginError(
                 f"two adapters that receive notifications are named {adapter.name!r}: each needs its own address"
             )
-        own = settings.notification_networks.get(notification_key(adapter.name))
+        own = settings.notification_networks.get(setting_key(adapter.name))
         found[adapter.name] = _declared(adapter) if own is None else own
     return found
 
@@ -50,7 +50,7 @@ async def begin_receiving(settings: Settings, ports: Ports) -> None:
     """Give each adapter that receives notifications its address when a process begins to serve or work. Log a warning
     for a network restriction of an unknown adapter."""
     await make_addresses(ports)
-    known = {notification_key(name) for name in ports.notification_networks}
+    known = {setting_key(name) for name in ports.notification_networks}
     for name in sorted(settings.notification_networks.keys() - known):
         log.warning(
             "CAMBIST_%s_NOTIFICATION_NETWORKS restricts nothing: no adapter of this name receives notifications",

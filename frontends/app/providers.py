@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from ...adapters.alarms.settings import TELEGRAM_API
 from ...adapters.chain.simulator import SimulatedChain
 from ...adapters.deposits.simulator import SimulatedDeposits
 from ...adapters.kyc.simulator import SimulatedVerifier
@@ -247,10 +248,9 @@ class Providers:
         token, url = self._settings.notifications_telegram_token, self._settings.notifications_telegram_url
         if token is None:
             return None
-        from ...adapters.alarms.telegram import BASE
         from ...adapters.alarms.telegram_chats import TelegramChats
 
-        return self._kept(TelegramChats(token, base_url=url or BASE))
+        return self._kept(TelegramChats(token, base_url=url or TELEGRAM_API))
 
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any], tools: FileTools | None = None) -> Any:
         """Return the given adapter, or else the one in the setting named like the kind."""

@@ -20,8 +20,7 @@ from ..app.compose import key_file, system_clock
 from ..app.maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
 from ..app.public_addresses import unsafe_addresses
 from ..process.registry import counts_alone
-from ..settings.provider_options import ALL_OPTIONS
-from ..settings.settings import PREFIX, Settings, is_near
+from ..settings.settings import Settings, is_near
 from ..settings.sources import Loaded
 
 _MEGABYTE = 1024 * 1024
@@ -101,15 +100,17 @@ def _faults_of_servers(settings: Settings) -> list[str]:
 async def check_secrets(examined: Examined) -> Finding:
     """Check that files with secrets are readable only by their owner. Files under /run are left to the service manager:
     their permission bits may stand for access lists and mounts."""
+    options = examined.loaded.options
     files = [
         Path(examined.environ[variable])
-        for name, option in ALL_OPTIONS.items()
-        if option.secret and examined.environ.get(variable := f"{PREFIX}{name.upper()}_FILE")
+        for option in options.values()
+        if option.secret and examined.environ.get(variable := f"{option.variable}_FILE")
     ]
     files = [path for path in files if not path.is_relative_to("/run")]
     config = examined.loaded.config_file
     if config is not None and any(
-        ALL_OPTIONS[each.name].secret and each.origin.startswith(f"{config}: ") for each in examined.loaded.explained
+        each.name in options and options[each.name].secret and each.origin.startswith(f"{config}: ")
+        for each in examined.loaded.explained
     ):
         files.append(config)
     own = key_file(examined.settings)

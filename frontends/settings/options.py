@@ -1,56 +1,30 @@
 """Options of an installation, one row each: how the value is read, whether it is a secret, and its meaning."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-import msgspec
-
+from ...adapters.alarms.settings import read_telegram_token
 from ...core.domain.operators.guarded import Guarded
-from .alarm_readers import read_quiet_hours, read_telegram_token
+from ...ports.settings import Option, read_boolean, read_choice, read_host, read_integer, read_path
 from .operator import Names
-from .plugins import reads_name, reads_names
+from .plugins import PluginError, declared, reads_name, reads_names
 from .readers import (
     masked_url,
     read_address,
-    read_boolean,
-    read_choice,
     read_database,
     read_guarded,
-    read_host,
-    read_integer,
     read_networks,
     read_operator_key,
-    read_path,
     read_pepper,
+    read_quiet_hours,
     read_redis,
     read_rub,
     read_seconds,
     read_vault_keys,
 )
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One option."""
-
-    name: str
-    read: Callable[[Any], Any]
-    meaning: str
-    secret: bool = False
-    """Whether it may also come from a file named by `CAMBIST_…_FILE`."""
-    shown: Callable[[Any], Any] | None = _as_it_is
-    """Function that returns the value to show; None: show only whether it is set."""
-
-    def named(self, name: str) -> "Option":
-        """Return the same option under another name."""
-        return msgspec.structs.replace(self, name=name)
-
+from .shipped import SHIPPED
 
 _ROWS = (
-    Option(name="data_dir", read=read_path, shown=str, meaning="folder of the SQLite database and the key file"),
+    Option(name="data_dir", read=read_path, meaning="folder of the SQLite database and the key file"),
     Option(
         name="database_url",
         read=read_database,
@@ -111,29 +85,25 @@ _ROWS = (
         name="vault_key",
         read=read_vault_keys,
         secret=True,
-        shown=None,
         meaning="key that encrypts confidential values in the database; none: the key file in data_dir",
     ),
     Option(
         name="vault_pepper",
         read=read_pepper,
         secret=True,
-        shown=None,
         meaning="key of the digests of API secrets; none: the key file in data_dir",
     ),
     Option(
         name="rate_sources",
         read=reads_names("rates"),
-        shown=list,
         meaning="sources of the USDT rate in live mode, in order of use; test mode has its simulator",
     ),
-    Option(name="banks", read=reads_names("bank"), shown=list, meaning="banks of live mode, in order of trial"),
-    Option(name="test_banks", read=reads_names("bank"), shown=list, meaning="banks of test mode"),
+    Option(name="banks", read=reads_names("bank"), meaning="banks of live mode, in order of trial"),
+    Option(name="test_banks", read=reads_names("bank"), meaning="banks of test mode"),
     Option(name="kyc", read=reads_name("kyc"), meaning="verifier of clients"),
     Option(
         name="kyc_former",
         read=reads_names("kyc"),
-        shown=list,
         meaning="former verifiers, still queried about their unfinished checks",
     ),
     Option(name="chain", read=reads_name("chain"), meaning="service that finds delivery proofs on blockchains"),
@@ -144,7 +114,6 @@ _ROWS = (
     Option(
         name="alarms",
         read=reads_names("alarms"),
-        shown=list,
         meaning="channels for alarms to operators; none: no alarms are sent",
     ),
     Option(
@@ -167,7 +136,6 @@ _ROWS = (
         name="notifications_telegram_token",
         read=read_telegram_token,
         secret=True,
-        shown=None,
         meaning="token of the bot that sends notifications to merchants' people; none: only by e-mail",
     ),
     Option(
@@ -215,7 +183,6 @@ _ROWS = (
     Option(
         name="four_eyes",
         read=read_guarded,
-        shown=list,
         meaning=f"actions that wait for a second operator: {', '.join(Guarded)}, or all; none: one operator is enough",
     ),
     Option(
@@ -244,4 +211,20 @@ _ROWS = (
 )
 
 OPTIONS: Mapping[str, Option] = {row.name: row for row in _ROWS}
-"""All options in the order of `cambist config check`. The options of shipped adapters follow (provider_options.py)."""
+"""Settings of the installation itself, in the order of `cambist config check`."""
+
+
+def with_adapters(options: Mapping[str, Option], adapters: Iterable[tuple[str, str]]) -> Mapping[str, Option]:
+    """Return the settings with those of these adapters (kind and name). Adapters may share a setting if they declare it
+    alike. Raises: PluginError."""
+    every = dict(options)
+    for kind, name in adapters:
+        for option in declared(kind, name):
+            other = every.setdefault(option.name, option)
+            if other != option:
+                raise PluginError(f"the {kind} {name!r} declares the setting {option.name}, which exists already")
+    return every
+
+
+ALL_OPTIONS = with_adapters(OPTIONS, [(kind, name) for kind, names in SHIPPED.items() for name in names])
+"""Settings of the installation and of shipped adapters."""

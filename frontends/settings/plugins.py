@@ -1,13 +1,14 @@
-"""Adapters of other packages, found by entry points and made when a setting names them.
+"""Adapters that settings name, shipped or of other packages, and how they are made.
 
-An entry point names a factory: `def bank(tools: cambist.Tools) -> Bank`; for a file store `def store(tools:
-cambist.FileTools) -> FileStore`; for a storage a coroutine function that opens it: `async def open_mine(tools:
-StorageTools) -> Storage`. A package is imported only when a setting names it.
+A shipped adapter is a row in shipped.py; a package has an entry point. Both name an `AdapterFactory`: the adapter's
+settings, and a function that makes it of `Tools` (`FileTools` for a file store) and these settings. An entry point may
+also name a plain function that takes the tools alone; for a storage a coroutine function that opens it:
+`async def open_mine(tools: StorageTools) -> Storage`. A package is imported only when a setting names it.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from ...ports.kyc import KycVerifier
 from ...ports.notifier import Notifier
 from ...ports.payouts import UsdtSender
 from ...ports.rates import RateSource
+from ...ports.settings import AdapterFactory, Option, SettingMissing, variable_of
 from ...ports.storage import Storage
 from ...ports.tools import FileTools, StorageTools
 from .shipped import SHIPPED
@@ -166,27 +168,49 @@ def _check(kind: str, name: Any) -> None:
         raise ValueError(wrong)
 
 
+def setting_key(adapter: str) -> str:
+    """Return an adapter's name as used in names of settings: `own-bank` is `own_bank`, as in CAMBIST_OWN_BANK_TOKEN and
+    CAMBIST_OWN_BANK_NOTIFICATION_NETWORKS."""
+    return re.sub(r"[^a-z0-9]", "_", adapter.lower())
+
+
+def declared(kind: str, name: str) -> tuple[Option, ...]:
+    """Return the settings of the adapter of this name. Raises: PluginError."""
+    factory, whose = _factory(kind, name)
+    if not isinstance(factory, AdapterFactory):
+        return ()
+    with _blamed(whose, "declares no good settings", telling=(TypeError, NameError)):
+        return factory.options(_prefix(factory, name))
+
+
 def made(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
-    """Make the adapter of this name, shipped or external. `providers` is `Settings.providers`. Raises: PluginError."""
-    if name in SHIPPED[kind]:
-        return _made_shipped(kind, name, tools, providers)
-    factory, whose = _factory(kind, name, "a function that takes Tools")
-    with _blamed(whose, "cannot be made", telling=(KeyError,)):
-        adapter = factory(tools)
+    """Make the adapter of this name. `providers` is `Settings.providers`. Raises: PluginError, NotInstalled."""
+    factory, whose = _factory(kind, name)
+    is_shipped = name in SHIPPED[kind]
+    needs = needing(SHIPPED[kind][name].extra, whose) if is_shipped else nullcontext()
+    telling = () if is_shipped else (KeyError,)
+    with _blamed(whose, "cannot be made", telling=telling, passing=(NotInstalled,)), needs:
+        adapter = _called(factory, name, tools, providers)
     return checked(kind, adapter, whose)
 
 
-def _made_shipped(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
-    from .provider_options import settings_of  # imported late, because that module imports this one
+def _called(factory: Any, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
+    if not isinstance(factory, AdapterFactory):
+        return factory(tools)
+    prefix = _prefix(factory, name)
+    try:
+        return factory.make(tools, factory.read_from(prefix, providers))
+    except SettingMissing as missing:
+        raise NotConfigured(f"set {variable_of(prefix + missing.field)}") from None
 
-    whose, shipped = f"the {kind} {name!r}", SHIPPED[kind][name]
-    with _blamed(whose, "cannot be made", telling=(), passing=(NotInstalled,)), needing(shipped.extra, whose):
-        return shipped.make(settings_of(name, providers), tools)
+
+def _prefix(factory: AdapterFactory[Any, Any], name: str) -> str:
+    return f"{setting_key(name)}_" if factory.prefix is None else factory.prefix
 
 
 async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
     """Open the storage for URLs of this scheme. Raises: PluginError; Unavailable from the storage."""
-    factory, whose = _factory("storage", scheme, "a coroutine function that takes StorageTools")
+    factory, whose = _factory("storage", scheme)
     with _blamed(whose, "cannot be opened", telling=(KeyError,), passing=(Unavailable,)):
         opening = factory(tools)
         if not isinstance(opening, Awaitable):
@@ -203,15 +227,18 @@ async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
         raise
 
 
-def _factory(kind: str, name: str, wanted: str) -> tuple[Callable[[Any], Any], str]:
-    """Return the factory of this entry point, and a text that names its package. Raises: PluginError."""
+def _factory(kind: str, name: str) -> tuple[Any, str]:
+    """Return the factory of this name, and a text that names its package. Raises: PluginError."""
+    if name in SHIPPED[kind]:
+        return SHIPPED[kind][name], f"the {kind} {name!r}"
     point = found(kind).get(name)
     if point is None:
         raise PluginError(f"the setting {' or '.join(KINDS[kind].settings)} {unknown(kind, name)}: no {name!r}")
     whose = f"the {kind} {name!r} of {_origin(point)}"
     with _blamed(whose, "cannot be imported", telling=(ImportError, AttributeError, SyntaxError)):
         factory = point.load()
-    if not callable(factory):
+    if not callable(factory) and (kind == "storage" or not isinstance(factory, AdapterFactory)):
+        wanted = "a coroutine function that takes StorageTools" if kind == "storage" else "an AdapterFactory"
         raise PluginError(f"{whose} is no factory: {point.value} must name {wanted}")
     return factory, whose
 

@@ -1,13 +1,8 @@
-"""Readers of setting values, one function for each kind of value.
-
-A reader takes text (environment, flags) or a TOML value, and raises ValueError with the expected form. It never quotes
-the value.
-"""
+"""Readers of the installation's own settings, one function for each kind of value. Readers that adapters use, too, are
+in ports/settings.py, with the rules of a reader."""
 
 import re
-from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,20 +11,18 @@ from ...core.domain.money import Rub
 from ...core.domain.operators.guarded import Guarded
 from ...core.domain.operators.operators import read_key
 from ...core.domain.web_addresses import is_web_address
+from ...ports import settings as common
+from ...ports.alarms import QuietHours
 from ...ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path
+from ...ports.settings import read_text
 from .plugins import KINDS, PluginError, found
 
-_DIGITS = re.compile(r"[0-9]{1,9}\Z")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
-_PRIVATE_KEY = re.compile(r"(?:0x)?[0-9a-fA-F]{64}\Z")
 _PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
-_PROVIDER_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
-_SECRET = re.compile(r"[!-~]{1,1024}\Z")
-_COUNTRY = re.compile(r"[A-Z]{3}\Z")
-_EXTENDED_KEY = re.compile(r"[a-z]p(?:ub|rv)[1-9A-HJ-NP-Za-km-z]{90,120}\Z")
-_HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
 _REDIS = ("redis", "rediss", "unix")
+_TIME = "([01][0-9]|2[0-3]):([0-5][0-9])"
+_QUIET = re.compile(rf"{_TIME}-{_TIME}(?:([+-])(0[0-9]|1[0-4]):([0-5][0-9]))?\Z")
 
 
 class VaultKey(Masked, frozen=True):
@@ -41,69 +34,12 @@ class VaultKey(Masked, frozen=True):
     key: bytes
 
 
-def read_text(raw: Any) -> str:
-    if not isinstance(raw, str) or not raw:
-        raise ValueError("must be text")
-    return raw
-
-
-def read_path(raw: Any) -> Path:
-    text = raw if isinstance(raw, str) else str(raw) if isinstance(raw, Path) else ""
-    if not text or "\0" in text:
-        raise ValueError("must be a path")
-    return Path(text).expanduser()
-
-
-def read_host(raw: Any) -> str:
-    if not _HOST.match(read_text(raw)):
-        raise ValueError("must be a host name or an IP address, without port")
-    return str(raw)
-
-
-def read_integer(low: int, high: int) -> Callable[[Any], int]:
-    def read(raw: Any) -> int:
-        if isinstance(raw, str) and _DIGITS.match(raw):
-            raw = int(raw)
-        # In Python a boolean is an int, but `port = true` is a mistake.
-        if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}")
-        return raw
-
-    return read
-
-
 def read_seconds(raw: Any) -> float:
     if isinstance(raw, str) and _NUMBER.match(raw):
         raw = float(raw)
     if not isinstance(raw, int | float) or isinstance(raw, bool) or not 0 <= raw <= 3600:
         raise ValueError("must be a number of seconds from 0 to 3600")
     return float(raw)
-
-
-def read_boolean(raw: Any) -> bool:
-    if isinstance(raw, bool):
-        return raw
-    if not isinstance(raw, str) or raw.lower() not in ("true", "false"):
-        raise ValueError("must be true or false")
-    return raw.lower() == "true"
-
-
-def read_choice(*allowed: str) -> Callable[[Any], str]:
-    def read(raw: Any) -> str:
-        if not isinstance(raw, str) or raw.lower() not in allowed:
-            raise ValueError(f"must be one of: {', '.join(allowed)}")
-        return raw.lower()
-
-    return read
-
-
-def read_address(raw: Any) -> str:
-    """Read a public address of the service, and remove a final slash."""
-    refusal = ValueError("must be an http or https URL without user, query and fragment")
-    text = read_text(raw)
-    if not is_web_address(text) or any(char in text for char in "@?#"):
-        raise refusal
-    return text.rstrip("/")
 
 
 def read_database(raw: Any) -> str:
@@ -173,68 +109,6 @@ def read_networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ValueError("must be networks such as 10.0.0.0/8 or single addresses, separated by commas") from None
 
 
-def notification_key(adapter: str) -> str:
-    """Return an adapter's name as used in its network setting: `own-bank` is `own_bank`, as in
-    CAMBIST_OWN_BANK_NOTIFICATION_NETWORKS."""
-    return re.sub(r"[^a-z0-9]", "_", adapter.lower())
-
-
-def read_provider_key(raw: Any) -> str:
-    if not _PROVIDER_KEY.match(read_text(raw)):
-        raise ValueError("must be a key as the provider shows it: letters, digits, dots, hyphens and underscores")
-    return str(raw)
-
-
-def read_nodes(raw: Any) -> tuple[str, ...]:
-    """Read addresses of nodes, in the order of use. The adapter reports what is wrong with one."""
-    texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
-    nodes = tuple(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else ()
-    if not nodes or len(set(nodes)) < len(nodes) or not all(is_node(text) for text in nodes):
-        raise ValueError("must be https:// addresses (http:// of this machine), each once, separated by commas")
-    return nodes
-
-
-def is_node(text: str) -> bool:
-    """Return whether the text has the form of a node's address."""
-    return text.isascii() and text.isprintable() and re.match(r"https?://[^/]", text) is not None
-
-
-def read_credential(raw: Any) -> str:
-    """Read a secret of any form, on one line."""
-    if not _SECRET.match(read_text(raw)):
-        raise ValueError("must be 1 to 1024 printable ASCII characters without spaces")
-    return str(raw)
-
-
-def read_label(raw: Any) -> str:
-    """Read a name as the provider's dashboard shows it."""
-    text = read_text(raw)
-    if len(text) > 100 or not text.isprintable() or text != text.strip():
-        raise ValueError("must be a name of printable characters, 100 at most")
-    return text
-
-
-def read_country(raw: Any) -> str:
-    """Read a country by ISO 3166-1 alpha-3."""
-    if not _COUNTRY.match(read_text(raw)):
-        raise ValueError("must be a country in three capital letters, such as RUS")
-    return str(raw)
-
-
-def read_extended_key(raw: Any) -> str:
-    """Read an extended public key. The adapter checks whether it is the right one."""
-    if not _EXTENDED_KEY.match(read_text(raw)):
-        raise ValueError("must be an extended public key: xpub and some hundred letters and digits")
-    return str(raw)
-
-
-def read_private_key(raw: Any) -> str:
-    """Read a wallet's private key."""
-    if not _PRIVATE_KEY.match(read_text(raw).strip()):
-        raise ValueError("must be 64 hex digits")
-    return str(raw).strip()
-
-
 def read_vault_keys(raw: Any) -> tuple[VaultKey, ...]:
     refusal = ValueError(
         "must be 64 hex characters, or several such keys as 2:HEX,1:HEX with ids from 0 to 255, "
@@ -275,11 +149,25 @@ def read_guarded(raw: Any) -> tuple[str, ...]:
     return tuple(name for name in Guarded if name in names)
 
 
+def read_address(raw: Any) -> str:
+    """Read a public address of the service, which browsers and receivers must interpret as we do."""
+    text = common.read_address(raw)
+    if not is_web_address(text):
+        raise ValueError("must be an http or https URL without user, query and fragment")
+    return text
+
+
 def read_rub(raw: Any) -> Rub:
-    try:
-        amount = Rub.parse(str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else read_text(raw))
-    except ValueError:
-        amount = Rub(-1)
-    if amount < Rub(0):
-        raise ValueError("must be an amount in RUB, such as 50000 or 50000.00")
-    return amount
+    return Rub.parse(str(common.read_rub(raw)))
+
+
+def read_quiet_hours(raw: Any) -> QuietHours:
+    """Read `22:00-08:00+03:00`; without an offset UTC."""
+    match = _QUIET.match(raw) if isinstance(raw, str) else None
+    if match is None:
+        raise ValueError("must be two times of day and the offset from UTC, such as 22:00-08:00+03:00")
+    start, end = int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])
+    if start == end:
+        raise ValueError("must begin and end at different times")
+    offset = 0 if match[5] is None else (int(match[6]) * 60 + int(match[7])) * (-1 if match[5] == "-" else 1)
+    return QuietHours(start=start, end=end, offset=offset)

@@ -118,10 +118,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     notifications_per_minute: int = 3000
     """Provider notifications that one address may post in a minute."""
     notification_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
-    """By adapter (readers.py: `notification_key`): networks of its notifications, instead of the adapter's
+    """By adapter (plugins.py: `setting_key`): networks of its notifications, instead of the adapter's
     own."""
     providers: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """Settings of shipped adapters, by option name (provider_options.py). May contain credentials."""
+    """Values of adapters' settings by full name, such as `tbank_terminal_key`. May contain credentials."""
     operator_names: str = "given"
     """Source of operators' names (frontends/settings/operator.py: `Names`)."""
     operator_key: str | None = None

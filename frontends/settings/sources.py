@@ -1,7 +1,7 @@
 """Sources of settings: defaults, then `cambist.toml`, then the environment, then flags (docs/cli.md "Settings").
 
-Every value is read by its row in `OPTIONS`, whatever its source, and all faults are reported at once. No message quotes
-a value: it may be a secret in the wrong place.
+Every value is read by its `Option`, whatever its source, and all faults are reported at once. No message quotes a
+value: it may be a secret in the wrong place.
 """
 
 import re
@@ -13,13 +13,15 @@ import msgspec
 
 from ...core.domain.operators.guarded import Guarded
 from ...core.domain.shapes import nearest
+from ...ports.settings import Option
 from ...ports.written_files import written_text
 from .operator import VARIABLE as OPERATOR
 from .operator import Names
-from .options import OPTIONS, Option
-from .provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
+from .options import ALL_OPTIONS, OPTIONS, with_adapters
+from .plugins import KINDS, PluginError
 from .readers import VaultKey, read_networks
 from .settings import PREFIX, SettingFault, Settings, SettingsError, VaultKeys
+from .shipped import SHIPPED
 
 CONFIG = "CAMBIST_CONFIG"
 CONFIG_NAME = "cambist.toml"
@@ -28,6 +30,8 @@ OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
 
 _NETWORKS = re.compile(r"([a-z0-9_]{1,64})_notification_networks\Z")
 """Names of adapters' network settings: `yookassa_notification_networks`, or CAMBIST_YOOKASSA_NOTIFICATION_NETWORKS."""
+_NAMING = {name: OPTIONS[name] for kind, known in KINDS.items() if kind != "storage" for name in known.settings}
+"""Settings that name adapters, which bring settings of their own."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +47,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """Settings and their sources."""
 
     settings: Settings
+    options: Mapping[str, Option]
+    """Every known setting by name, also those of packages whose adapters are named."""
     explained: tuple[Explained, ...]
     warnings: tuple[str, ...]
     config_file: Path | None
@@ -66,17 +72,16 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     faults: list[SettingFault] = []
     warnings: list[str] = []
     config = _config_file(environ, flags, folder)
-    raw = _from_file(config, faults, warnings)
-    raw.update(_from_environment(environ, faults, warnings))
-    raw.update(
-        {name: _Raw(flags[name], f"--{name.replace('_', '-')}") for name in ALL_OPTIONS if flags.get(name) is not None}
-    )
-    values: dict[str, Any] = {}
-    for name, found in raw.items():
+    options = ALL_OPTIONS
+    named = _read(_found(environ, flags, config, _NAMING, [], []), _NAMING, [])
+    for adapter in _external(named):
         try:
-            values[name] = read_networks(found.value) if _NETWORKS.match(name) else ALL_OPTIONS[name].read(found.value)
-        except ValueError as error:
-            faults.append(SettingFault(name=name, origin=found.origin, message=str(error)))
+            options = with_adapters(options, [adapter])
+        except PluginError as error:
+            # The start reports it as an error. Commands that need no adapter, such as `backup`, go on.
+            warnings.append(f"{error}; its settings are not read")
+    raw = _found(environ, flags, config, options, faults, warnings)
+    values = _read(raw, options, faults)
     vault = _vault(values, raw, faults)
     if "four_eyes_refund_above" in values and Guarded.REFUNDS not in values.get("four_eyes", ()):
         message = f"says nothing without {Guarded.REFUNDS} in {PREFIX}FOUR_EYES"
@@ -89,18 +94,58 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
         raise SettingsError(tuple(faults))
     plain = {name: values[name] for name in values.keys() & OPTIONS.keys() - {"vault_key", "vault_pepper"}}
     networks = {match[1]: values[name] for name in sorted(values) if (match := _NETWORKS.match(name))}
-    providers = {name: values[name] for name in PROVIDER_OPTIONS if name in values}
+    providers = {name: values[name] for name in options if name in values and name not in OPTIONS}
     settings = Settings(**plain, vault=vault, notification_networks=networks, providers=providers)
     return Loaded(
         settings=settings,
+        options=options,
         explained=(
-            *(_explain(option, getattr(settings, name, None), raw.get(name)) for name, option in OPTIONS.items()),
-            *(_explain(PROVIDER_OPTIONS[name], value, raw[name]) for name, value in providers.items()),
+            *(_explain(option, getattr(settings, name, values.get(name)), raw) for name, option in OPTIONS.items()),
+            *(_explain(options[name], value, raw) for name, value in providers.items()),
             *(_explain_networks(adapter, settings, raw) for adapter in networks),
         ),
         warnings=tuple(warnings),
         config_file=config,
     )
+
+
+def _found(
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+    config: Path | None,
+    options: Mapping[str, Option],
+    faults: list[SettingFault],
+    warnings: list[str],
+) -> dict[str, _Raw]:
+    """Return the value of each setting that is set, from its strongest source."""
+    raw = _from_file(config, options, faults, warnings)
+    raw.update(_from_environment(environ, options, faults, warnings))
+    raw.update(
+        {name: _Raw(flags[name], f"--{name.replace('_', '-')}") for name in options if flags.get(name) is not None}
+    )
+    return raw
+
+
+def _read(raw: Mapping[str, _Raw], options: Mapping[str, Option], faults: list[SettingFault]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, found in raw.items():
+        try:
+            values[name] = read_networks(found.value) if _NETWORKS.match(name) else options[name].read(found.value)
+        except ValueError as error:
+            faults.append(SettingFault(name=name, origin=found.origin, message=str(error)))
+    return values
+
+
+def _external(named: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the adapters of other packages that settings name: kind and name, each once."""
+    found = [
+        (kind, name)
+        for kind, known in KINDS.items()
+        for setting in known.settings
+        for name in ([named[setting]] if isinstance(named.get(setting), str) else named.get(setting, ()))
+        if name not in known.built_in and name not in SHIPPED[kind]
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _config_file(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> Path | None:
@@ -111,7 +156,9 @@ def _config_file(environ: Mapping[str, str], flags: Mapping[str, Any], folder: P
     return usual if usual.exists() else None
 
 
-def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
+def _from_file(
+    config: Path | None, options: Mapping[str, Option], faults: list[SettingFault], warnings: list[str]
+) -> dict[str, _Raw]:
     if config is None:
         return {}
     import tomllib
@@ -130,19 +177,19 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return fault(f"is not TOML: {error}")
-    known = [*(name for name in ALL_OPTIONS if name in table), *(name for name in table if _NETWORKS.match(name))]
-    warnings += [
-        f"{config}: {name!r} is no setting{_nearest(name, ALL_OPTIONS)}" for name in table if name not in known
-    ]
+    known = [*(name for name in options if name in table), *(name for name in table if _NETWORKS.match(name))]
+    warnings += [f"{config}: {name!r} is no setting{_nearest(name, options)}" for name in table if name not in known]
     return {name: _Raw(table[name], f"{config}: {name}") for name in known}
 
 
-def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
+def _from_environment(
+    environ: Mapping[str, str], options: Mapping[str, Option], faults: list[SettingFault], warnings: list[str]
+) -> dict[str, _Raw]:
     """Read the environment. An empty variable counts as absent, as `${NAME:-}` in a compose file leaves it."""
     found: dict[str, _Raw] = {}
     known = {CONFIG, OPERATOR, *OF_LISTEN}
-    for name, option in ALL_OPTIONS.items():
-        variable = f"{PREFIX}{name.upper()}"
+    for name, option in options.items():
+        variable = option.variable
         known.add(variable)
         if environ.get(variable):
             found[name] = _Raw(environ[variable], variable)
@@ -189,12 +236,11 @@ def _vault(values: Mapping[str, Any], raw: Mapping[str, _Raw], faults: list[Sett
     return VaultKeys(keys={key.number: key.key for key in keys}, current=keys[0].number, pepper=values["vault_pepper"])
 
 
-def _explain(option: Option, value: Any, found: _Raw | None) -> Explained:
-    hidden = None if found is None else "***"
-    value = hidden if option.shown is None else option.shown(value)
+def _explain(option: Option, value: Any, raw: Mapping[str, _Raw]) -> Explained:
+    found = raw.get(option.name)
     return Explained(
         name=option.name,
-        value=value,
+        value=option.show(value),
         origin="default" if found is None else found.origin,
         meaning=option.meaning,
     )

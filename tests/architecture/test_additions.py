@@ -10,8 +10,7 @@ from cambist.core import usecases
 from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.recurring_jobs import RECURRING_JOBS
-from cambist.frontends.settings.options import OPTIONS
-from cambist.frontends.settings.provider_options import PROVIDER_OPTIONS
+from cambist.frontends.settings.options import ALL_OPTIONS, OPTIONS
 from cambist.frontends.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +21,7 @@ FROM_SEVERAL: dict[str, set[str]] = {
     "providers": set(),
 }
 """Settings fields that do not come from the option of the same name: they combine two options or one option for each
-adapter, whose names are not known in advance, or belong to shipped adapters (provider_options.py)."""
+adapter, whose names are not known in advance, or belong to adapters."""
 
 
 def test_every_kind_of_job_has_a_handler() -> None:
@@ -58,5 +57,5 @@ def test_operators_read_of_every_setting_of_a_shipped_adapter() -> None:
     """Look for the name of its variable in docs/operations.md, docs/alarms.md or the adapter's page."""
     pages = [ROOT / "docs/operations.md", ROOT / "docs/alarms.md", *(ROOT / "docs/providers").glob("*.md")]
     told = set(re.findall(r"\bCAMBIST_\w+", " ".join(page.read_text("utf-8") for page in pages)))
-    untold = [name for name in PROVIDER_OPTIONS if f"CAMBIST_{name.upper()}" not in told]
+    untold = [name for name in ALL_OPTIONS.keys() - OPTIONS.keys() if f"CAMBIST_{name.upper()}" not in told]
     assert untold == [], "say on the adapter's page in docs/providers what an operator enters"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cambist.core.domain.operators.guarded import Guarded
-from cambist.frontends.settings.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
+from cambist.frontends.settings.options import ALL_OPTIONS
 from cambist.frontends.settings.readers import masked_url
 from cambist.frontends.settings.settings import Settings, SettingsError, for_many_processes
 from cambist.frontends.settings.sources import Loaded, load
@@ -187,7 +187,7 @@ class TestReading:
             "redis_url": "redis://:hunter2@redis.example:6379/0",
             "vault_key": f"2:{KEY},1:{OTHER_KEY}",
             "vault_pepper": PEPPER,
-            **{name: f"{name}-hunter2" for name, option in PROVIDER_OPTIONS.items() if option.secret},
+            **{name: f"{name}-hunter2" for name, option in ALL_OPTIONS.items() if option.secret and name not in OPTIONS},
             **{f"{network}_nodes": "https://hunter2@node.example/jsonrpc" for network in ("tron", "evm", "bsc")},
             "operator_key": f"hunter2:{KEY}",
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import cambist
 from cambist import Mode
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
 from cambist.frontends.app import providers
 from cambist.frontends.app.compose import open_app
@@ -18,11 +19,18 @@ from cambist.frontends.cli.main import cli
 from cambist.frontends.conformance.uploads import Uploads
 from cambist.frontends.settings import plugins
 from cambist.frontends.settings.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
-from cambist.frontends.settings.provider_options import ProviderSettings, settings_of
 from cambist.frontends.settings.settings import Settings, SettingsError
-from cambist.frontends.settings.shipped import SHIPPED, Shipped
+from cambist.frontends.settings.shipped import SHIPPED
 from cambist.frontends.settings.sources import load
-from cambist.ports.tools import StorageTools
+from cambist.ports.settings import (
+    AdapterFactory,
+    AdapterSettings,
+    needed,
+    read_credential,
+    read_provider_key,
+    setting,
+)
+from cambist.ports.tools import StorageTools, Tools
 from examples.own_bank.bank import ExampleBank
 from tests.tables import table
 
@@ -115,31 +123,51 @@ async def test_unexpected_error_of_a_factory_is_not_quoted(package: Package) -> 
     assert "hunter2" not in str(caught.value)
 
 
+class DeskSettings(AdapterSettings, frozen=True, kw_only=True):
+    """Settings as an adapter declares them."""
+
+    shop_id: Annotated[str, setting("the shop's id", read_provider_key)]
+    token: Annotated[str | None, setting("the token", read_credential, secret=True)] = None
+
+
 class TestShipped:
     """Adapters of real providers that come along, of which a setting names one (docs/providers/index.md)."""
 
-    def test_settings_of_a_provider_reach_it_alone_and_are_never_shown(self) -> None:
-        own = settings_of("coingecko", {"coingecko_key": "hunter2", "other_key": "hunter3"})
-        assert dict(own.values) == {"key": "hunter2"}
-        assert (own.get("key"), own.get("region", "eu")) == ("hunter2", "eu")
+    def ship(self, monkeypatch: pytest.MonkeyPatch, make: Callable[[Any, DeskSettings], object]) -> None:
+        desk = AdapterFactory(settings=DeskSettings, make=make, extra="desk")
+        monkeypatch.setitem(cast("dict[str, AdapterFactory[Any, Any]]", SHIPPED["bank"]), "desk", desk)
+
+    async def test_settings_of_an_adapter_reach_it_alone_and_never_show(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made: list[DeskSettings] = []
+
+        def make(tools: Tools, own: DeskSettings) -> object:
+            made.append(own)
+            return SimulatedBank(f"desk-{tools.mode}", tools.storage, tools.clock, tools.ids)
+
+        self.ship(monkeypatch, make)
+        providers = {"desk_shop_id": "hunter2", "desk_token": "hunter3", "tbank_password": "other"}
+        async with open_app(Settings(**MEMORY, banks=("desk",), providers=providers, allow_live_simulators=True)):
+            pass
+        [own] = made
+        assert (own.shop_id, own.token) == ("hunter2", "hunter3")
         assert "hunter" not in f"{own!r} {own.__rich_repr__()}"
 
-    async def test_missing_setting_stops_the_start_and_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def make(own: ProviderSettings, _: object) -> object:
-            return own.need("shop_id")
-
-        monkeypatch.setitem(cast("dict[str, Shipped]", SHIPPED["bank"]), "desk", Shipped(make=make))
-        with pytest.raises(PluginError, match="the bank 'desk' cannot be made: set CAMBIST_DESK_SHOP_ID"):
-            async with open_app(Settings(**MEMORY, banks=("desk",))):
+    @pytest.mark.parametrize(("given", "missing"), [({}, "SHOP_ID"), ({"desk_shop_id": "7"}, "TOKEN")])
+    async def test_missing_setting_stops_the_start_and_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], missing: str
+    ) -> None:
+        self.ship(monkeypatch, lambda _, own: needed(own.token, "token"))
+        with pytest.raises(PluginError, match=f"the bank 'desk' cannot be made: set CAMBIST_DESK_{missing}$"):
+            async with open_app(Settings(**MEMORY, banks=("desk",), providers=given)):
                 pass
 
     async def test_missing_library_is_reported_with_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def make(_: ProviderSettings, __: object) -> object:
+        def make(_: object, __: DeskSettings) -> object:
             raise ModuleNotFoundError(name="deskwire")
 
-        monkeypatch.setitem(cast("dict[str, Shipped]", SHIPPED["bank"]), "desk", Shipped(make=make, extra="desk"))
+        self.ship(monkeypatch, make)
         with pytest.raises(NotInstalled, match=r"'deskwire': pip install 'cambist\[desk\]'"):
-            async with open_app(Settings(**MEMORY, banks=("desk",))):
+            async with open_app(Settings(**MEMORY, banks=("desk",), providers={"desk_shop_id": "7"})):
                 pass
 
     def test_each_kind_has_its_row_and_no_name_twice(self) -> None:

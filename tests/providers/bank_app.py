@@ -12,7 +12,7 @@ import httpx
 from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.notification_addresses import list_addresses, make_addresses
-from cambist.frontends.settings.provider_options import PROVIDER_OPTIONS
+from cambist.frontends.settings.options import ALL_OPTIONS
 from tests.apps import TestApp, open_test_app
 
 F = TypeVar("F")
@@ -53,7 +53,7 @@ class _LaterClock(VirtualClock):
 
 def read_settings(adapter: str, told: Mapping[str, str]) -> dict[str, Any]:
     """Read an operator's settings as the app reads them."""
-    return {f"{adapter}_{name}": PROVIDER_OPTIONS[f"{adapter}_{name}"].read(value) for name, value in told.items()}
+    return {f"{adapter}_{name}": ALL_OPTIONS[f"{adapter}_{name}"].read(value) for name, value in told.items()}
 
 
 @asynccontextmanager

@@ -14,7 +14,6 @@ from .wire import encoded
 
 T = TypeVar("T")
 
-PRODUCTION = "https://pay.raif.ru/api"
 _SECONDS = 15.0
 """Timeout of one exchange, below the 20 seconds after which the app gives up."""
 

@@ -7,9 +7,10 @@ import msgspec
 from ....ports.bank import Transfer
 from ....ports.faults import NotConfigured, Unavailable
 from ....ports.tools import Tools
-from .api import PRODUCTION, RaiffeisenApi
+from .api import RaiffeisenApi
 from .merchants import NAME, Merchants, Pair, PayoutPair, Reference
 from .register import Register
+from .settings import PRODUCTION
 from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, read_moment
 
 NO_REGISTER = Register()

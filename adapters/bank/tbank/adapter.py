@@ -30,9 +30,8 @@ from .receipts import receipt_fields
 from .references import read_reference
 from .refund_book import Book
 from .refunds import Refunds
+from .settings import PRODUCTION
 from .terminals import Terminal, Terminals
-
-PRODUCTION = "https://securepay.tinkoff.ru"
 
 _CAN = BankCapabilities(
     own_lifetime=True,

@@ -15,10 +15,10 @@ from .notifications import Notifications
 from .payouts import PAYOUT_MOST, Payouts
 from .refunds import Refunds
 from .reporting import Reporting
+from .settings import BASE
 from .shops import Shop, Shops
 from .wire import Me
 
-BASE = "https://api.yookassa.ru/v3"
 MOST = 700_000_00
 """Kopecks of one payment, until YooKassa raises the shop's limit."""
 _LEAST = 1_00

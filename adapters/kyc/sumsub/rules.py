@@ -1,29 +1,36 @@
 """Operator settings for checks at Sumsub, and the personal data sent there (docs/providers/sumsub.md "Settings")."""
 
+import re
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
+from typing import Annotated, Any
 
 from ....ports.faults import Refused
 from ....ports.kyc import CheckRequest, Document, Purpose
+from ....ports.settings import AdapterSettings, read_label, read_provider_key, read_text, setting
 
+_COUNTRY = re.compile(r"[A-Z]{3}\Z")
 _LEGAL_ENTITY = "legal_entity"
 
 
-class SumsubRules(msgspec.Struct, frozen=True, kw_only=True):
+def read_country(raw: Any) -> str:
+    """Read a country by ISO 3166-1 alpha-3."""
+    if not _COUNTRY.match(read_text(raw)):
+        raise ValueError("must be a country in three capital letters, such as RUS")
+    return str(raw)
+
+
+class SumsubRules(AdapterSettings, frozen=True, kw_only=True):
     """Operator settings for checks at Sumsub."""
 
-    level: str
-    """Level for people."""
-    company_level: str | None = None
-    """Level for legal entities; None: they are refused."""
-    country: str = "RUS"
-    """Country of uploaded documents, in three letters."""
-    document: str = "PASSPORT"
-    """`idDocType` of the identity document."""
-    address: str = "UTILITY_BILL"
-    """`idDocType` of the proof of address."""
+    level: Annotated[str, setting("verification level for people", read_label)]
+    company_level: Annotated[
+        str | None, setting("verification level for legal entities; none: they are refused", read_label)
+    ] = None
+    country: Annotated[str, setting("country of uploaded documents", read_country)] = "RUS"
+    document: Annotated[str, setting("type of an identity document", read_provider_key)] = "PASSPORT"
+    """Sumsub's `idDocType`."""
+    address: Annotated[str, setting("type of a proof of address", read_provider_key)] = "UTILITY_BILL"
+    """Sumsub's `idDocType`."""
 
     def kind(self, document: Document) -> str:
         """Return the `idDocType` of a document."""

@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -27,12 +26,11 @@ from ....ports.tools import Tools
 from ...provider_http import ProviderHttp
 from .api import NOT_ASKED_FOR, SumsubApi
 from .rules import SumsubRules, person_of
+from .settings import SumsubSettings
 from .signing import is_genuine
 from .wire import DOCUMENTS, FORM, Applicant, NotificationBody, Review, Steps, multipart, status_of
 
 NAME = "sumsub"
-URL = "https://api.sumsub.com"
-"""Address of both environments. The token selects the environment."""
 LIMIT = 15.0
 """Seconds of one exchange."""
 
@@ -263,12 +261,10 @@ class SumsubVerifier:
         )
 
 
-def sumsub(
-    tools: Tools, *, token: str, secret: str, notification_secret: str, url: str | None, **rules: Any
-) -> SumsubVerifier:
-    """Build the verifier from credentials; `rules`: fields of SumsubRules. Raises: NotConfigured."""
-    api = SumsubApi(ProviderHttp(NAME, url or URL, limit=LIMIT, clock=tools.clock), token, secret, tools.clock)
-    return SumsubVerifier(api, SumsubRules(**rules), notification_secret, tools.storage, tools.clock, tools.files)
+def sumsub(tools: Tools, own: SumsubSettings) -> SumsubVerifier:
+    """Build the verifier of its settings. Raises: NotConfigured."""
+    api = SumsubApi(ProviderHttp(NAME, own.url, limit=LIMIT, clock=tools.clock), own.token, own.secret, tools.clock)
+    return SumsubVerifier(api, own, own.notification_secret, tools.storage, tools.clock, tools.files)
 
 
 def _gone(reference: str) -> Check:

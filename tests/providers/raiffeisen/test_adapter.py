@@ -14,8 +14,7 @@ import pytest
 from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
 from cambist.adapters.bank.raiffeisen.merchants import Merchants, Pair, PayoutPair
 from cambist.adapters.clock import SystemClock, VirtualClock
-from cambist.frontends.settings.provider_options import ProviderSettings
-from cambist.frontends.settings.shipped import SHIPPED
+from cambist.frontends.settings import plugins
 from cambist.ports import (
     BindingRequest,
     ChargeRequest,
@@ -449,8 +448,8 @@ class TestSettings:
     OWN: ClassVar = {"merchant_id": MERCHANT, "secret_key": SECRET}
 
     def made(self, **values: Any) -> RaiffeisenBank:
-        settings = ProviderSettings(adapter="raiffeisen", values=values)
-        made = SHIPPED["bank"]["raiffeisen"].make(settings, new_tools(SystemClock()))
+        given = {f"raiffeisen_{name}": value for name, value in values.items()}
+        made = plugins.made("bank", "raiffeisen", new_tools(SystemClock()), given)
         assert isinstance(made, RaiffeisenBank)
         return made
 
