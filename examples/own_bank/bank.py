@@ -7,26 +7,29 @@ verified by its signature, and even then only triggers a poll.
 `pyproject.toml` of the package:
 
     [project.entry-points."cambist.banks"]
-    example = "examples.own_bank.bank:make"
+    example = "examples.own_bank.bank:example"
 
-`cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN. `cambist
-notification list` shows the notification address to enter at the provider.
+`cambist.toml` of the installation: `banks = ["example"]`. Its settings are `ExampleSettings`: CAMBIST_EXAMPLE_URL and
+CAMBIST_EXAMPLE_TOKEN, which `cambist config check` shows like cambist's own. `cambist notification list` shows the
+notification address to enter at the provider.
 """
 
 import hashlib
 import hmac
-import os
 import ssl
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import httpx
 import msgspec
 
 import cambist
 from cambist.ports import (
+    AdapterFactory,
+    AdapterSettings,
+    Bank,
     BankCapabilities,
     Forged,
     InboundNotification,
@@ -44,6 +47,9 @@ from cambist.ports import (
     Refused,
     Transfer,
     Unavailable,
+    read_address,
+    read_credential,
+    setting,
 )
 
 A = TypeVar("A")
@@ -99,6 +105,13 @@ class _Account(msgspec.Struct):
 def _authorities() -> ssl.SSLContext:
     """Load the machine's trust store once for all clients, because it takes 30 ms."""
     return ssl.create_default_context()
+
+
+class ExampleSettings(AdapterSettings, frozen=True, kw_only=True):
+    """Settings of the bank. Both have no default, so they must be set."""
+
+    url: Annotated[str, setting("address of the provider's API", read_address)]
+    token: Annotated[str, setting("the API's token, which also signs notifications", read_credential, secret=True)]
 
 
 class ExampleBank:
@@ -254,10 +267,10 @@ def _reason(answer: httpx.Response) -> str:
         return "unknown"
 
 
-def make(tools: cambist.Tools) -> ExampleBank:
-    """Build the adapter. The entry point names this function. Raises: NotConfigured, whose message operators see at the
-    start."""
-    url, token = os.environ.get("EXAMPLE_BANK_URL"), os.environ.get("EXAMPLE_BANK_TOKEN")
-    if not url or not token:
-        raise NotConfigured("EXAMPLE_BANK_URL and EXAMPLE_BANK_TOKEN must be set")
-    return ExampleBank(tools, url, token)
+def _make(tools: cambist.Tools, own: ExampleSettings) -> Bank:
+    """Build the adapter. The return type is the protocol, so that mypy and pyright check the class against it."""
+    return ExampleBank(tools, own.url, own.token)
+
+
+example = AdapterFactory(settings=ExampleSettings, make=_make)
+"""The entry point names it."""

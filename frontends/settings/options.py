@@ -6,7 +6,7 @@ from ...adapters.alarms.settings import read_telegram_token
 from ...core.domain.operators.guarded import Guarded
 from ...ports.settings import Option, read_boolean, read_choice, read_host, read_integer, read_path
 from .operator import Names
-from .plugins import PluginError, declared, reads_name, reads_names
+from .plugins import declared, reads_name, reads_names
 from .readers import (
     masked_url,
     read_address,
@@ -214,17 +214,32 @@ OPTIONS: Mapping[str, Option] = {row.name: row for row in _ROWS}
 """Settings of the installation itself, in the order of `cambist config check`."""
 
 
-def with_adapters(options: Mapping[str, Option], adapters: Iterable[tuple[str, str]]) -> Mapping[str, Option]:
-    """Return the settings with those of these adapters (kind and name). Adapters may share a setting if they declare it
-    alike. Raises: PluginError."""
+def with_further(options: Mapping[str, Option], further: Iterable[Option]) -> Mapping[str, Option]:
+    """Return the settings with those of an adapter. Adapters may share a setting if they declare it alike.
+
+    Raises: ValueError for a name that means something else already, as one adapter could read another's secret by it.
+    """
     every = dict(options)
-    for kind, name in adapters:
-        for option in declared(kind, name):
-            other = every.setdefault(option.name, option)
-            if other != option:
-                raise PluginError(f"the {kind} {name!r} declares the setting {option.name}, which exists already")
+    for option in further:
+        if every.setdefault(option.name, option) != option or _is_ambiguous(option, every):
+            raise ValueError(f"declares the setting {option.name}, but this name has another meaning already")
     return every
 
 
-ALL_OPTIONS = with_adapters(OPTIONS, [(kind, name) for kind, names in SHIPPED.items() for name in names])
+def _is_ambiguous(option: Option, every: Mapping[str, Option]) -> bool:
+    """Return whether its variable, or that of its file, is also another setting's."""
+    name = option.name
+    of_file = name.endswith("_file") and every.get(name.removesuffix("_file"), option).secret
+    return of_file or (option.secret and f"{name}_file" in every) or name.endswith("_notification_networks")
+
+
+def _all_options() -> Mapping[str, Option]:
+    every: Mapping[str, Option] = OPTIONS
+    for kind, names in SHIPPED.items():
+        for name in names:
+            every = with_further(every, declared(kind, name))
+    return every
+
+
+ALL_OPTIONS = _all_options()
 """Settings of the installation and of shipped adapters."""

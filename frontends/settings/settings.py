@@ -169,6 +169,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("database_url", "redis_url"):
             if shown[name] is not None:
                 shown[name] = masked_url(shown[name])
+        for name in ("operator_key", "notifications_telegram_token"):
+            shown[name] = None if shown[name] is None else "***"
         shown["providers"] = dict.fromkeys(self.providers, "***")
         return list(shown.items())
 

@@ -17,8 +17,8 @@ from ...ports.settings import Option
 from ...ports.written_files import written_text
 from .operator import VARIABLE as OPERATOR
 from .operator import Names
-from .options import ALL_OPTIONS, OPTIONS, with_adapters
-from .plugins import KINDS, PluginError
+from .options import ALL_OPTIONS, OPTIONS, with_further
+from .plugins import KINDS, PluginError, declared
 from .readers import VaultKey, read_networks
 from .settings import PREFIX, SettingFault, Settings, SettingsError, VaultKeys
 from .shipped import SHIPPED
@@ -74,12 +74,14 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     config = _config_file(environ, flags, folder)
     options = ALL_OPTIONS
     named = _read(_found(environ, flags, config, _NAMING, [], []), _NAMING, [])
-    for adapter in _external(named):
+    for kind, adapter in _external(named):
         try:
-            options = with_adapters(options, [adapter])
+            options = with_further(options, declared(kind, adapter))
         except PluginError as error:
             # The start reports it as an error. Commands that need no adapter, such as `backup`, go on.
             warnings.append(f"{error}; its settings are not read")
+        except ValueError as error:
+            faults.append(SettingFault(name=adapter, origin=f"the {kind} {adapter!r}", message=str(error)))
     raw = _found(environ, flags, config, options, faults, warnings)
     values = _read(raw, options, faults)
     vault = _vault(values, raw, faults)

@@ -227,6 +227,11 @@ class TestSecretFiles:
         config.write_text(f'vault_key = "{KEY}"\nvault_pepper = "{PEPPER}"\n')
         assert (await check_secrets(place({"data_dir": str(tmp_path)}, tmp_path))).level is Level.FAILED
 
+    async def test_a_settings_file_may_restrict_the_networks_of_notifications(self, tmp_path: Path) -> None:
+        (tmp_path / "cambist.toml").write_text('tbank_notification_networks = ["203.0.113.0/28"]\n')
+        (tmp_path / "vault.key").touch(0o600)
+        assert (await check_secrets(place({"data_dir": str(tmp_path)}, tmp_path))).level is Level.OK
+
 
 @table(
     ("said", "level"),

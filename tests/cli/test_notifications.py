@@ -2,6 +2,7 @@
 "Notifications")."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.cli.conftest import Call
 @pytest.fixture(autouse=True)
 def bank(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example's bank is installed, and live mode's."""
-    point = EntryPoint(NAME, "examples.own_bank.bank:make", "cambist.banks")
+    point = EntryPoint(NAME, "examples.own_bank.bank:example", "cambist.banks")
 
     def installed(*, group: str) -> Sequence[EntryPoint]:
         return [point] if group == point.group else []
@@ -29,8 +30,8 @@ def bank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "entry_points", installed)
     monkeypatch.setenv("CAMBIST_BANKS", NAME)
     monkeypatch.setenv("CAMBIST_BASE_URL", "https://pay.example")
-    monkeypatch.setenv("EXAMPLE_BANK_URL", "https://bank.example")
-    monkeypatch.setenv("EXAMPLE_BANK_TOKEN", "a-token")
+    monkeypatch.setenv("CAMBIST_EXAMPLE_URL", "https://bank.example")
+    monkeypatch.setenv("CAMBIST_EXAMPLE_TOKEN", "a-token")
 
 
 def started(call: Call) -> None:
@@ -38,7 +39,7 @@ def started(call: Call) -> None:
     assert call("migrate").status == 0
 
     async def once() -> None:
-        settings = load({"CAMBIST_BANKS": NAME, "CAMBIST_BASE_URL": "https://pay.example"}, {}, Path.cwd()).settings
+        settings = load(os.environ, {}, Path.cwd()).settings
         async with open_app(settings) as app:
             await begin_receiving(settings, app.ports)
 
@@ -83,7 +84,7 @@ def test_rotation_of_an_address_is_audited_and_shows_the_formers_end(call: Call)
     assert done.document["former_address_until"] is not None
 
     async def count(path: str) -> bool:
-        async with open_app(load({"CAMBIST_BANKS": NAME}, {}, Path.cwd()).settings) as app:
+        async with open_app(load(os.environ, {}, Path.cwd()).settings) as app:
             return await is_address(app.ports, NAME, path.rpartition("/")[2])
 
     assert asyncio.run(count(former))

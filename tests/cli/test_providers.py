@@ -16,15 +16,15 @@ from tests.cli.conftest import Call
 @pytest.fixture
 def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example's bank is live mode's, and nobody is at its address."""
-    point = EntryPoint(NAME, "examples.own_bank.bank:make", "cambist.banks")
+    point = EntryPoint(NAME, "examples.own_bank.bank:example", "cambist.banks")
 
     def installed(*, group: str) -> Sequence[EntryPoint]:
         return [point] if group == point.group else []
 
     monkeypatch.setattr(plugins, "entry_points", installed)
     monkeypatch.setenv("CAMBIST_BANKS", NAME)
-    monkeypatch.setenv("EXAMPLE_BANK_URL", "http://127.0.0.1:1")
-    monkeypatch.setenv("EXAMPLE_BANK_TOKEN", "hunter2")
+    monkeypatch.setenv("CAMBIST_EXAMPLE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("CAMBIST_EXAMPLE_TOKEN", "hunter2")
 
 
 def test_every_provider_of_live_mode_is_shown_with_what_it_can_do(call: Call) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cambist.core.domain.operators.guarded import Guarded
-from cambist.frontends.settings.options import ALL_OPTIONS
+from cambist.frontends.settings.options import ALL_OPTIONS, OPTIONS
 from cambist.frontends.settings.readers import masked_url
 from cambist.frontends.settings.settings import Settings, SettingsError, for_many_processes
 from cambist.frontends.settings.sources import Loaded, load
@@ -187,7 +187,9 @@ class TestReading:
             "redis_url": "redis://:hunter2@redis.example:6379/0",
             "vault_key": f"2:{KEY},1:{OTHER_KEY}",
             "vault_pepper": PEPPER,
-            **{name: f"{name}-hunter2" for name, option in ALL_OPTIONS.items() if option.secret and name not in OPTIONS},
+            **{
+                name: f"{name}-hunter2" for name, option in ALL_OPTIONS.items() if option.secret and name not in OPTIONS
+            },
             **{f"{network}_nodes": "https://hunter2@node.example/jsonrpc" for network in ("tron", "evm", "bsc")},
             "operator_key": f"hunter2:{KEY}",
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
@@ -345,11 +347,13 @@ class TestSecrets:
         url = f"{URL}?password=hunter3"
         keys = {"CAMBIST_VAULT_KEY": KEY, "CAMBIST_VAULT_PEPPER": PEPPER, "CAMBIST_COINGECKO_KEY": "CG-hunter4"}
         keys["CAMBIST_REDIS_URL"] = "redis://:hunter5@redis.example:6379/1"
+        keys["CAMBIST_OPERATOR_KEY"] = f"olga:{OTHER_KEY}"
+        keys["CAMBIST_NOTIFICATIONS_TELEGRAM_TOKEN"] = "123456:AAhunter6hunter6hunter6"
         loaded = _load({"CAMBIST_DATABASE_URL": url, **keys})
         assert loaded.settings.providers["coingecko_key"] == "CG-hunter4"
         text = f"{loaded!r} {loaded.settings!r} {loaded.settings} {list(loaded.settings.__rich_repr__())}"
         raw = (repr(bytes.fromhex(KEY)), repr(bytes.fromhex(PEPPER)))
-        for secret in ("hunter2", "hunter3", "hunter4", "hunter5", KEY, PEPPER, *raw):
+        for secret in ("hunter2", "hunter3", "hunter4", "hunter5", "hunter6", KEY, OTHER_KEY, PEPPER, *raw):
             assert secret not in text
         shown = {each.name: each.value for each in loaded.explained}
         assert shown["database_url"] == "postgresql://cambist:***@db.example:5432/cambist?***"

@@ -37,10 +37,9 @@ SETTINGS = {
 
 
 @pytest.mark.usefixtures("installed")
-async def test_the_settings_name_them_and_a_payment_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DESK_URL", "DESK_TOKEN"):
-        monkeypatch.setenv(name, "https://desk.example")
-    async with cambist.open(load(SETTINGS, {}, Path()).settings) as service:
+async def test_settings_name_its_adapters_and_a_payment_is_taken() -> None:
+    own = {"CAMBIST_DESK_URL": "https://desk.example", "CAMBIST_DESK_TOKEN": "token"}
+    async with cambist.open(load({**SETTINGS, **own}, {}, Path()).settings) as service:
         ports = service.ports
         assert ([each.name for each in ports.rates.of_mode("live")], ports.kyc.name) == (["desk"], "desk")
         assert ports.chain.__class__.__name__ == "DeskChain"
@@ -49,9 +48,9 @@ async def test_the_settings_name_them_and_a_payment_is_taken(monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("installed")
-async def test_missing_setting_is_named_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DESK_TOKEN", raising=False)
-    settings = load({**SETTINGS, "CAMBIST_DATABASE_URL": "memory://"}, {}, Path()).settings
-    with pytest.raises(cambist.PluginError, match=r"of deskadapters 1.0 cannot be made: set DESK_URL and DESK_TOKEN"):
+async def test_missing_setting_is_named_with_the_package() -> None:
+    given = {**SETTINGS, "CAMBIST_DATABASE_URL": "memory://", "CAMBIST_DESK_URL": "https://desk.example"}
+    settings = load(given, {}, Path()).settings
+    with pytest.raises(cambist.PluginError, match=r"of deskadapters 1.0 cannot be made: set CAMBIST_DESK_TOKEN"):
         async with cambist.open(settings):
             pass

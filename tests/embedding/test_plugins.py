@@ -13,10 +13,12 @@ import cambist
 from cambist import Mode
 from cambist.adapters.bank.simulator.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
+from cambist.core.usecases.operators.findings import Level
 from cambist.frontends.app import providers
 from cambist.frontends.app.compose import open_app
 from cambist.frontends.cli.main import cli
 from cambist.frontends.conformance.uploads import Uploads
+from cambist.frontends.operations.doctor import Examined, check_secrets
 from cambist.frontends.settings import plugins
 from cambist.frontends.settings.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
 from cambist.frontends.settings.settings import Settings, SettingsError
@@ -174,6 +176,99 @@ class TestShipped:
         assert SHIPPED.keys() == KINDS.keys()
         for kind, known in KINDS.items():
             assert not set(known.built_in) & SHIPPED[kind].keys()
+
+
+DECLARING = """
+from typing import Annotated
+
+from cambist.adapters.bank.simulator.simulator import SimulatedBank
+from cambist.ports import AdapterFactory, AdapterSettings, read_credential, read_integer, setting
+
+given = []
+
+
+class Own(AdapterSettings, frozen=True, kw_only=True):
+    token: Annotated[str, setting("token of the API", read_credential, secret=True)]
+    calls: Annotated[int, setting("calls in a minute", read_integer(1, 100))] = 60
+
+
+def make(tools, own):
+    given.append((own.token, own.calls))
+    return SimulatedBank(f"theirs-{tools.mode}", tools.storage, tools.clock, tools.ids)
+
+
+theirs = AdapterFactory(settings=Own, make=make)
+"""
+
+
+class TestSettingsOfAPackage:
+    """A package declares its settings as shipped adapters do (docs/adapters.md "Settings")."""
+
+    async def test_are_read_from_all_sources_explained_and_handed_over(
+        self, package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        package("theirs_declaring", DECLARING, "their-bank = theirs_declaring:theirs")
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "cambist.toml").write_text('test_banks = ["their-bank"]\ntheir_bank_calls = 7\n')
+        (tmp_path / "token").write_text("hunter2\n")
+        env = {"CAMBIST_THEIR_BANK_TOKEN_FILE": str(tmp_path / "token"), "CAMBIST_DATABASE_URL": "memory://"}
+        loaded = load(env, {}, tmp_path)
+        assert loaded.warnings == ()
+        async with cambist.open(loaded.settings) as service:
+            assert service.ports.banks.order["test"] == ("theirs-test",)
+        assert __import__("theirs_declaring").given == [("hunter2", 7)]
+        done = CliRunner(env=env).invoke(cli, ["config", "check", "--json"], standalone_mode=False)
+        shown = {each["name"]: each for each in json.loads(done.stdout)["settings"]}
+        assert shown["their_bank_token"]["value"] == "***"
+        assert shown["their_bank_calls"]["value"] == 7
+        assert shown["their_bank_calls"]["meaning"] == "calls in a minute; default 60"
+
+    @pytest.mark.parametrize("mode", [0o600, 0o644])
+    async def test_file_of_a_secret_is_examined_by_doctor(self, package: Package, tmp_path: Path, mode: int) -> None:
+        package("theirs_examined", DECLARING, "theirs = theirs_examined:theirs")
+        (tmp_path / "token").write_text("hunter2")
+        (tmp_path / "token").chmod(mode)
+        (tmp_path / "vault.key").touch(0o600)
+        env = {"CAMBIST_BANKS": "theirs", "CAMBIST_THEIRS_TOKEN_FILE": str(tmp_path / "token")}
+        env["CAMBIST_DATA_DIR"] = str(tmp_path)
+        finding = await check_secrets(Examined(loaded=load(env, {}, tmp_path), environ=env))
+        assert finding.level is (Level.OK if mode == 0o600 else Level.FAILED)
+
+    def test_wrong_value_is_a_fault_and_not_quoted(self, package: Package) -> None:
+        package("theirs_wrong", DECLARING, "theirs = theirs_wrong:theirs")
+        with pytest.raises(SettingsError, match="CAMBIST_THEIRS_CALLS: must be a whole number from 1 to 100") as caught:
+            load({"CAMBIST_BANKS": "theirs", "CAMBIST_THEIRS_CALLS": "hunter2"}, {}, Path())
+        assert "hunter2" not in str(caught.value)
+
+    def test_are_unknown_while_no_setting_names_the_adapter(self, package: Package) -> None:
+        """The package is not even imported then."""
+        package("theirs_unnamed", "raise RuntimeError", "theirs = theirs_unnamed:theirs")
+        [warning] = load({"CAMBIST_THEIRS_TOKEN": "hunter2"}, {}, Path()).warnings
+        assert warning.startswith("CAMBIST_THEIRS_TOKEN is no setting")
+
+    def test_of_a_broken_package_are_a_warning_so_that_other_commands_run(self, package: Package) -> None:
+        package("theirs_no_import", "import nowhere_at_all", "theirs = theirs_no_import:theirs")
+        [warning] = load({"CAMBIST_BANKS": "theirs"}, {}, Path()).warnings
+        assert "theirs_no_import 1.0 cannot be imported" in warning
+        assert warning.endswith("its settings are not read")
+
+    def test_field_without_a_description_is_reported_with_the_package(self, package: Package) -> None:
+        bare = 'Annotated[int, setting("calls in a minute", read_integer(1, 100))]'
+        package("theirs_bare", DECLARING.replace(bare, "int"), "theirs = theirs_bare:theirs")
+        [warning] = load({"CAMBIST_BANKS": "theirs"}, {}, Path()).warnings
+        assert "theirs_bare 1.0 declares no good settings: TypeError: theirs_calls has no setting()" in warning
+
+    @pytest.mark.parametrize("name", ["tbank", "vault", "s3"])
+    def test_name_of_another_setting_is_refused(self, package: Package, name: str) -> None:
+        """Otherwise a package could read the secret of another adapter."""
+        field = {"tbank": "password", "vault": "key", "s3": "secret_key_file"}[name]
+        code = DECLARING.replace("token:", f"{field}:").replace("own.token", f"own.{field}")
+        module = f"theirs_taking_{name}"
+        package(module, code, f"{name} = {module}:theirs", "cambist.kyc")
+        with pytest.raises(
+            SettingsError, match=f"the kyc '{name}': declares the setting {name}_{field}, but this name"
+        ):
+            load({"CAMBIST_KYC": name}, {}, Path())
 
 
 async def test_two_packages_with_one_name_are_refused(package: Package) -> None:

@@ -84,11 +84,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     info = folder / "examplebank-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: examplebank\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[cambist.banks]\n{NAME} = examples.own_bank.bank:make\n")
+    (info / "entry_points.txt").write_text(f"[cambist.banks]\n{NAME} = examples.own_bank.bank:example\n")
     (folder / "examples").symlink_to(ROOT / "examples")
-    point = EntryPoint(NAME, "examples.own_bank.bank:make", "cambist.banks")
+    point = EntryPoint(NAME, "examples.own_bank.bank:example", "cambist.banks")
     monkeypatch.setattr(plugins, "entry_points", lambda *, group: [point] if group == point.group else [])
-    monkeypatch.setenv("EXAMPLE_BANK_TOKEN", TOKEN)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return folder
 
@@ -116,12 +115,9 @@ def settings(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-async def place(
-    settings: dict[str, str], tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Installation, Bank]]:
+async def place(settings: dict[str, str], tmp_path: Path, package: Path) -> AsyncIterator[tuple[Installation, Bank]]:
     async with open_bank() as bank:
-        monkeypatch.setenv("EXAMPLE_BANK_URL", bank.provider.url)
-        with installation(tmp_path, **settings) as made:
+        with installation(tmp_path, **settings, example_url=bank.provider.url, example_token=TOKEN) as made:
             yield made, bank
 
 

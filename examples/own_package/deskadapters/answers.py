@@ -24,7 +24,7 @@ def check_taken(answer: httpx.Response) -> None:
     """Raises: NotConfigured if the provider rejects our token; Unavailable if it ignored the call because of its rate
     limit."""
     if answer.status_code in (401, 403):
-        raise NotConfigured("the provider does not take DESK_TOKEN")
+        raise NotConfigured("the provider does not take CAMBIST_DESK_TOKEN")
     if answer.status_code == 429:
         said = answer.headers.get("Retry-After", "")
         raise Unavailable("the provider is busy", retry_after=float(said) if said.isdecimal() else None)

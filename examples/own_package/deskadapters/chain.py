@@ -1,6 +1,5 @@
 """A chain watcher over a custom node with an HTTP interface, only for TRON."""
 
-import os
 import re
 
 import httpx
@@ -8,11 +7,11 @@ import msgspec
 
 import cambist
 from cambist.ports import (
+    AdapterFactory,
     ChainWatcher,
     Final,
     InBlock,
     Network,
-    NotConfigured,
     NotFound,
     NotSupported,
     Reverted,
@@ -22,6 +21,7 @@ from cambist.ports import (
 )
 
 from .answers import check_taken, client
+from .settings import DeskSettings
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 """Contract of genuine USDT on TRON. Any other token may use the same name."""
@@ -88,9 +88,10 @@ class DeskChain:
             raise Unavailable("the node did not answer") from error
 
 
-def make(tools: cambist.Tools) -> ChainWatcher:  # noqa: ARG001 - every factory is given them
-    """Build the watcher. The entry point names this function."""
-    url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
-    if not url or not token:
-        raise NotConfigured("set DESK_URL and DESK_TOKEN")
-    return DeskChain(url, token)
+def _make(_: cambist.Tools, own: DeskSettings) -> ChainWatcher:
+    """Build it of its settings. mypy and pyright check the class against the protocol that is returned."""
+    return DeskChain(own.url, own.token)
+
+
+desk = AdapterFactory(settings=DeskSettings, make=_make)
+"""The entry point names it."""

@@ -3,13 +3,13 @@ often it is sent."""
 
 import hashlib
 import hmac
-import os
 
 import httpx
 import msgspec
 
 import cambist
 from cambist.ports import (
+    AdapterFactory,
     Check,
     CheckNotification,
     CheckRequest,
@@ -18,7 +18,6 @@ from cambist.ports import (
     InboundNotification,
     KycVerifier,
     NoAnswer,
-    NotConfigured,
     OutcomeUnknown,
     Purpose,
     Received,
@@ -27,6 +26,7 @@ from cambist.ports import (
 )
 
 from .answers import check_taken, client
+from .settings import DeskSettings
 
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
@@ -139,9 +139,10 @@ def _check(content: bytes) -> Check:
     )
 
 
-def make(tools: cambist.Tools) -> KycVerifier:
-    """Build the verifier. The entry point names this function."""
-    url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
-    if not url or not token:
-        raise NotConfigured("set DESK_URL and DESK_TOKEN")
-    return DeskVerifier(tools, url, token)
+def _make(tools: cambist.Tools, own: DeskSettings) -> KycVerifier:
+    """Build it of its settings. mypy and pyright check the class against the protocol that is returned."""
+    return DeskVerifier(tools, own.url, own.token)
+
+
+desk = AdapterFactory(settings=DeskSettings, make=_make)
+"""The entry point names it."""

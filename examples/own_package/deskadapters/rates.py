@@ -1,15 +1,15 @@
 """Rate of the company's own desk, over HTTP: `{"rub_per_usdt": "92.50"}`."""
 
 import json
-import os
 from decimal import Decimal, InvalidOperation
 
 import httpx
 
 import cambist
-from cambist.ports import NotConfigured, RateQuote, RateSource, Unavailable
+from cambist.ports import AdapterFactory, RateQuote, RateSource, Unavailable
 
 from .answers import check_taken, client
+from .settings import DeskSettings
 
 
 class DeskRates:
@@ -44,10 +44,10 @@ class DeskRates:
         await self._http.aclose()
 
 
-def make(tools: cambist.Tools) -> RateSource:
-    """Build the source. The entry point names this function. The return type is the protocol, so that mypy and pyright
-    check the class against it."""
-    url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
-    if not url or not token:
-        raise NotConfigured("set DESK_URL and DESK_TOKEN")
-    return DeskRates(tools, url, token)
+def _make(tools: cambist.Tools, own: DeskSettings) -> RateSource:
+    """Build it of its settings. mypy and pyright check the class against the protocol that is returned."""
+    return DeskRates(tools, own.url, own.token)
+
+
+desk = AdapterFactory(settings=DeskSettings, make=_make)
+"""The entry point names it."""
