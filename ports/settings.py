@@ -97,21 +97,19 @@ class AdapterFactory(msgspec.Struct, Generic[T, S], frozen=True, kw_only=True):
 
     def read_from(self, prefix: str, values: Mapping[str, Any]) -> S:
         """Return the settings from values by full name. Raises: SettingMissing."""
-        given: dict[str, Any] = {}
-        for field in msgspec.structs.fields(self.settings):
-            if prefix + field.encode_name in values:
-                given[field.name] = values[prefix + field.encode_name]
-            elif field.required:
-                raise SettingMissing(field.encode_name)
-        return self.settings(**given)
+        fields = {prefix + field.encode_name: field for field in msgspec.structs.fields(self.settings)}
+        missing = [field.encode_name for name, field in fields.items() if field.required and name not in values]
+        if missing:
+            raise SettingMissing(*missing)
+        return self.settings(**{field.name: values[name] for name, field in fields.items() if name in values})
 
 
 class SettingMissing(NotConfigured):
-    """A setting of the adapter must be set. The installation names its variable."""
+    """Settings of the adapter must be set. The installation names their variables."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__(f"set {field}")
-        self.field = field
+    def __init__(self, *fields: str) -> None:
+        super().__init__(f"set {' and '.join(fields)}")
+        self.fields = fields
 
 
 def needed(value: V | None, field: str) -> V:

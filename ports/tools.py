@@ -15,8 +15,8 @@ WakeUp = Callable[[Sequence[Job]], Awaitable[None]]
 
 
 class FileTools(msgspec.Struct, frozen=True, kw_only=True):
-    """Tools for the factory of a file store; all other adapters get `Tools`. Adapters manage their own credentials:
-    they read their own environment variables, whose names should not begin with CAMBIST_."""
+    """Tools for the factory of a file store; all other adapters get `Tools`. Credentials are settings of the adapter
+    (ports/settings.py)."""
 
     storage: Storage
     """Only for ProviderNote records (ports/notes.py), which `operation_log` manages."""

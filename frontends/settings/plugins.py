@@ -201,7 +201,8 @@ def _called(factory: Any, name: str, tools: FileTools, providers: Mapping[str, A
     try:
         return factory.make(tools, factory.read_from(prefix, providers))
     except SettingMissing as missing:
-        raise NotConfigured(f"set {variable_of(prefix + missing.field)}") from None
+        variables = [variable_of(prefix + field) for field in missing.fields]
+        raise NotConfigured(f"set {' and '.join(variables)}") from None
 
 
 def _prefix(factory: AdapterFactory[Any, Any], name: str) -> str:

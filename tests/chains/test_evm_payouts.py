@@ -489,7 +489,7 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            ({}, "set CAMBIST_BSC_KEY"),
+            ({}, "set CAMBIST_BSC_NODES and CAMBIST_BSC_KEY"),
             ({"bsc_key": "1" * 64}, "set CAMBIST_BSC_NODES"),
         ],
     )

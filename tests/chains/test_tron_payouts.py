@@ -671,8 +671,8 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            ({}, "set CAMBIST_TRON_NODES"),
-            ({"tron_nodes": ("https://node.example/rpc",)}, "set CAMBIST_TRON_API"),
+            ({}, "set CAMBIST_TRON_NODES and CAMBIST_TRON_KEY"),
+            ({"tron_nodes": ("https://node.example/rpc",), "tron_key": "1" * 64}, "set CAMBIST_TRON_API"),
             ({"tron_nodes": ("https://node.example/jsonrpc",)}, "set CAMBIST_TRON_KEY"),
         ],
     )

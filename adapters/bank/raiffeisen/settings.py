@@ -1,4 +1,4 @@
-"""Settings of Raiffeisenbank (docs/providers/raiffeisen.md "Settings")."""
+"""Settings of Raiffeisenbank (docs/providers/raiffeisen.md)."""
 
 from pathlib import Path
 from typing import Annotated

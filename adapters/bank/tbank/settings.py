@@ -1,4 +1,4 @@
-"""Settings of T-Bank (docs/providers/tbank.md "Settings")."""
+"""Settings of T-Bank (docs/providers/tbank.md)."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Settings of YooKassa (docs/providers/yookassa.md "Settings")."""
+"""Settings of YooKassa (docs/providers/yookassa.md)."""
 
 from decimal import Decimal
 from pathlib import Path
