@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 from playwright.async_api import Browser, async_playwright
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +29,7 @@ async def main() -> None:
         found = next((path for path in map(shutil.which, CHROMIUM) if path), playwright.chromium.executable_path)
         browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         headers = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret, "Idempotency-Key": KEY}
-        async with httpx.AsyncClient(base_url=base_url, headers=headers) as client:
+        async with httpx2.AsyncClient(base_url=base_url, headers=headers) as client:
             order = {"amount_rub": "490.00", "description": "Two tickets", "external_id": "order-7"}
             payment = (await client.post("/api/v1/payments", json=order)).json()
         await picture(browser, f"{payment['payment_url']}?lang=en", IMAGES / "window.png", 860, 800)

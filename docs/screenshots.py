@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4  # noqa: TID251 - a merchant's own keys
 
-import httpx
+import httpx2
 from playwright.async_api import Browser, async_playwright
 
 ROOT = Path(__file__).parents[1]
@@ -82,7 +82,7 @@ async def dashboard(browser: Browser, path: Path) -> None:
         await set_settings(ports, account.account_id, {"refunds": "true", "refund_approval": "manual"})
         shop = await create_shop(ports, account.account_id, "Roastery", "0.03")
         keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
-        async with httpx.AsyncClient(base_url=f"{base}/api/v1", headers=keys) as client:
+        async with httpx2.AsyncClient(base_url=f"{base}/api/v1", headers=keys) as client:
             await _days_of_payments(client, shop.id)
         invited = await invite(ports, account.account_id, "olga@shop.example", Role.OWNER, live=False, language="en")
         page = await browser.new_page(viewport={"width": 1280, "height": 860}, locale="en-US")
@@ -94,7 +94,7 @@ async def dashboard(browser: Browser, path: Path) -> None:
         await page.close()
 
 
-async def _days_of_payments(client: httpx.AsyncClient, shop_id: str) -> None:
+async def _days_of_payments(client: httpx2.AsyncClient, shop_id: str) -> None:
     async def post(path: str, body: object) -> Any:
         answer = await client.post(path, json=body, headers={"Idempotency-Key": str(uuid4())})
         return answer.json()

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from dramatiq import worker as dramatiq_worker
 from httpx._transports import default as httpx_transports
+from httpx2._transports import default as httpx2_transports
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -40,8 +41,9 @@ settings.load_profile("suite")
 # clone. Only the constants of the domain rules matter.
 providers.is_local_module_file = lambda path: "/core/domain/" in path  # type: ignore[assignment,attr-defined]
 
-# Every client of HTTPX reads the machine's authorities, in 30 ms: one reading serves them all.
-httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)  # type: ignore[attr-defined]
+# Every client of httpx and httpx2 reads the machine's authorities, in 30 ms: one reading serves them all.
+for library in (httpx_transports, httpx2_transports):
+    library.create_ssl_context = cache(library.create_ssl_context)  # type: ignore[attr-defined]
 
 # After an error, Dramatiq's consumer pauses for three seconds, in which a test would only wait.
 dramatiq_worker.CONSUMER_RESTART_DELAY_SECS = 0.05

@@ -1,4 +1,4 @@
-"""A small but complete bank adapter of your own, based on httpx, for an imaginary provider with an HTTP/JSON API.
+"""A small but complete bank adapter of your own, based on httpx2, for an imaginary provider with an HTTP/JSON API.
 
 These rules make it correct. The operation id is the provider's idempotency key. Every call ends in one of three
 outcomes. The provider's own id is noted beside our operation, so that it can be found after a crash. A notification is
@@ -22,7 +22,7 @@ from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-import httpx
+import httpx2
 import msgspec
 
 import cambist
@@ -64,7 +64,7 @@ _STATUSES = {
     "expired": InvoiceStatus.EXPIRED,
 }
 _REFUNDS = {"sent": RefundStatus.DONE, "failed": RefundStatus.FAILED, "in_progress": RefundStatus.PROCESSING}
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class _Told(msgspec.Struct):
@@ -121,7 +121,7 @@ class ExampleBank:
         self._notes = tools.operation_log(NAME, Invoice)
         self._token = token
         headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=15, verify=_authorities())
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=15, verify=_authorities())
 
     def __repr__(self) -> str:
         return "<ExampleBank>"
@@ -205,7 +205,7 @@ class ExampleBank:
             answer = await self._http.post(path, json=body, headers={"Idempotency-Key": operation})
         except _NOT_SENT as error:
             raise Unavailable("the bank cannot be reached") from error  # nothing was sent, so another bank may be tried
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise OutcomeUnknown("the bank gave no answer") from error  # it may have been done
         _check_token(answer)
         if answer.status_code == 429:
@@ -232,7 +232,7 @@ class ExampleBank:
                 raise Unavailable("the bank is busy", retry_after=_retry_after(answer))
             answer.raise_for_status()  # this raises for redirects too
             return msgspec.json.decode(answer.content, type=kind)
-        except (httpx.HTTPError, ValueError, RecursionError) as error:
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise Unavailable("the bank did not answer a question") from error
 
     def _check_open(self) -> None:
@@ -241,12 +241,12 @@ class ExampleBank:
             raise Unavailable("the adapter is closed")
 
 
-def _check_token(answer: httpx.Response) -> None:
+def _check_token(answer: httpx2.Response) -> None:
     if answer.status_code in (401, 403):
         raise NotConfigured("the bank does not take our token")
 
 
-def _retry_after(answer: httpx.Response) -> float | None:
+def _retry_after(answer: httpx2.Response) -> float | None:
     """Return the seconds of Retry-After. A date or any other text is ignored."""
     said = answer.headers.get("Retry-After", "")
     return float(said) if said.isdecimal() else None
@@ -260,7 +260,7 @@ def _refund(said: _Sent) -> RefundState:
     return RefundState(status=_REFUNDS.get(said.status, RefundStatus.PROCESSING), failure=said.error)
 
 
-def _reason(answer: httpx.Response) -> str:
+def _reason(answer: httpx2.Response) -> str:
     try:
         return str(answer.json()["reason"])
     except (ValueError, KeyError, TypeError):

@@ -6,7 +6,7 @@ import hmac
 import json
 from typing import Any
 
-import httpx
+import httpx2
 
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 
@@ -34,10 +34,10 @@ class Provider(FakeProvider):
         signature = hmac.new(token.encode(), body, hashlib.sha256).hexdigest()
         return body, {"Content-Type": "application/json", "X-Signature": signature}
 
-    async def post_notification(self, address: str, key: str, token: str) -> httpx.Response:
+    async def post_notification(self, address: str, key: str, token: str) -> httpx2.Response:
         """Post a notification to the address configured at the provider."""
         body, headers = self.notification(key, token)
-        async with httpx.AsyncClient(timeout=10) as http:
+        async with httpx2.AsyncClient(timeout=10) as http:
             return await http.post(address, content=body, headers=headers)
 
     def pay(self, key: str, amount: int, at: str) -> None:

@@ -1,12 +1,13 @@
 """The sync and the async client, which differ only in how they send a request."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import datetime
-from typing import Generic, Self, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 import anyio
-import httpx
+import httpx2
 import msgspec
 
 from .account import OwnAccount
@@ -28,13 +29,22 @@ from .subscriptions import Subscriptions
 from .webhook_endpoints import WebhookEndpoints
 from .withdrawals import Withdrawals
 
+if TYPE_CHECKING:
+    import httpx  # the library that httpx2 continues: a client of it may be passed in
+
+    SyncHttp: TypeAlias = httpx2.Client | httpx.Client
+    AsyncHttp: TypeAlias = httpx2.AsyncClient | httpx.AsyncClient
+
 T = TypeVar("T")
 __tracebackhide__ = FRAMES_HIDDEN
+
 
 TIMEOUT = 35.0
 """Default timeout in seconds. POST /payments may wait 25 s for another request with the same key."""
 _USUAL = Retries()
-_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_LIBRARIES = ("httpx2", "httpx")
+_UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
+"""Exceptions of both libraries for a request that was not sent."""
 
 
 class Health(Record, frozen=True, kw_only=True):
@@ -46,7 +56,7 @@ class Health(Record, frozen=True, kw_only=True):
     degraded: list[str] = msgspec.field(default_factory=list)
 
 
-class _Keys(httpx.Auth):
+class _Keys:
     """Adds the key pair to requests to the service. Its repr hides the secret."""
 
     def __init__(self, api_key: str, api_secret: str) -> None:
@@ -56,16 +66,30 @@ class _Keys(httpx.Auth):
     def __repr__(self) -> str:
         return f"_Keys({self.api_key!r}, ***)"
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def __call__(self, request: Any) -> Any:
+        """Authenticate a request of either library, which takes any callable for that."""
         request.headers["X-Api-Key"] = self.api_key
         request.headers["X-Api-Secret"] = self._api_secret
-        yield request
+        return request
+
+
+def _no_auth(request: Any) -> Any:
+    return request
+
+
+def _errors(http: object) -> tuple[type[Exception], tuple[type[Exception], ...]]:
+    """Return the library's base class for a request without an answer, and its classes for a request not sent."""
+    roots = (each.__module__.partition(".")[0] for each in type(http).__mro__)
+    library = import_module(next((root for root in roots if root in _LIBRARIES), "httpx2"))
+    return library.RequestError, tuple(getattr(library, name) for name in _UNSENT)
 
 
 class Merchant(Group[Face], Generic[Face]):
     """Common base of both clients: keys, base URL, and the operations by subject."""
 
-    def __init__(self, face: Face, base_url: str, api_key: str, api_secret: str, retries: Retries) -> None:
+    def __init__(
+        self, face: Face, base_url: str, api_key: str, api_secret: str, retries: Retries, http: object
+    ) -> None:
         super().__init__(face)
         if not base_url.startswith(("https://", "http://")):
             raise ValueError("base_url is the address of the service: https://…")
@@ -74,6 +98,7 @@ class Merchant(Group[Face], Generic[Face]):
         """Rate limit reported by the last answer."""
         self._keys = _Keys(api_key, api_secret)
         self._retries = retries
+        self._no_answer, self._unsent = _errors(http)
         self.payments = Payments(face)
         self.refunds = Refunds(face)
         self.subscriptions = Subscriptions(face)
@@ -97,8 +122,8 @@ class Merchant(Group[Face], Generic[Face]):
         `UNEXPECTED_ANSWER`."""
         return get("/health", Health)
 
-    def _packed(self, http: httpx.Client | httpx.AsyncClient, request: Request[T]) -> httpx.Request:
-        # The httpx client builds the request, so that its timeouts apply.
+    def _packed(self, http: Any, request: Request[T]) -> Any:
+        # The client that sends the request builds it, so that its timeouts apply.
         return http.build_request(
             request.method,
             request.url(self.base_url),
@@ -107,19 +132,18 @@ class Merchant(Group[Face], Generic[Face]):
             content=request.body,
         )
 
-    def _auth(self, request: Request[T]) -> httpx.Auth:
-        return self._keys if request.is_keyed else httpx.Auth()
+    def _sending(self, request: Request[T]) -> dict[str, Any]:
+        """Options of sending. Following a redirect would send the key pair to another server."""
+        return {"auth": self._keys if request.is_keyed else _no_auth, "follow_redirects": False}
 
-    def _unpacked(self, response: httpx.Response) -> Answer:
+    def _unpacked(self, response: Any) -> Answer:
         answer = Answer(status=response.status_code, headers=dict(response.headers), body=response.content)
         self.rate_limit = answer.rate_limit or self.rate_limit
         return answer
 
-
-def _no_answer(request: Request[T], error: httpx.RequestError) -> NoAnswer:
-    is_unsent = isinstance(error, _UNSENT)
-    told = f"No answer to {request!r}: {type(error).__name__}{f', {error}' if str(error) else ''}"
-    return NoAnswer(told, request=request, is_unsent=is_unsent)
+    def _without_answer(self, request: Request[T], error: Exception) -> NoAnswer:
+        told = f"No answer to {request!r}: {type(error).__name__}{f', {error}' if str(error) else ''}"
+        return NoAnswer(told, request=request, is_unsent=isinstance(error, self._unsent))
 
 
 class Client(Merchant[Sync], Sync):
@@ -137,13 +161,13 @@ class Client(Merchant[Sync], Sync):
         *,
         retries: Retries = _USUAL,
         timeout: float = TIMEOUT,
-        http: httpx.Client | None = None,
+        http: "SyncHttp | None" = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """A client passed as `http`, with your own proxies or certificates, is not closed here, and its own timeout
-        replaces `timeout` (seconds)."""
-        super().__init__(self, base_url, api_key, api_secret, retries)
-        self._http = http or httpx.Client(timeout=timeout)
+        """A client of httpx2 or httpx passed as `http`, with your own proxies or certificates, is not closed here, and
+        its own timeout replaces `timeout` (seconds)."""
+        self._http: Any = http or httpx2.Client(timeout=timeout)
+        super().__init__(self, base_url, api_key, api_secret, retries, self._http)
         self._is_own = http is None
         self._sleep = sleep
 
@@ -166,10 +190,9 @@ class Client(Merchant[Sync], Sync):
     def _once(self, request: Request[T]) -> Answer | NoAnswer:
         try:
             sent = self._packed(self._http, request)
-            # Following a redirect would send the key pair to another server.
-            return self._unpacked(self._http.send(sent, auth=self._auth(request), follow_redirects=False))
-        except httpx.RequestError as error:
-            return _no_answer(request, error)
+            return self._unpacked(self._http.send(sent, **self._sending(request)))
+        except self._no_answer as error:
+            return self._without_answer(request, error)
 
     def close(self) -> None:
         """Close the connections."""
@@ -200,13 +223,13 @@ class AsyncClient(Merchant[Async], Async):
         *,
         retries: Retries = _USUAL,
         timeout: float = TIMEOUT,
-        http: httpx.AsyncClient | None = None,
+        http: "AsyncHttp | None" = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """A client passed as `http`, with your own proxies or certificates, is not closed here, and its own timeout
-        replaces `timeout` (seconds)."""
-        super().__init__(self, base_url, api_key, api_secret, retries)
-        self._http = http or httpx.AsyncClient(timeout=timeout)
+        """A client of httpx2 or httpx passed as `http`, with your own proxies or certificates, is not closed here, and
+        its own timeout replaces `timeout` (seconds)."""
+        self._http: Any = http or httpx2.AsyncClient(timeout=timeout)
+        super().__init__(self, base_url, api_key, api_secret, retries, self._http)
         self._is_own = http is None
         self._sleep = sleep
 
@@ -230,9 +253,9 @@ class AsyncClient(Merchant[Async], Async):
     async def _once(self, request: Request[T]) -> Answer | NoAnswer:
         try:
             sent = self._packed(self._http, request)
-            return self._unpacked(await self._http.send(sent, auth=self._auth(request), follow_redirects=False))
-        except httpx.RequestError as error:
-            return _no_answer(request, error)
+            return self._unpacked(await self._http.send(sent, **self._sending(request)))
+        except self._no_answer as error:
+            return self._without_answer(request, error)
 
     async def close(self) -> None:
         """Close the connections."""

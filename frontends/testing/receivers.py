@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import anyio.to_thread
-import httpx
+import httpx2
 import msgspec
 
 from ...core.domain.webhooks.endpoints import WebhookEndpoint
@@ -48,12 +48,12 @@ class InApp:
     """A receiver inside an ASGI application."""
 
     def __init__(self, app: Any) -> None:
-        self._transport = httpx.ASGITransport(app)
+        self._transport = httpx2.ASGITransport(app)
 
     async def post(self, url: str, shown: Mapping[str, str], body: bytes) -> int:
         """Post the webhook and return the status of the answer."""
         response = await self._transport.handle_async_request(
-            httpx.Request("POST", url, headers=dict(shown), content=body)
+            httpx2.Request("POST", url, headers=dict(shown), content=body)
         )
         await response.aread()
         return response.status_code

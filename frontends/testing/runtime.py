@@ -10,7 +10,7 @@ from contextvars import Context, ContextVar
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import httpx
+import httpx2
 import msgspec
 from anyio.from_thread import BlockingPortal
 
@@ -76,7 +76,7 @@ class Runtime:
         self._folder = folder
         self._opened = 0
         self._portal = portal
-        self._app: httpx.ASGITransport | None = None
+        self._app: httpx2.ASGITransport | None = None
 
     def new_folder(self) -> Path:
         """Return a folder for one sandbox's files, which is created at the first upload."""
@@ -95,16 +95,16 @@ class Runtime:
         """Answer a request with these ports. Call it only in the event loop."""
         app = self._application()
         _meant.set(ports)
-        request = httpx.Request(asked.method, asked.url, headers=asked.headers, content=asked.body)
+        request = httpx2.Request(asked.method, asked.url, headers=asked.headers, content=asked.body)
         response = await app.handle_async_request(request)
         # The raw body: the client gets the encoding header and decodes the body itself.
         body = b"".join([part async for part in response.aiter_raw()])
         return Answered(status=response.status_code, headers=response.headers.raw, body=body)
 
-    def _application(self) -> httpx.ASGITransport:
+    def _application(self) -> httpx2.ASGITransport:
         if self._app is None:
             # Runs in an empty context, in which no sandbox is current.
             with gc_paused():
                 app: Any = Context().run(create_app, cast("Ports", _LatePorts()))
-            self._app = httpx.ASGITransport(app, raise_app_exceptions=False)
+            self._app = httpx2.ASGITransport(app, raise_app_exceptions=False)
         return self._app

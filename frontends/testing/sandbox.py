@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import anyio.to_thread
-import httpx
+import httpx2
 import msgspec
 
 from ...core.usecases.accounts import accounts
@@ -122,13 +122,13 @@ class Sandbox:
         """The key pair as headers for other HTTP clients."""
         return {"X-Api-Key": self.api_key, "X-Api-Secret": self.api_secret}
 
-    def http(self) -> httpx.Client:
-        """Return a plain httpx client for the sandbox, without keys."""
-        return httpx.Client(transport=SandboxTransport(self._ask), base_url=BASE_URL)
+    def http(self) -> httpx2.Client:
+        """Return a plain httpx2 client for the sandbox, without keys."""
+        return httpx2.Client(transport=SandboxTransport(self._ask), base_url=BASE_URL)
 
-    def async_http(self) -> httpx.AsyncClient:
-        """Return a plain async httpx client for the sandbox, without keys."""
-        return httpx.AsyncClient(transport=AsyncSandboxTransport(self._ask), base_url=BASE_URL)
+    def async_http(self) -> httpx2.AsyncClient:
+        """Return a plain async httpx2 client for the sandbox, without keys."""
+        return httpx2.AsyncClient(transport=AsyncSandboxTransport(self._ask), base_url=BASE_URL)
 
     @property
     def deliveries(self) -> list[Delivery]:

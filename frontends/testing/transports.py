@@ -1,10 +1,10 @@
-"""Transports into a sandbox: for httpx, sync and async, and as an ASGI application. None of them uses the network."""
+"""Transports into a sandbox: for httpx2, sync and async, and as an ASGI application. None of them uses the network."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import anyio.to_thread
-import httpx
+import httpx2
 
 from .runtime import BASE_URL, Answered, Asked
 
@@ -15,31 +15,31 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 
 
-def _asked(request: httpx.Request, body: bytes) -> Asked:
+def _asked(request: httpx2.Request, body: bytes) -> Asked:
     return Asked(method=request.method, url=str(request.url), headers=request.headers.raw, body=body)
 
 
-def _response(answered: Answered) -> httpx.Response:
-    return httpx.Response(answered.status, headers=answered.headers, content=answered.body)
+def _response(answered: Answered) -> httpx2.Response:
+    return httpx2.Response(answered.status, headers=answered.headers, content=answered.body)
 
 
-class SandboxTransport(httpx.BaseTransport):
-    """Transport for `httpx.Client`."""
+class SandboxTransport(httpx2.BaseTransport):
+    """Transport for `httpx2.Client`."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         return _response(self._ask(_asked(request, request.read())))
 
 
-class AsyncSandboxTransport(httpx.AsyncBaseTransport):
-    """Transport for `httpx.AsyncClient` on any event loop: a worker thread waits for the answer."""
+class AsyncSandboxTransport(httpx2.AsyncBaseTransport):
+    """Transport for `httpx2.AsyncClient` on any event loop: a worker thread waits for the answer."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         asked = _asked(request, await request.aread())
         return _response(await anyio.to_thread.run_sync(self._ask, asked))
 

@@ -34,7 +34,17 @@ NOT_IN_A_SANDBOX = (
 )
 NOT_IN_A_SERVICE_ON_SQLITE = (
     *PAGES,
-    *("alembic", "asyncpg", "sqlalchemy.dialects.postgresql", "rich", "pygments", "httpx", "redis", "dramatiq"),
+    *(
+        "alembic",
+        "asyncpg",
+        "sqlalchemy.dialects.postgresql",
+        "rich",
+        "pygments",
+        "httpx",
+        "httpx2",
+        "redis",
+        "dramatiq",
+    ),
     *("prometheus_client", "textual", "cambist.frontends.client", "cambist.adapters.storage.memory.memory"),
     *("cambist.core.usecases.reconciliation.reconciliation", "cambist.core.usecases.reconciliation.counted"),
     *("cambist.frontends.telemetry.signs", "cambist.core.usecases.reconciliation.signs"),

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import httpx2
 import msgspec
 import pytest
 
@@ -53,12 +54,12 @@ PAYMENT = {
     "a_field_of_a_newer_service": 1,
 }
 
-Step = httpx.Response | type[httpx.RequestError]
+Step = httpx2.Response | type[httpx2.RequestError]
 
 
-def no(status: int, code: str, *, details: Any = None, **headers: str) -> httpx.Response:
+def no(status: int, code: str, *, details: Any = None, **headers: str) -> httpx2.Response:
     error = {"code": code, "message": "No", **({"details": details} if details else {})}
-    return httpx.Response(status, json={"error": error}, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    return httpx2.Response(status, json={"error": error}, headers={k.replace("_", "-"): v for k, v in headers.items()})
 
 
 class Service:
@@ -66,18 +67,18 @@ class Service:
 
     def __init__(self, *steps: Step) -> None:
         self.steps = list(steps)
-        self.asked: list[httpx.Request] = []
+        self.asked: list[httpx2.Request] = []
         self.pauses: list[float] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request)
-        step = self.steps.pop(0) if self.steps else httpx.Response(201, json=PAYMENT)
-        if isinstance(step, httpx.Response):
+        step = self.steps.pop(0) if self.steps else httpx2.Response(201, json=PAYMENT)
+        if isinstance(step, httpx2.Response):
             return step
         raise step("scripted", request=request)
 
     def client(self, **retries: Any) -> Client:
-        http = httpx.Client(transport=httpx.MockTransport(self))
+        http = httpx2.Client(transport=httpx2.MockTransport(self))
         return Client(BASE, "svc_test_1", SECRET, http=http, sleep=self.pauses.append, retries=Retries(**retries))
 
     @property
@@ -92,7 +93,7 @@ def failing(service: Service, request: Any, **retries: Any) -> CambistError:
 
 
 def test_a_creation_that_got_no_answer_is_repeated_with_its_key() -> None:
-    service = Service(httpx.ConnectError, httpx.ReadTimeout, httpx.RemoteProtocolError)
+    service = Service(httpx2.ConnectError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)
     made = service.client().payments.create(amount_rub="100")
     assert made.amount_rub == Decimal("100.00")
     assert len(service.asked) == 4
@@ -102,7 +103,7 @@ def test_a_creation_that_got_no_answer_is_repeated_with_its_key() -> None:
 
 def test_every_attempt_has_a_timeout() -> None:
     service = Service()
-    http = httpx.Client(transport=httpx.MockTransport(service), timeout=7)
+    http = httpx2.Client(transport=httpx2.MockTransport(service), timeout=7)
     Client(BASE, "svc_test_1", SECRET, http=http).send(CREATE)
     assert service.asked[0].extensions["timeout"]["read"] == 7
     with Client(BASE, "svc_test_1", SECRET) as client:
@@ -111,7 +112,7 @@ def test_every_attempt_has_a_timeout() -> None:
 
 
 def test_attempts_are_bounded_and_the_error_carries_the_key() -> None:
-    service, key = Service(*[httpx.ReadTimeout] * 9), uuid4()
+    service, key = Service(*[httpx2.ReadTimeout] * 9), uuid4()
     request = Payments.create.request(amount_rub="100", idempotency_key=key)
     error = failing(service, request, attempts=3)
     assert isinstance(error, NoAnswer)
@@ -122,22 +123,22 @@ def test_attempts_are_bounded_and_the_error_carries_the_key() -> None:
 @table(
     ("step", "request_", "sent"),
     [
-        (httpx.ReadTimeout, READ, 2),
-        (httpx.ReadTimeout, CREATE, 2),
-        (httpx.ReadTimeout, REGISTER, 2),
+        (httpx2.ReadTimeout, READ, 2),
+        (httpx2.ReadTimeout, CREATE, 2),
+        (httpx2.ReadTimeout, REGISTER, 2),
         # A second cancellation would be refused, and nobody would know that the first had worked.
-        (httpx.ReadTimeout, CANCEL, 1),
-        (httpx.WriteError, CANCEL, 1),
-        (httpx.ConnectError, CANCEL, 2),
-        (httpx.ConnectTimeout, CANCEL, 2),
-        (httpx.PoolTimeout, CANCEL, 2),
+        (httpx2.ReadTimeout, CANCEL, 1),
+        (httpx2.WriteError, CANCEL, 1),
+        (httpx2.ConnectError, CANCEL, 2),
+        (httpx2.ConnectTimeout, CANCEL, 2),
+        (httpx2.PoolTimeout, CANCEL, 2),
         (no(500, "INTERNAL_ERROR"), CANCEL, 1),
         (no(500, "INTERNAL_ERROR"), CREATE, 2),
         (no(503, "PROVIDER_UNAVAILABLE"), CANCEL, 2),
         (no(429, "RATE_LIMIT_EXCEEDED"), CANCEL, 2),
-        (httpx.Response(502, text="<html>"), CANCEL, 1),
-        (httpx.Response(502, text="<html>"), CREATE, 2),
-        (httpx.Response(301, headers={"Location": "https://elsewhere.example"}), READ, 1),
+        (httpx2.Response(502, text="<html>"), CANCEL, 1),
+        (httpx2.Response(502, text="<html>"), CREATE, 2),
+        (httpx2.Response(301, headers={"Location": "https://elsewhere.example"}), READ, 1),
     ],
 )
 def test_only_what_cannot_be_done_twice_is_sent_again(step: Step, request_: Any, sent: int) -> None:
@@ -183,7 +184,7 @@ def test_advice_depends_on_code_and_status(request_: Any, status: int, code: str
 
 
 def test_pauses_double_and_are_cut_by_chance() -> None:
-    service = Service(*[httpx.ReadTimeout] * 3)
+    service = Service(*[httpx2.ReadTimeout] * 3)
     service.client().send(CREATE)
     for pause, longest in zip(service.pauses, (0.5, 1.0, 2.0), strict=True):
         assert longest / 2 <= pause <= longest
@@ -231,19 +232,19 @@ def test_a_new_key_only_where_asked_for_and_never_for_a_charge(request_: Any, wa
 
 
 def test_unreadable_success_answer_is_reported_as_such() -> None:
-    service = Service(httpx.Response(201, json={"id": 1}))
+    service = Service(httpx2.Response(201, json={"id": 1}))
     error = failing(service, CREATE)
     assert (error.code, error.advice, error.idempotency_key) == ("UNEXPECTED_ANSWER", Advice.NEVER, CREATE.key)
 
 
 async def test_the_async_client_goes_the_same_way() -> None:
-    service = Service(no(429, "RATE_LIMIT_EXCEEDED", Retry_After="3"), httpx.ReadTimeout)
+    service = Service(no(429, "RATE_LIMIT_EXCEEDED", Retry_After="3"), httpx2.ReadTimeout)
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    http = httpx.AsyncClient(transport=httpx.MockTransport(service))
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(service))
     async with AsyncClient(BASE, "svc_test_1", SECRET, http=http, sleep=sleep) as client:
         made = await client.payments.create(amount_rub="100")
     assert made.status == "held_by_a_newer_service"
@@ -254,7 +255,7 @@ async def test_the_async_client_goes_the_same_way() -> None:
 
 
 def test_keys_go_to_the_service_only_and_no_repr_shows_the_secret() -> None:
-    service = Service(httpx.Response(200, json={"status": "uploaded"}))
+    service = Service(httpx2.Response(200, json={"status": "uploaded"}))
     client = service.client()
     client.send(Kyc.upload.request(GRANT, b"x", "image/png"))
     client.send(READ)
@@ -272,9 +273,9 @@ MOVED = "https://elsewhere.example/api/v1/payments/pay_1"
 
 
 def test_a_redirect_is_never_followed_with_the_keys() -> None:
-    """Also where the merchant's own httpx client follows redirects: X-Api-Secret would go along to anybody."""
-    service = Service(httpx.Response(307, headers={"Location": MOVED}))
-    http = httpx.Client(transport=httpx.MockTransport(service), follow_redirects=True)
+    """Also where the merchant's own httpx2 client follows redirects: X-Api-Secret would go along to anybody."""
+    service = Service(httpx2.Response(307, headers={"Location": MOVED}))
+    http = httpx2.Client(transport=httpx2.MockTransport(service), follow_redirects=True)
     client = Client(BASE, "svc_test_1", SECRET, http=http)
     with pytest.raises(CambistError, match="307"):
         client.send(READ)
@@ -282,8 +283,8 @@ def test_a_redirect_is_never_followed_with_the_keys() -> None:
 
 
 async def test_the_async_client_follows_no_redirect_either() -> None:
-    service = Service(httpx.Response(307, headers={"Location": MOVED}))
-    http = httpx.AsyncClient(transport=httpx.MockTransport(service), follow_redirects=True)
+    service = Service(httpx2.Response(307, headers={"Location": MOVED}))
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(service), follow_redirects=True)
     client = AsyncClient(BASE, "svc_test_1", SECRET, http=http)
     with pytest.raises(CambistError, match="307"):
         await client.send(READ)
@@ -291,25 +292,73 @@ async def test_the_async_client_follows_no_redirect_either() -> None:
     await http.aclose()
 
 
+class TestLibraries:
+    """A client of httpx2, or of httpx, which it continues, may be passed in; so may one of a class derived from it."""
+
+    @table("library", [httpx2, httpx], ids=lambda library: library.__name__)
+    def test_client_of_either_library_works_alike(self, library: Any) -> None:
+        steps = [library.ConnectError, library.Response(307, headers={"Location": MOVED}), library.ReadTimeout]
+        asked: list[Any] = []
+
+        def answer(request: Any) -> Any:
+            asked.append(request)
+            step = steps[len(asked) - 1]
+            if isinstance(step, library.Response):
+                return step
+            raise step("scripted", request=request)
+
+        class Own(library.Client):  # type: ignore[misc]
+            pass
+
+        http = Own(transport=library.MockTransport(answer), follow_redirects=True, auth=("theirs", "never"))
+        client = Client(BASE, "svc_test_1", SECRET, http=http, sleep=lambda _: None)
+        with pytest.raises(CambistError, match="307"):  # not sent at first, so even a cancellation is repeated
+            client.send(CANCEL)
+        with pytest.raises(NoAnswer) as unanswered:
+            client.send(CANCEL)
+        assert (unanswered.value.is_unsent, len(asked)) == (False, 3)
+        assert {request.headers["x-api-secret"] for request in asked} == {SECRET}
+        assert not any("authorization" in request.headers for request in asked)
+
+    @table("library", [httpx2, httpx], ids=lambda library: library.__name__)
+    async def test_async_client_of_either_library_works_alike(self, library: Any) -> None:
+        asked: list[Any] = []
+
+        def answer(request: Any) -> Any:
+            asked.append(request)
+            if len(asked) == 1:
+                raise library.ConnectError("scripted", request=request)
+            return library.Response(201, json=PAYMENT)
+
+        async def sleep(_: float) -> None:
+            pass
+
+        async with library.AsyncClient(transport=library.MockTransport(answer)) as http:
+            client = AsyncClient(BASE, "svc_test_1", SECRET, http=http, sleep=sleep)
+            assert (await client.payments.create(amount_rub="100")).id == "pay_1"
+            await client.send(Kyc.upload.request(GRANT, b"x", "image/png"))
+        assert ["x-api-secret" in request.headers for request in asked] == [True, True, False]
+
+
 @table("given", [BASE, f"{BASE}/", f"{BASE}/api/v1", f"{BASE}/api/v1/"])
 def test_the_address_may_be_given_with_the_path_of_the_api(given: str) -> None:
     """docs/quickstart.md exports the variable like this."""
     service = Service()
-    http = httpx.Client(transport=httpx.MockTransport(service))
+    http = httpx2.Client(transport=httpx2.MockTransport(service))
     Client(given, "svc_test_1", SECRET, http=http).send(READ)
     assert str(service.asked[0].url) == f"{BASE}/api/v1/payments/pay_1"
 
 
 async def test_a_cancelled_call_is_not_sent_again_and_its_key_is_the_callers() -> None:
     """A caller with its own key repeats the request and gets one payment."""
-    service, key = Service(httpx.ReadTimeout), uuid4()
+    service, key = Service(httpx2.ReadTimeout), uuid4()
     pausing = asyncio.Event()
 
     async def sleep(seconds: float) -> None:
         pausing.set()
         await asyncio.Event().wait()
 
-    http = httpx.AsyncClient(transport=httpx.MockTransport(service))
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(service))
     async with AsyncClient(BASE, "svc_test_1", SECRET, http=http, sleep=sleep) as client:
         call = asyncio.create_task(client.payments.create(amount_rub="100", idempotency_key=key))
         await pausing.wait()

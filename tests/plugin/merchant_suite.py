@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
-import httpx
+import httpx2
 import pytest
 
 from cambist.core.usecases.accounts.shops import create_shop
@@ -117,8 +117,8 @@ def test_on_an_event_loop_of_anyio(cambist_async_client: AsyncClient) -> None:
 
 @pytest.mark.asyncio
 async def test_another_http_client(cambist_sandbox: Sandbox) -> None:
-    transport = httpx.ASGITransport(cambist_sandbox.asgi)
-    async with httpx.AsyncClient(transport=transport, base_url=cambist_sandbox.base_url) as http:
+    transport = httpx2.ASGITransport(cambist_sandbox.asgi)
+    async with httpx2.AsyncClient(transport=transport, base_url=cambist_sandbox.base_url) as http:
         answer = await http.get("/api/v1/payments?status=paid", headers=cambist_sandbox.headers)
         assert (answer.status_code, answer.json()["data"]) == (200, [])
         assert (await http.get("/api/v1/payments")).status_code == 401

@@ -23,7 +23,7 @@ addopts = --strict-markers --strict-config -p no:xdist -p no:benchmark -p no:tim
 asyncio_mode = strict
 asyncio_default_fixture_loop_scope = function
 """
-NOT_AT_START = ("cambist.frontends.client", "httpx", "msgspec", "litestar")
+NOT_AT_START = ("cambist.frontends.client", "httpx2", "msgspec", "litestar")
 
 
 def plugin() -> tuple[str, ...]:

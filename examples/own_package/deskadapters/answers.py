@@ -3,15 +3,15 @@
 import ssl
 from functools import cache
 
-import httpx
+import httpx2
 
 from cambist.ports import NotConfigured, Unavailable
 
 
-def client(url: str, token: str, seconds: float) -> httpx.AsyncClient:
+def client(url: str, token: str, seconds: float) -> httpx2.AsyncClient:
     """Build a client of the provider at `url` with this timeout."""
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds, verify=_authorities())
+    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=seconds, verify=_authorities())
 
 
 @cache
@@ -20,7 +20,7 @@ def _authorities() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def check_taken(answer: httpx.Response) -> None:
+def check_taken(answer: httpx2.Response) -> None:
     """Raises: NotConfigured if the provider rejects our token; Unavailable if it ignored the call because of its rate
     limit."""
     if answer.status_code in (401, 403):

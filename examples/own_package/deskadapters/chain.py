@@ -2,7 +2,7 @@
 
 import re
 
-import httpx
+import httpx2
 import msgspec
 
 import cambist
@@ -84,7 +84,7 @@ class DeskChain:
                 return None
             answer.raise_for_status()
             return msgspec.json.decode(answer.content, type=_Transaction)
-        except (httpx.HTTPError, ValueError, RecursionError) as error:
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise Unavailable("the node did not answer") from error
 
 

@@ -4,7 +4,7 @@ often it is sent."""
 import hashlib
 import hmac
 
-import httpx
+import httpx2
 import msgspec
 
 import cambist
@@ -28,7 +28,7 @@ from cambist.ports import (
 from .answers import check_taken, client
 from .settings import DeskSettings
 
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
 
 
@@ -75,7 +75,7 @@ class DeskVerifier:
             answer = await self._http.post("/checks", json=body, headers={"Idempotency-Key": request.operation})
         except _NOT_SENT as error:
             raise Unavailable("the verifier cannot be reached") from error  # the check certainly did not begin
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise OutcomeUnknown("the verifier gave no answer") from error  # the check may have begun
         check_taken(answer)
         if 400 <= answer.status_code < 500:
@@ -124,7 +124,7 @@ class DeskVerifier:
             return _check(answer.content)
         except _NOT_SENT as error:
             raise Unavailable("the verifier cannot be reached") from error
-        except (httpx.HTTPError, ValueError, RecursionError) as error:
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise NoAnswer("the verifier did not answer a question") from error
 
 

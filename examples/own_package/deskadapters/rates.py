@@ -3,7 +3,7 @@
 import json
 from decimal import Decimal, InvalidOperation
 
-import httpx
+import httpx2
 
 import cambist
 from cambist.ports import AdapterFactory, RateQuote, RateSource, Unavailable
@@ -32,8 +32,8 @@ class DeskRates:
             # Parse numbers as Decimal, because a float would lose digits.
             said = json.loads(answer.text, parse_float=Decimal, parse_int=Decimal)["rub_per_usdt"]
             rate = said if isinstance(said, Decimal) else Decimal(str(said))
-        except (httpx.HTTPError, ValueError, LookupError, TypeError, InvalidOperation, RuntimeError) as error:
-            # A closed httpx client raises a RuntimeError.
+        except (httpx2.HTTPError, ValueError, LookupError, TypeError, InvalidOperation, RuntimeError) as error:
+            # A closed httpx2 client raises a RuntimeError.
             raise Unavailable("the desk gave no rate") from error
         if not rate.is_finite() or rate <= 0:
             raise Unavailable("what the desk says is no rate")
