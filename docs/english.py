@@ -72,3 +72,14 @@ PAYLOADS_COLUMNS = "| Field | Required | Type | |"
 YES, NO = "yes", "no"
 OR = "or"
 BETWEEN = "{} to {}"
+
+SETTINGS_HEAD = """# Settings
+
+All settings of an installation, and of the adapters that come with cambist. Each is a variable of the environment,
+or a key of `cambist.toml` in lower case without `CAMBIST_`: `CAMBIST_LOG_LEVEL` is `log_level`. A secret may also come
+from a file: `CAMBIST_VAULT_KEY_FILE=/path`. `cambist config check` shows the values in force and where each comes from.
+[Settings and secrets](operations.md#settings-and-secrets) says when to set them, and the pages of the
+[providers](providers/index.md) what to enter there. Each adapter that receives notifications also has
+`CAMBIST_<ADAPTER>_NOTIFICATION_NETWORKS` ([notifications](operations.md#notifications-of-providers)).
+"""
+"""Begin of docs/settings.md."""

@@ -4,6 +4,7 @@
 - docs/ru/errors.md, docs/ru/payloads.md and docs/ru/states.md, the same in the words of docs/russian.py;
 - docs/payloads.md, from the schemas of events' bodies;
 - the table of docs/cli.md, from the commands;
+- docs/settings.md, from the settings of the installation and of shipped adapters;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
 - frontends/http/openapi/examples.json, from a tour through every operation;
 - frontends/http/openapi/client_calls.json, the Python client's calls that send those examples.
@@ -16,7 +17,7 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +45,10 @@ from cambist.frontends.cli.main import cli  # noqa: E402
 from cambist.frontends.http.edge.operation import Operation  # noqa: E402
 from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E402
 from cambist.frontends.http.operations import OPERATIONS  # noqa: E402
+from cambist.frontends.settings.plugins import KINDS, declared  # noqa: E402
+from cambist.frontends.settings.settings import OPTIONS, Settings  # noqa: E402
+from cambist.frontends.settings.shipped import SHIPPED  # noqa: E402
+from cambist.ports.settings import Option  # noqa: E402
 from docs import english, russian  # noqa: E402
 
 DOCS = ROOT / "docs"
@@ -199,6 +204,34 @@ def cli_page() -> str:
     return written + _COMMANDS + "\n".join(rows) + "\n"
 
 
+def settings_page() -> str:
+    """docs/settings.md."""
+    shared: dict[str, Option] = {}
+    parts = [_NOTE, english.SETTINGS_HEAD, _settings("The installation", _own_settings())]
+    for kind, adapters in SHIPPED.items():
+        for name in adapters:
+            options = [option for option in declared(kind, name) if option.name not in shared]
+            shared |= {option.name: option for option in options}
+            if options:
+                setting = KINDS[kind].settings[0]
+                parts.append(_settings(f"`{setting}`: `{name}`", options))
+    return "\n".join(parts)
+
+
+def _own_settings() -> list[Option]:
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+    return [option.with_default(defaults.get(name)) for name, option in OPTIONS.items()]
+
+
+def _settings(title: str, options: Iterable[Option]) -> str:
+    rows = [
+        f"| `{option.variable}` | {option.meaning.replace('|', chr(92) + '|').replace('*', chr(92) + '*')} "
+        f"| {'yes' if option.secret else ''} |"
+        for option in options
+    ]
+    return "\n".join([f"## {title}\n", "| Setting | Meaning | Secret |", "|---|---|---|", *rows, ""])
+
+
 def _commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     """Yield each command with its arguments and the first sentences of its help."""
     if isinstance(command, click.Group):
@@ -281,6 +314,7 @@ def main() -> None:
     (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
     (DOCS / "ru" / "payloads.md").write_text(russian_payloads_page(), "utf-8")
     (DOCS / "cli.md").write_text(cli_page(), "utf-8")
+    (DOCS / "settings.md").write_text(settings_page(), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))
     CLIENT_CALLS.write_bytes(calls_page())
     sources = {IMAGES / f"states-{name}.svg": diagram(moves) for name, (_, moves, _) in TABLES.items()}

@@ -57,6 +57,14 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     def variable(self) -> str:
         return variable_of(self.name)
 
+    def with_default(self, default: Any) -> "Option":
+        """Return the setting with its default, if it has one, at the end of its meaning."""
+        if default is msgspec.NODEFAULT or default in (None, "", ()):
+            return self
+        plain = self.show(default)
+        text = ", ".join(plain) if isinstance(plain, list) else str(plain).lower() if isinstance(plain, bool) else plain
+        return msgspec.structs.replace(self, meaning=f"{self.meaning}; default {text}")
+
     def show(self, value: Any) -> Any:
         """Return the value for display. Any value of a secret is `***`."""
         if self.shown is not None:
@@ -90,10 +98,13 @@ class AdapterFactory(msgspec.Struct, Generic[T, S], frozen=True, kw_only=True):
         """Return the settings under their full names, in the order of the fields. Raises: TypeError for a field without
         `setting()`."""
         hints = get_type_hints(self.settings, include_extras=True)
-        return tuple(
-            _option(prefix + field.encode_name, hints[field.name], field.default)
-            for field in msgspec.structs.fields(self.settings)
-        )
+        options: list[Option] = []
+        for field in msgspec.structs.fields(self.settings):
+            option = option_of(prefix + field.encode_name, hints[field.name])
+            if option is None:
+                raise TypeError(f"{prefix}{field.encode_name} has no setting(): write Annotated[..., setting(...)]")
+            options.append(option.with_default(field.default))
+        return tuple(options)
 
     def read_from(self, prefix: str, values: Mapping[str, Any]) -> S:
         """Return the settings from values by full name. Raises: SettingMissing."""
@@ -124,16 +135,12 @@ def variable_of(name: str) -> str:
     return f"CAMBIST_{name.upper()}"
 
 
-def _option(name: str, hint: Any, default: Any) -> Option:
+def option_of(name: str, hint: Any) -> Option | None:
+    """Return the setting that a field's annotation describes, under its full name; None: it has no `setting()`."""
     for meta in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(meta, msgspec.Meta) and meta.extra is not None and "read" in meta.extra:
-            told = "" if default in (None, "", ()) or default is msgspec.NODEFAULT else f"; default {_text(default)}"
-            return Option(name=name, meaning=f"{meta.description}{told}", **meta.extra)
-    raise TypeError(f"{name} has no setting(): write Annotated[..., setting(...)]")
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(_plain(value))
+            return Option(name=name, meaning=meta.description or "", **meta.extra)
+    return None
 
 
 def _plain(value: Any) -> Any:

@@ -266,7 +266,7 @@ async def _opened(
 
 def _read_database(text: str) -> str:
     """Return the validated URL of the database. Raises: ValueError."""
-    from ..settings.options import OPTIONS
+    from ..settings.settings import OPTIONS
 
     try:
         url: str = OPTIONS["database_url"].read(text)
@@ -276,7 +276,7 @@ def _read_database(text: str) -> str:
 
 
 def _settings(database: str, base_url: str) -> Settings:
-    from ..settings.options import OPTIONS
+    from ..settings.settings import OPTIONS
 
     url = _read_database(database)
     address = OPTIONS["base_url"].read(base_url) if base_url else ""

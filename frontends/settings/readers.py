@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...adapters.alarms.settings import read_telegram_token as read_telegram_token
 from ...core.domain.masked import Masked
 from ...core.domain.money import Rub
 from ...core.domain.operators.guarded import Guarded

@@ -17,10 +17,10 @@ from ...ports.settings import Option
 from ...ports.written_files import written_text
 from .operator import VARIABLE as OPERATOR
 from .operator import Names
-from .options import ALL_OPTIONS, OPTIONS, with_further
+from .options import ALL_OPTIONS, with_further
 from .plugins import KINDS, PluginError, declared
 from .readers import VaultKey, read_networks
-from .settings import PREFIX, SettingFault, Settings, SettingsError, VaultKeys
+from .settings import OPTIONS, PREFIX, SettingFault, Settings, SettingsError, VaultKeys
 from .shipped import SHIPPED
 
 CONFIG = "CAMBIST_CONFIG"

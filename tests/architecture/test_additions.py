@@ -10,8 +10,7 @@ from cambist.core import usecases
 from cambist.core.usecases.common.schedule import FollowUp
 from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.recurring_jobs import RECURRING_JOBS
-from cambist.frontends.settings.options import ALL_OPTIONS, OPTIONS
-from cambist.frontends.settings.settings import Settings
+from cambist.frontends.settings.settings import OPTIONS, Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,8 +41,8 @@ def rooms() -> list[object]:
 def test_every_setting_of_the_installation_can_be_given() -> None:
     fields = set(Settings.__struct_fields__)
     fields = fields - FROM_SEVERAL.keys() | set().union(*FROM_SEVERAL.values())
-    assert fields - OPTIONS.keys() == set(), "no row in frontends/settings/options.py: nobody could set it"
-    assert OPTIONS.keys() - fields == set(), "no field in frontends/settings/settings.py: Settings"
+    assert fields - OPTIONS.keys() == set(), "describe it by setting(): nobody could set it"
+    assert OPTIONS.keys() - fields == set(), "it is no field of Settings"
 
 
 def test_operators_read_of_every_setting() -> None:
@@ -51,11 +50,3 @@ def test_operators_read_of_every_setting() -> None:
     page = set(re.findall(r"\w+", (ROOT / "docs/operations.md").read_text("utf-8")))
     untold = [name for name in OPTIONS if not {name, f"CAMBIST_{name.upper()}"} & page]
     assert untold == [], "say in docs/operations.md when an operator sets it"
-
-
-def test_operators_read_of_every_setting_of_a_shipped_adapter() -> None:
-    """Look for the name of its variable in docs/operations.md, docs/alarms.md or the adapter's page."""
-    pages = [ROOT / "docs/operations.md", ROOT / "docs/alarms.md", *(ROOT / "docs/providers").glob("*.md")]
-    told = set(re.findall(r"\bCAMBIST_\w+", " ".join(page.read_text("utf-8") for page in pages)))
-    untold = [name for name in ALL_OPTIONS.keys() - OPTIONS.keys() if f"CAMBIST_{name.upper()}" not in told]
-    assert untold == [], "say on the adapter's page in docs/providers what an operator enters"

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import pytest
 
 from cambist.core.domain.operators.guarded import Guarded
-from cambist.frontends.settings.options import ALL_OPTIONS, OPTIONS
+from cambist.frontends.settings.options import ALL_OPTIONS
 from cambist.frontends.settings.readers import masked_url
-from cambist.frontends.settings.settings import Settings, SettingsError, for_many_processes
+from cambist.frontends.settings.settings import OPTIONS, Settings, SettingsError, for_many_processes
 from cambist.frontends.settings.sources import Loaded, load
 from tests.cli.conftest import Call
 from tests.tables import table

@@ -11,8 +11,8 @@ import redis
 import yaml
 
 from cambist.frontends.cli.main import COMMANDS
-from cambist.frontends.settings.options import ALL_OPTIONS, OPTIONS
-from cambist.frontends.settings.settings import for_many_processes
+from cambist.frontends.settings.options import ALL_OPTIONS
+from cambist.frontends.settings.settings import OPTIONS, for_many_processes
 from cambist.frontends.settings.sources import CONFIG, load
 from tests.redis_servers import own_redis
 

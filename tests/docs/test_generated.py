@@ -19,6 +19,7 @@ from docs.generate import (
     russian_errors_page,
     russian_payloads_page,
     russian_states_page,
+    settings_page,
     source_mark,
     states_page,
 )
@@ -57,6 +58,10 @@ def test_the_fields_of_events_are_the_schemas() -> None:
 
 def test_the_table_of_commands_is_the_command_lines() -> None:
     assert (DOCS / "cli.md").read_text("utf-8") == cli_page(), STALE
+
+
+def test_the_page_of_settings_is_what_the_code_declares() -> None:
+    assert (DOCS / "settings.md").read_text("utf-8") == settings_page(), STALE
 
 
 def test_the_clients_calls_send_the_examples() -> None:
