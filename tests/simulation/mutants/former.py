@@ -56,7 +56,7 @@ FORMER: dict[str, Slip] = {
         "                unapplied=",
     ),
     "an event is of when its call began": usecase(
-        "account_time",
+        "common/account_time",
         "    return there if here and there and there.offset > here.offset + TOGETHER else here\n",
         "    return here\n",
     ),

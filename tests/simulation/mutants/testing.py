@@ -28,7 +28,7 @@ PROOFS: dict[str, Slip] = {
 
 CLOCKS: dict[str, Slip] = {
     "live mode lives by the test clock": usecase(
-        "account_time",
+        "common/account_time",
         "    if mode is not TEST:\n        return None\n    clock = account.clock\n",
         "    clock = account.clock\n",
     ),

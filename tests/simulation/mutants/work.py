@@ -21,10 +21,10 @@ KEYS: dict[str, Slip] = {
         "subscriptions/charges", "    unit[IdempotencyKey].add(key)\n    payment = await new", "    payment = await new"
     ),
     "the later of two requests with one key fails": usecase(
-        "idempotency", "if conflict.rule not in (KEY_TAKEN, id_rule):", "if conflict.rule == KEY_TAKEN:"
+        "common/idempotency", "if conflict.rule not in (KEY_TAKEN, id_rule):", "if conflict.rule == KEY_TAKEN:"
     ),
     "a repeat does not wait for the request that creates": usecase(
-        "idempotency", "if found is None or is_made(found):", "if found is None or found is not None:"
+        "common/idempotency", "if found is None or is_made(found):", "if found is None or found is not None:"
     ),
     "the keys of all merchants are one": domain(
         "accounts/idempotency", 'return ":".join((account_id, mode, key))', 'return ":".join((mode, key))'
@@ -56,10 +56,10 @@ JOBS: dict[str, Slip] = {
         "if row is None:",
     ),
     "a lost commit is done again": usecase(
-        "units", "            except Stale as stale:\n", "            except (Stale, Unavailable) as stale:\n"
+        "common/units", "            except Stale as stale:\n", "            except (Stale, Unavailable) as stale:\n"
     ),
     "a worker ends a job that it lost": usecase(
-        "schedule",
+        "common/schedule",
         "return present is not None and (present.version, present.created_at) == (job.version, job.created_at)",
         "return present is not None",
     ),
@@ -89,9 +89,9 @@ JOBS: dict[str, Slip] = {
         ),
     ),
     "a job that was tried three times is not due again": usecase(
-        "schedule",
-        "            set_due(unit, present, await next_due(unit), anew=anew)\n",
-        "            set_due(unit, present, None if job.attempts > 2 else await next_due(unit), anew=anew)\n",
+        "common/schedule",
+        "        set_due(unit, present, await next_due(unit), anew=anew)\n",
+        "        set_due(unit, present, None if job.attempts > 2 else await next_due(unit), anew=anew)\n",
     ),
 }
 
