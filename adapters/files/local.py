@@ -161,15 +161,18 @@ class LocalFiles:
 
     async def clean(self) -> None:
         """Delete temporary files that uploads left after a crash."""
+        if self._has_files():  # a new installation opens without a thread
+            await asyncio.to_thread(self._remove_left_behind)
 
-        def work() -> None:
-            edge = (self._clock.now() - _LEFT_BEHIND).timestamp()
-            for part in self._folder.glob("*.part"):
-                with suppress(OSError):
-                    if part.stat().st_mtime < edge:
-                        part.unlink()
+    def _has_files(self) -> bool:
+        return self._folder.is_dir()
 
-        await asyncio.to_thread(work)
+    def _remove_left_behind(self) -> None:
+        edge = (self._clock.now() - _LEFT_BEHIND).timestamp()
+        for part in self._folder.glob("*.part"):
+            with suppress(OSError):
+                if part.stat().st_mtime < edge:
+                    part.unlink()
 
     def admit(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
         """Refuse an upload before its body is read. Raises: UploadFault."""

@@ -5,7 +5,7 @@ The composition root adds them; neither the core nor an adapter knows of them.
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -92,6 +92,9 @@ does too, because a file may be removed twice."""
 class _Wrapped:
     """Stands for an adapter. Its class has a member for each public name of the adapter (see `wrapped`)."""
 
+    _passed_names: frozenset[str]
+    """Public names of the adapter."""
+
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
@@ -121,15 +124,26 @@ def wrapped(
     Methods show what an adapter can do (`isinstance(bank, MandateBank)`), so the class is made for it: it has the
     public names of the adapter and no others.
     """
-    names = {*dir(type(adapter)), *getattr(adapter, "__dict__", ())}
-    members = {
-        name: staticmethod(around(name, _called(adapter, name))) if name in operations else _passed(name)
-        for name in names
-        if not name.startswith("_")
-    }
-    members.update((name, staticmethod(call)) for name, call in instead.items() if name in members)
-    made = type(f"Wrapped{type(adapter).__name__}", (_Wrapped,), members)
+    names = _names(adapter)
+    replaced = {name: around(name, _called(adapter, name)) for name in operations if name in names}
+    replaced.update((name, call) for name, call in instead.items() if name in names)
+    members = {name: staticmethod(call) for name, call in replaced.items()}
+    made = type(f"Wrapped{type(adapter).__name__}", (_passing(names),), members)
     return cast("P", made(adapter))
+
+
+def _names(adapter: Any) -> frozenset[str]:
+    """Return the adapter's public names."""
+    known: frozenset[str] | None = getattr(type(adapter), "_passed_names", None)  # another layer is below
+    return known or frozenset(
+        name for name in (*dir(type(adapter)), *getattr(adapter, "__dict__", ())) if not name.startswith("_")
+    )
+
+
+@lru_cache(maxsize=256)
+def _passing(names: frozenset[str]) -> type[_Wrapped]:
+    """Return a class that passes all these names on. Adapters of one class share it, also in several layers."""
+    return type("Passing", (_Wrapped,), {"_passed_names": names, **{name: _passed(name) for name in names}})
 
 
 @cache
