@@ -61,7 +61,7 @@ def test_many_worlds_name_the_seeds_that_fail(capsys: pytest.CaptureFixture[str]
     assert "3 failed: 5 6 7" in said
 
 
-def test_it_ends_with_the_first_that_fails_where_that_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_with_first_ends_at_the_first_failing_seed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--seed", "5", "--seeds", "50", "--first", "--no-shrink"]) == 1
     assert "1 worlds from seed 5" in capsys.readouterr().out
 

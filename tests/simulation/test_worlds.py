@@ -20,19 +20,10 @@ from tests.simulation.world import World, live
 ROOT = Path(__file__).parents[2]
 
 
-SEEDS = (5, 8, 17, 21, 46)
+SEEDS = (8, 21)
 """Seeds of worlds with every feature: exchanges, applicants, lost mandates, rotated keys, delivery proofs, changed
-prices. In 21 and 46 test clocks move over calls in flight; in 8 one merchant is the victim."""
-
-FOUND = {
-    10_000: "what a worker had in hand that died after the clock was set back",
-    10_053: "a webhook whose timer rang before the clock was set back, and which is not due yet since",
-    83: "a webhook whose delivery nobody could read while its receiver was asked for",
-    22_068: "a receiver that does well, and was given another secret, behind those that hang",
-    30_597: "what waited while a clock was set back just as the worker began",
-    30_105: "an exchange of a key that another request with it takes back",
-}
-"""Seeds of worlds that found a defect, and the state that was left unhandled there."""
+prices. In 21 test clocks move over calls in flight; in 8 one merchant is the victim. CI lives through hundreds more
+(.ci/run)."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -48,17 +39,6 @@ def test_drawn_world_breaks_no_rule(seed: int) -> None:
     assert min(done[name] for name in (*wanted, "handovers")) > 0, done
     assert (done["twice at once"] > 0) is (plan.haste > 0), done
     assert done["leaps"] >= sum(len(rehearsal.leaps) for rehearsal in plan.rehearsals), done
-
-
-def test_seed_48_stays_fixed() -> None:
-    """Seed 48: receivers that hang took the last place for webhooks."""
-    assert not live(drawn_plan(48)).faults
-
-
-@pytest.mark.parametrize("seed", FOUND)
-def test_seeds_that_found_faults_stay_fixed(seed: int) -> None:
-    outcome = live(drawn_plan(seed))
-    assert not outcome.faults, "\n".join((FOUND[seed], *outcome.faults))
 
 
 def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
@@ -84,7 +64,7 @@ def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
 
 
 def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:
-    """Its rows, too, in two processes whose dictionaries of text differ, and after another world in this one."""
+    """Its rows, too, in another process whose dictionaries of text differ."""
     seed, file = 21, tmp_path / "trace"
     here = live(drawn_plan(seed, orders=4), keeps=True)
     program = (
@@ -93,10 +73,9 @@ def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:
         f"lived = live(drawn_plan({seed}, orders=4), keeps=True); "
         "Path(sys.argv[1]).write_text('\\n'.join((*lived.lines, lived.digest, lived.database)), 'utf-8')"
     )
-    for hash_seed in ("1", "3"):
-        environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-        subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, env=environ, check=True, timeout=300)
-        assert file.read_text("utf-8") == "\n".join((*here.lines, here.digest, here.database)), hash_seed
+    environ = {**os.environ, "PYTHONHASHSEED": "3", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, env=environ, check=True, timeout=300)
+    assert file.read_text("utf-8") == "\n".join((*here.lines, here.digest, here.database))
     assert len(here.lines) > 100
 
 
