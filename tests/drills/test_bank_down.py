@@ -15,7 +15,8 @@ from cambist.core.usecases.recurring_jobs import TELL_ALARMS
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.testing import FakeProvider
-from tests.drills.test_clock_steps import FULL, going_by, needs_faketime, set_clock
+from tests.drills.test_clock_steps import going_by, needs_faketime, set_clock
+from tests.patience import drill_of
 from tests.providers.test_alarm_channels import Chat
 from tests.providers.test_mail_alarms import Server, serving
 from tests.providers.yookassa.fake import KEY, SHOP, YooKassaFake
@@ -25,7 +26,7 @@ from tests.stories.processes import eventually, installation
 POLL = 65
 """Seconds by which the clock is set forward: a little more than what lies between two looks of the alarms."""
 CHANNELS = ("email", "slack")
-LATER = 3 if FULL else 1
+LATER = 3
 """Polls at which no alarm may be repeated."""
 MANY = 12
 """Payments by which a gateway is judged."""
@@ -93,6 +94,7 @@ async def shops(edge: Merchant, count: int) -> set[int]:
 
 
 @pytest.mark.drill
+@drill_of("tests/usecases/alarms/test_alarms.py")
 @needs_faketime
 async def test_an_operator_is_woken_once_and_hears_once_that_it_is_over(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:

@@ -14,16 +14,15 @@ import msgspec
 import pytest
 
 from tests.drills.merchants import load
-from tests.patience import promised
+from tests.patience import drill_of, promised
 from tests.receivers import Receiver, reply
 from tests.stories.processes import Installation, eventually, installation
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
-STEPS = (3600, 0, -3600, 0) if not FULL else (3600, 0, -3600, 0, 3 * 3600, 0, -3 * 3600, 0)
+STEPS = (3600, 0, -3600, 0, 3 * 3600, 0, -3 * 3600, 0)
 """Offsets of the clock in seconds, one after the other."""
-EACH = 25.0 if FULL else 3.0
+EACH = 25.0
 """Seconds for which it is."""
-PAUSE = 0.7 if FULL else 1.8
+PAUSE = 0.7
 """Seconds between two payments of a merchant."""
 MERCHANTS = 12
 PROMPT = 10.0 + 1.0
@@ -94,6 +93,7 @@ class Letters:
 
 
 @pytest.mark.drill
+@drill_of("tests/usecases/sandbox/test_clock_steps.py")
 @needs_faketime
 async def test_a_clock_that_is_set_by_hours_delays_and_doubles_nothing(tmp_path: Path) -> None:
     offset = tmp_path / "offset"

@@ -2,7 +2,6 @@
 ten hanging ones share one host. `nox -s drills`: 990 of 1000 hang."""
 
 import asyncio
-import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,13 +16,12 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from tests.drills.receivers import Receivers
 from tests.invariants import everything
-from tests.patience import HANGS
+from tests.patience import FULL, HANGS
 from tests.redis_servers import own_redis
 from tests.servers import own_postgres
 from tests.stories.merchant import Merchant
 from tests.stories.processes import WEBHOOK_SECRET, WORKS, Installation, Process, eventually, installation
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 HANGING, WELL = (990, 10) if FULL else (50, 10)
 SECONDS = 60 if FULL else 3
 """Seconds for which healthy merchants' payments are made beside hanging receivers."""

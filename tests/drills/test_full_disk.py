@@ -6,7 +6,6 @@ nothing is lost.
 """
 
 import asyncio
-import os
 import sqlite3
 import subprocess
 import time
@@ -24,11 +23,10 @@ from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.invariants import check_books, everything
-from tests.patience import promised
+from tests.patience import FULL, promised
 from tests.stories.merchant import Merchant
 from tests.stories.processes import Installation, eventually, installation
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 FILLINGS = 6 if FULL else 2
 FULL_FOR = 8.0 if FULL else 2.0
 MEGABYTES = 24

@@ -15,11 +15,10 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, set_settings
 from tests.drills.receivers import Receivers
-from tests.patience import promised
+from tests.patience import FULL, promised
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, Service, eventually
 
-IS_FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 MERCHANTS = 8
 EACH = 10
 """Live payments of each merchant: together more than a worker has slots."""
@@ -187,7 +186,7 @@ async def drill(place: Installation, receivers: Receivers) -> None:
         assert hanging[0] < promised(5), "a letter does not wait for a bank"
         assert hanging[1] < promised(10), "nor does a refund of another mode"
         answered = None
-        if IS_FULL:
+        if FULL:
             answer = await creating
             answered = time.monotonic() - began
             assert (answer.status, answer.json["error"]["code"]) == (502, "PROVIDER_ERROR")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cambist.adapters.storage.postgres.standby import REASON
-from tests.patience import promised
+from tests.patience import drill_of, promised
 from tests.stories.fleet import running_fleet
 from tests.stories.merchant import Answer, Merchant
 from tests.stories.processes import eventually
@@ -21,6 +21,7 @@ KEYS = [f"0000000{number}-0000-4000-8000-000000000000" for number in range(3)]
 
 
 @pytest.mark.drill
+@drill_of("tests/contracts/test_storage_standby.py")
 @pytest.mark.timeout(300)
 async def test_without_the_standby_creations_and_repeats_are_refused_at_once(tmp_path: Path) -> None:
     async with (

@@ -4,7 +4,6 @@ full: 50 000."""
 
 import asyncio
 import gc
-import os
 import time
 import tracemalloc
 from collections import Counter
@@ -25,10 +24,10 @@ from cambist.ports.chain import Network
 from cambist.ports.operation_log import NumberedOperations, OperationLog
 from tests.chains.harnesses import XPUB
 from tests.chains.world import ChainWorld, chain_world
+from tests.patience import FULL
 
 pytestmark = pytest.mark.drill
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 DEPOSITS = 50_000 if FULL else 600
 TOGETHER = 300
 """Transfers in one transaction."""

@@ -4,7 +4,6 @@ health. Afterwards all is as before. The generator is a separate process on the 
 service's capacity."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,11 +16,10 @@ from benchmarks.processes import resident_mib
 from cambist.core.domain.payments.payments import Payment
 from tests.drills.open_loop import Plan, Report, load
 from tests.invariants import everything
-from tests.patience import promised
+from tests.patience import FULL, promised
 from tests.stories.merchant import merchant
 from tests.stories.processes import installation
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 SECONDS = 60.0 if FULL else 4.0
 MEASURING = 10.0 if FULL else 2.0
 MERCHANTS = 2400 if FULL else 400

@@ -7,7 +7,6 @@ others: `nox -s drills -- -k "provider_money and yookassa"`. A history is repeat
 parameter.
 """
 
-import os
 from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cambist.core.usecases.accounts.accounts import set_settings
+from tests.patience import FULL
 from tests.providers.money_history import MoneyHistory
 from tests.providers.raiffeisen.app import RECEIPTS, TERMS, open_raiffeisen_app
 from tests.providers.raiffeisen.history import RaiffeisenHistory
@@ -22,8 +22,6 @@ from tests.providers.tbank.app import open_tbank_app
 from tests.providers.tbank.history import TBankHistory
 from tests.providers.yookassa.app import open_yookassa_app
 from tests.providers.yookassa.history import YooKassaHistory
-
-IS_FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 
 
 class Drilled(NamedTuple):
@@ -42,7 +40,7 @@ BANKS = {
     "tbank": Drilled(open_tbank_app, TBankHistory, 100, 60, {}),
     "raiffeisen": Drilled(lambda: open_raiffeisen_app(RECEIPTS), RaiffeisenHistory, 100, 60, TERMS),
 }
-ROWS = [(name, seed) for name, each in BANKS.items() for seed in range(each.seeds if IS_FULL else 1)]
+ROWS = [(name, seed) for name, each in BANKS.items() for seed in range(each.seeds if FULL else 1)]
 
 
 @pytest.mark.drill
@@ -51,7 +49,7 @@ async def test_ledger_provider_and_webhooks_agree_to_the_kopeck(
     name: str, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drilled = BANKS[name]
-    orders = 400 if IS_FULL else drilled.orders
+    orders = 400 if FULL else drilled.orders
     async with drilled.opened() as (app, fake, cabinet):
         if drilled.account:
             await set_settings(app.ports, app.account.account_id, drilled.account)

@@ -6,7 +6,6 @@ restarts ten times.
 """
 
 import asyncio
-import os
 import secrets
 import time
 from collections import Counter
@@ -22,13 +21,12 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.invariants import check_books, everything
 from tests.nginx import own_nginx
-from tests.patience import HANGS, promised
+from tests.patience import FULL, HANGS, promised
 from tests.redis_servers import own_redis
 from tests.servers import _free_port, own_postgres
 from tests.stories.merchant import Merchant
 from tests.stories.processes import installation
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 RESTARTS = 10 if FULL else 2
 MERCHANTS = 96
 """Each at an address of its own, and slow enough for the limits: they shall be no reason to refuse anything."""

@@ -2,7 +2,6 @@
 another merchant is late, and of the merchant whose event it is only that one waits."""
 
 import asyncio
-import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,13 +16,12 @@ import pytest
 
 from cambist.core.usecases.accounts.accounts import set_settings
 from tests.apps import WEBHOOK_SECRET
-from tests.patience import promised
+from tests.patience import FULL, promised
 from tests.receivers import Receiver
 from tests.servers import database
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import Installation, eventually, installation
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 SECONDS = 60.0 if FULL else 5.0
 OTHERS = 30
 LATE = 5.0

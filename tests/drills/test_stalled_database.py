@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.patience import promised
+from tests.patience import drill_of, promised
 from tests.stories.fleet import Fleet, Load, running_fleet
 from tests.stories.processes import eventually
 from tests.stories.test_drills import (
@@ -27,11 +27,10 @@ from tests.stories.test_drills import (
     summary,
 )
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
-STOPS = 5 if FULL else 1
-STOPPED_FOR = 20.0 if FULL else 6.0
-PER_SECOND = 10 if FULL else 6
-AGAIN_AFTER = (2.0, 4.0) if FULL else (0.2, 0.4)
+STOPS = 5
+STOPPED_FOR = 20.0
+PER_SECOND = 10
+AGAIN_AFTER = (2.0, 4.0)
 """Seconds after which a refused request is sent again: few enough for the limits."""
 KNOWN_WITHIN = 5.0
 """Seconds after which requests are refused at once: two polls, and a query."""
@@ -59,6 +58,7 @@ class Times:
 
 
 @pytest.mark.drill
+@drill_of("tests/contracts/test_storage_stalled.py")
 @pytest.mark.timeout(900)
 async def test_while_the_database_hangs_nobody_waits_and_nothing_is_lost(tmp_path: Path) -> None:
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))

@@ -4,7 +4,6 @@ what the other creates. Before the first release this version stands for the las
 """
 
 import asyncio
-import os
 import secrets
 from collections import Counter, defaultdict
 from contextlib import AsyncExitStack
@@ -18,6 +17,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.accounts.accounts import KeyPair
 from tests.invariants import check_books, everything
+from tests.patience import FULL
 from tests.receivers import Receiver
 from tests.redis_servers import own_redis
 from tests.releases import last_release, next_version
@@ -34,10 +34,9 @@ from tests.stories.processes import (
     installation,
 )
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
-PAYMENTS = 200 if FULL else 16
+PAYMENTS = 200 if FULL else 8
 """In each of the two parts: at the old one, on the schema of before and of after, and at both side by side."""
-MERCHANTS = 16 if FULL else 2
+MERCHANTS = 16 if FULL else 1
 AT_ONCE = 8
 
 

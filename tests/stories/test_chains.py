@@ -1,6 +1,6 @@
 """A client exchanges USDT to RUB and RUB back to USDT at a service that is a real process over real nodes, each in two
 parts, while blocks are taken back, the node starts again and the service is killed; and a delivery proof is confirmed
-on each network (at full length only, `nox -s drills`). In the end the ledger is whole, and the chain has what it says
+on each network. In the end the ledger is whole, and the chain has what it says
 (docs/providers/chains.md)."""
 
 import asyncio
@@ -25,7 +25,8 @@ from tests.chains.fronts import Front
 from tests.chains.harnesses import XPUB
 from tests.chains.tron_on_anvil import TronOnAnvil
 from tests.chains.world import SOMEBODY, ChainWorld, chain_world
-from tests.drills.test_clock_steps import FULL, needs_faketime
+from tests.drills.test_clock_steps import needs_faketime
+from tests.patience import drill_of
 from tests.stories.on_chains import PHONE, OnChains, add_client, let_it_go_by
 from tests.stories.processes import Installation, eventually, installation
 
@@ -84,12 +85,12 @@ async def exchanging(tmp_path: Path) -> AsyncIterator[Exchanging]:
 
 
 @pytest.mark.drill
+@drill_of("tests/chains/test_stories.py")
 @needs_faketime
 async def test_usdt_to_rub_and_back_over_real_nodes(exchanging: Exchanging) -> None:
     made = await usdt_to_rub(exchanging)
     bought = await rub_to_usdt(exchanging)
-    if FULL:
-        await proofs(exchanging)
+    await proofs(exchanging)
     paid = exchanging.usdt_of(Network.TRON, SPELLING.read(CLIENT))
     assert RICH - exchanging.usdt_of(Network.TRON, OWNER) == paid, "nothing left the wallet but to the client"
     assert paid >= Usdt.parse(bought["amount_usdt"]).units // 100

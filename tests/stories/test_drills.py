@@ -24,12 +24,12 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports
 from tests.invariants import check_books, everything
+from tests.patience import FULL
 from tests.stories.fleet import Fleet, Load, Order, running_fleet
 from tests.stories.merchant import Merchant
 from tests.stories.processes import WEBHOOK_SECRET, eventually
 from tests.stories.test_serve import held_until
 
-FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 ROUNDS = 5 if FULL else 1
 REDIS_AWAY = 30.0 if FULL else 4.0
 POSTGRES_AWAY = 10.0 if FULL else 0.0

@@ -23,7 +23,8 @@ from cambist.testing import ProviderAnswer, ProviderRequest
 from tests.chains.evm_harness import COIN, RICH, is_broadcast
 from tests.chains.fronts import Front
 from tests.chains.world import chain_world
-from tests.drills.test_clock_steps import FULL, needs_faketime
+from tests.drills.test_clock_steps import needs_faketime
+from tests.patience import drill_of
 from tests.stories.on_chains import PHONE, OnChains, add_client, let_it_go_by
 from tests.stories.processes import eventually, installation
 
@@ -112,7 +113,7 @@ async def paid_out(at: OnChains) -> dict[str, Any]:
 
 
 @pytest.mark.drill
-@pytest.mark.skipif(not FULL, reason="two kills of a process for each network: nox -s drills")
+@drill_of("tests/chains/test_evm_payout_crashes.py")
 @needs_faketime
 @pytest.mark.timeout(400)
 async def test_a_payout_is_sent_once_whenever_the_service_dies(paying: tuple[OnChains, DeadlyFront]) -> None:
