@@ -6,12 +6,11 @@ Here each turn of the event loop parses one slice, and an answer that consists m
 """
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.helpers import set_exception
+
+from .aiohttp_insides import INSIDES, ResponseHandler, make_connections, set_exception
 
 SLICE = 8 * 1024
 """Bytes that one turn of the event loop parses."""
@@ -141,10 +140,8 @@ class BoundedConnector(aiohttp.TCPConnector):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self._factory = partial(BoundedAnswers, loop=self._loop)  # type: ignore[assignment] # a subclass
+        make_connections(self, BoundedAnswers)
 
 
-CONNECTOR: type[aiohttp.TCPConnector] = (
-    BoundedConnector if aiohttp.__version__.startswith("3.14.") else aiohttp.TCPConnector
-)
-"""aiohttp's minor versions may change its internals. An unknown version uses its own parser."""
+CONNECTOR: type[aiohttp.TCPConnector] = BoundedConnector if INSIDES.is_known else aiohttp.TCPConnector
+"""A version of aiohttp that was not tested parses answers by itself."""

@@ -25,8 +25,8 @@ _G = (
     0x483ADA77_26A3C465_5DA4FBFC_0E1108A8_FD17B448_A6855419_9C47D08F_FB10D4B8,
 )
 _KEY_DER = bytes.fromhex("302e0201010420"), bytes.fromhex("a00706052b8104000a")
-"""What stands before and after the 32 bytes of a key in its DER form (RFC 5915). The bytes reach OpenSSL in this form,
-without becoming a Python integer."""
+"""Bytes before and after a key in its DER form (RFC 5915). OpenSSL reads the key from this form, and no Python
+integer holds it."""
 
 _Jacobian = tuple[int, int, int]
 _INFINITY = (1, 1, 0)

@@ -5,15 +5,13 @@ receiver does"). aiohttp drops the head if a broken body arrived in the same byt
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, cast
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
+
+from ..aiohttp_insides import INSIDES, ClientRequest, Connection, ResponseHandler, make_connections
 
 HEAD_MAX = 64 * 1024
 """Bytes of an answer's head, including interim answers."""
@@ -27,6 +25,8 @@ _NO_HEADERS: Mapping[bytes, bytes] = {}
 _HEAD_END = re.compile(rb"\n\r?\n")
 _RETRY_AFTER = re.compile(rb"\n(retry-after|date)[ \t]*:[ \t]*([^\r\n]{1,64})", re.IGNORECASE)
 _ASKS_TO_WAIT = (429, 503)
+_WAITING = (b"retry-after", b"date")
+_VALUE_MAX = 64
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?=[ \r\n])")
 
 
@@ -50,6 +50,13 @@ class Attempt:
         """Final status of the answer, once its complete head was read."""
         self.retry_after: Mapping[bytes, bytes] = _NO_HEADERS
         """Headers Retry-After and Date of an answer that may tell us to wait, by name in lower case."""
+
+    def read(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Note a complete head with a final status."""
+        self.status = status
+        if status in _ASKS_TO_WAIT:
+            named = ((name.lower(), value) for name, value in headers if len(value) <= _VALUE_MAX)
+            self.retry_after = {name: value.strip() for name, value in named if name in _WAITING}
 
     @property
     def was_stale(self) -> bool:
@@ -102,10 +109,8 @@ class HeadReader(ResponseHandler):
                 break  # not an answer of HTTP/1: aiohttp's parser reports it
             code = int(line[1])
             if code >= 200 or code == 101:
-                self.attempt.status = code
-                if code in _ASKS_TO_WAIT:
-                    found = _RETRY_AFTER.findall(self._head, start, end.end())
-                    self.attempt.retry_after = {bytes(name).lower(): bytes(value).strip() for name, value in found}
+                found = _RETRY_AFTER.findall(self._head, start, end.end()) if code in _ASKS_TO_WAIT else ()
+                self.attempt.read(code, [(bytes(name), bytes(value)) for name, value in found])
                 self._head = bytearray()
                 return
             self._interim += 1
@@ -126,7 +131,7 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = cast("partial[ResponseHandler]", partial(HeadReader, loop=self._loop))
+        make_connections(self, HeadReader)
 
     async def connect(
         self,
@@ -147,6 +152,17 @@ class Connector(aiohttp.TCPConnector):
                 return connection
             give_up(connection)
         raise aiohttp.ClientConnectionResetError("the receiver answers before it is asked")
+
+
+def make_connector(keep_alive: float, **options: Any) -> aiohttp.TCPConnector:
+    """Return a pool of connections, which keeps idle ones for some seconds.
+
+    With a version of aiohttp that was not tested, it keeps none: a kept connection may hold unrequested bytes, which
+    only our own connections notice.
+    """
+    if INSIDES.is_known:
+        return Connector(keepalive_timeout=keep_alive, **options)
+    return aiohttp.TCPConnector(force_close=True, **options)
 
 
 def give_up(connection: Connection) -> None:

@@ -11,14 +11,11 @@ from typing import Protocol
 
 import aiohttp
 from aiohttp import hdrs
-from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import Connection
-from aiohttp.http import HttpProcessingError
-from aiohttp.streams import StreamReader
 from yarl import URL
 
 from ...ports.notifier import WebhookRequest
-from .connections import HEAD_MAX, HEADERS_MAX, give_up
+from ..aiohttp_insides import INSIDES, ClientRequest, Connection, ConnectionKey, HttpProcessingError
+from .connections import ATTEMPT, HEAD_MAX, HEADERS_MAX, give_up
 from .guard import request_target
 
 _ANSWER_MAX = 4 * 1024
@@ -72,6 +69,7 @@ class SessionExchange:
         """Send a webhook, as Exchange defines it."""
         headers = {hdrs.ACCEPT_ENCODING: _UNPACKED, **webhook.headers}
         async with self._session.post(url, data=webhook.body, headers=headers, allow_redirects=False) as response:
+            ATTEMPT.get().read(response.status, response.raw_headers)
             await _read(response.content)
             return response.status  # leaving the block drops a connection whose answer goes on
 
@@ -118,7 +116,7 @@ class DirectExchange:
         return made
 
 
-class _Address(aiohttp.ClientRequest):
+class _Address(ClientRequest):
     """Request data that the connector needs, the same for all webhooks to an address."""
 
     _key: ConnectionKey | None = None
@@ -172,16 +170,11 @@ async def _exchanged(connection: Connection, whole: bytes, address: _Address) ->
     return message.code
 
 
-async def _read(content: StreamReader) -> None:
+async def _read(content: aiohttp.StreamReader) -> None:
     room = _ANSWER_MAX
     while room and (chunk := await content.read(room)):
         room -= len(chunk)
 
 
-EXCHANGE: type[DirectExchange] | type[SessionExchange] = (
-    DirectExchange if aiohttp.__version__.startswith("3.14.") else SessionExchange
-)
-"""Minor versions of aiohttp may change how its parts work together.
-
-With a version that is not listed here, the session is used; the contract tests run once more with it.
-"""
+EXCHANGE: type[DirectExchange] | type[SessionExchange] = DirectExchange if INSIDES.is_known else SessionExchange
+"""The way to send with the installed version of aiohttp. The contract tests run with both."""

@@ -12,7 +12,7 @@ from yarl import URL
 
 from ...ports.clock import Clock
 from ...ports.notifier import RETRY_AFTER_MAX, Answer, DeliveryResult, WebhookRequest
-from .connections import ATTEMPT, Attempt, Connector, HeadTooLarge, NeverFinal
+from .connections import ATTEMPT, Attempt, HeadTooLarge, NeverFinal, make_connector
 from .deadlines import Deadlines
 from .exchanges import EXCHANGE, Exchange
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
@@ -194,10 +194,10 @@ class HttpNotifier:
             exchange = self._exchanges[open_network] = self._make_exchange(self._connector(open_network))
         return exchange
 
-    def _connector(self, open_network: bool) -> Connector:
-        return Connector(
+    def _connector(self, open_network: bool) -> aiohttp.TCPConnector:
+        return make_connector(
+            self._keep_alive,
             limit=0,
-            keepalive_timeout=self._keep_alive,
             ttl_dns_cache=_DNS_SECONDS,
             resolver=self._resolver,
             ssl=True if self._tls is None else self._tls,

@@ -19,6 +19,7 @@ from ...ports.registry import Role
 from ..app.compose import key_file, system_clock
 from ..app.maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
 from ..app.public_addresses import unsafe_addresses
+from ..process.insides import judge_insides
 from ..process.registry import counts_alone
 from ..settings.settings import Settings, is_near
 from ..settings.sources import Loaded
@@ -59,6 +60,11 @@ async def check_settings(examined: Examined) -> Finding:
     return ok(
         f"{sum(each.origin != 'default' for each in examined.loaded.explained)} settings are given, none is unsafe"
     )
+
+
+async def check_libraries(examined: Examined) -> Finding:  # noqa: ARG001 - as all checks
+    """Check that the libraries whose private names the service uses have a tested version."""
+    return judge_insides()
 
 
 def _faults_of_network(settings: Settings) -> list[str]:
@@ -292,6 +298,7 @@ async def check_processes(examined: Examined) -> Finding:
 
 CHECKS: Mapping[str, Callable[[Examined], Awaitable[Finding]]] = {
     "settings": check_settings,
+    "libraries": check_libraries,
     "secrets": check_secrets,
     "disk": check_disk,
     "uploads": check_uploads,

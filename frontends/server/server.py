@@ -23,18 +23,21 @@ from ..app.simulators import tell_of_simulators
 from ..app.stopping import Stopping
 from ..http.edge.crowd import Crowd
 from ..http.edge.gated import GatedProtocol
-from ..http.edge.half_requests import HalfRequests
+from ..http.edge.half_requests import IDLE, HalfRequests
 from ..http.edge.intake import Intake
 from ..http.edge.leaving import Departure, LeavingServer
 from ..http.edge.parse_budget import ParseBudget
+from ..http.edge.plain_server import PlainServer
 from ..http.edge.streams import WindowStreams
 from ..layers.quarantine import tell_if_held
 from ..operations.provider_checks import providers_checked
 from ..process.gc_pause import gc_paused, keep_for_good
+from ..process.insides import tell_of_insides
 from ..process.marking import marks_kept
 from ..process.observed import observed, scraped
 from ..process.open_files import allowed, file_budget
 from ..process.registry import counts_alone, registered
+from ..process.uvicorn_insides import INSIDES
 from ..settings.settings import Settings, daily_bytes
 from ..telemetry.limit_hits import hits_kept, requests_kept
 from ..telemetry.logs import configure_logging
@@ -78,6 +81,7 @@ def serve(settings: Settings, *, works: bool = True) -> None:
             keep_for_good()
             await tell_if_held(service.app.ports)
             tell_of_simulators(service.app)
+            tell_of_insides()
             _say_whose_keys(service.app.settings)
             sys.stdout.write(f"cambist serves at {service.app.settings.base_url}\n")
             sys.stdout.flush()
@@ -147,7 +151,7 @@ async def running(
             ):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 ready = asyncio.create_task(server.ready.wait())
-                watching = asyncio.create_task(HalfRequests(server.server_state.connections).watch(app.ports.clock))
+                watching = asyncio.create_task(HalfRequests(server.connections).watch(app.ports.clock))
                 try:
                     await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
                     yield Running(app, serving, lambda: server.should_exit)
@@ -158,7 +162,7 @@ async def running(
                     watching.cancel()
 
 
-def _server(app: App, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer:
+def _server(app: App, streams: WindowStreams, watch: RequestWatch, ends: Stopping) -> LeavingServer | PlainServer:
     settings, departure = app.settings, Departure()
     counters = None if app.telemetry is None else app.telemetry.counters
     intake = Intake(app.ports.clock, counters)
@@ -179,7 +183,10 @@ def _server(app: App, streams: WindowStreams, watch: RequestWatch, ends: Stoppin
         ),
         http=partial(  # type: ignore[arg-type]  # called, and nothing else
             GatedProtocol, intake, ParseBudget(), app.ports.ids, settings.base_url
-        ),
+        )
+        if INSIDES.is_known
+        else "httptools",
+        timeout_keep_alive=round(IDLE),
         ws="none",
         log_config=None,
         access_log=False,
@@ -188,6 +195,8 @@ def _server(app: App, streams: WindowStreams, watch: RequestWatch, ends: Stoppin
         lifespan="off",
         timeout_graceful_shutdown=max(floor(ends.for_requests - lame_duck), 1),
     )
+    if not INSIDES.is_known:
+        return PlainServer(config, streams, departure, app.ports.clock)
     return LeavingServer(config, crowd, streams, departure, app.ports.clock, lame_duck)
 
 

@@ -15,6 +15,7 @@ from ..app.stopping import Stopping
 from ..layers.quarantine import tell_if_held
 from ..operations.provider_checks import providers_checked
 from ..process.gc_pause import gc_paused, keep_for_good
+from ..process.insides import tell_of_insides
 from ..process.marking import marks_kept
 from ..process.observed import observed, scraped
 from ..process.open_files import allowed, file_budget, raise_limit
@@ -45,6 +46,7 @@ def work(settings: Settings) -> None:
             keep_for_good()
             await tell_if_held(app.ports)
             tell_of_simulators(app)
+            tell_of_insides(serves=False)
             await begin_receiving(settings, app.ports)
             stopped = asyncio.Event()
 

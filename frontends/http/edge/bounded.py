@@ -6,10 +6,8 @@ from collections import deque
 from math import inf
 from typing import Any, NamedTuple, cast
 
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from ....ports.clock import Ids
+from ...process.uvicorn_insides import OF_PROTOCOL, FlowControl, HttpToolsProtocol
 from .answers import JSON
 from .errors import envelope, help_header
 from .parse_budget import TURN, ParseBudget
@@ -32,12 +30,7 @@ STEP = 1024
 """Bytes after which a piece for the parser ends at the next end of a head. When many requests are pipelined, only a few
 dozen then exist before the first is answered."""
 
-SERVERS_OWN = (
-    "access_log", "access_logger", "app", "app_state", "asgi_version", "client", "config", "connections", "cycle",
-    "expect_100_continue", "flow", "headers", "limit_concurrency", "logger", "loop", "parser", "pipeline", "root_path",
-    "scheme", "scope", "server", "server_state", "tasks", "timeout_keep_alive", "timeout_keep_alive_task", "transport",
-    "url", "ws_protocol_class",
-)  # fmt: skip
+SERVERS_OWN = (*OF_PROTOCOL, "asgi_version", "url")
 """Attributes of uvicorn's protocol. Declared in `__slots__` they use a quarter of the memory of a connection's dict,
 because a dict with more than thirty keys does not share them with others."""
 

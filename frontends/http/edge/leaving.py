@@ -83,7 +83,7 @@ class LeavingServer(uvicorn.Server):
         """Announce the stop, continue to serve, close the sockets, answer requests on open connections; then shut down
         as uvicorn does."""
         self._departure.begun = True
-        for connection in self._connections():
+        for connection in list(self.connections):
             if connection.cycle is not None:
                 connection.cycle.keep_alive = False
         await self._serve_on()
@@ -107,9 +107,10 @@ class LeavingServer(uvicorn.Server):
             self._say_close()
             await self._clock.sleep(POLL)
 
-    def _connections(self) -> list[Any]:
-        """Return the open connections: uvicorn's HTTP protocols."""
-        return list(self.server_state.connections)
+    @property
+    def connections(self) -> Iterable[Any]:
+        """The open connections: uvicorn's HTTP protocols. The iterable changes with them."""
+        return self.server_state.connections
 
     def _say_close(self) -> None:
         if _CLOSE not in self.server_state.default_headers:
@@ -120,7 +121,7 @@ class LeavingServer(uvicorn.Server):
         connection with a new request is answered, which closes it."""
         until = self._clock.monotonic() + SETTLING
         while not self.force_exit:
-            resting = [each for each in self._connections() if _is_resting(each)]
+            resting = [each for each in list(self.connections) if _is_resting(each)]
             spoke = _readable(resting)
             waiting = 0
             for connection in resting:

@@ -4,7 +4,8 @@ client, and checks each of a dozen headers separately. Other answers, mainly str
 from typing import Any
 
 from litestar.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from ...process.uvicorn_insides import STATUS_LINE
 
 _NAMES = frozenset(
     (
