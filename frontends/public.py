@@ -41,10 +41,16 @@ from ..ports.tools import Tools as Tools
 from ..ports.vault import VaultError as VaultError
 from .app.compose import migrate as migrate
 from .app.own_adapters import Adapters as Adapters
+from .embedding.blocking import SyncMerchant as SyncMerchant
+from .embedding.blocking import SyncService as SyncService
+from .embedding.blocking import open_sync as open_sync
 from .embedding.event_handler import Event as Event
 from .embedding.merchant import Merchant as Merchant
+from .embedding.mount import Mount as Mount
+from .embedding.service import AccountSummary as AccountSummary
 from .embedding.service import Service as Service
 from .embedding.service import open as open  # noqa: A004 - `cambist.open`
 from .settings.plugins import NotInstalled as NotInstalled
 from .settings.plugins import PluginError as PluginError
 from .settings.settings import Settings as Settings
+from .settings.settings import SettingsError as SettingsError

@@ -220,7 +220,7 @@ async def _open_storage(settings: Settings, clock: Clock | None, wake_up: WakeUp
     try:
         return await PostgresStorage.open(url, clock, wake_up)
     except Unavailable as fault:
-        raise Unavailable(f"{fault} ({masked_url(url)}, by CAMBIST_DATABASE_URL)") from fault
+        raise Unavailable(f"{fault} ({masked_url(url)})") from fault
 
 
 def system_clock() -> Clock:
@@ -276,7 +276,8 @@ async def _vault(settings: Settings, kept: Storage) -> Vault:
     if not path.exists() and await _has_accounts(kept) and not path.exists():
         raise VaultError(
             f"the key file {path} is missing, but the database has accounts, which fresh keys could not open: put the "
-            "file back from its backup, or set CAMBIST_VAULT_KEY and CAMBIST_VAULT_PEPPER"
+            "file back from its backup, or set CAMBIST_VAULT_KEY and CAMBIST_VAULT_PEPPER (in cambist.open: vault_key "
+            "and vault_pepper)"
         )
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     return load_or_create(path)

@@ -1,6 +1,8 @@
 """A merchant's view for embedding programs: the most common calls, and access to all others."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from uuid import UUID
@@ -8,19 +10,33 @@ from uuid import UUID
 import msgspec
 
 from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.days import iso_or_none
+from ...core.domain.movements import Movement
+from ...core.domain.payloads import read_payload
 from ...core.domain.payments.orders import Payer, PaymentOrder
 from ...core.domain.payments.payments import FailureReason, Payment, PaymentStatus
 from ...core.domain.refunds.orders import RefundOrder
-from ...core.domain.refunds.refunds import Refund
+from ...core.domain.refunds.refunds import Refund, RefundStatus
+from ...core.domain.settlement.settlement import Settlement
+from ...core.domain.webhooks.events import EventType
 from ...core.usecases.accounts.accounts import find_account
 from ...core.usecases.common.account_time import test_clock_of
+from ...core.usecases.common.encrypted import open_event_body
+from ...core.usecases.common.keyset import Cursor, Listed
+from ...core.usecases.common.paging import MomentFilter
 from ...core.usecases.ledger.balance import Balance, read_balance
-from ...core.usecases.payments.list import PaymentFilter, list_payments
+from ...core.usecases.ledger.movements import browse_movements
+from ...core.usecases.payments.list import PaymentFilter, walk_payments
 from ...core.usecases.payments.payments import create_payment, get_payment
+from ...core.usecases.refunds.list import RefundFilter, walk_refunds
 from ...core.usecases.refunds.refunds import create_refund, get_refund
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
+from ...core.usecases.settlement.statements import browse_settlements
+from ...core.usecases.webhooks.events import EventQuery, browse_events
 from ...ports.bundle import Ports
 from ..http.edge.bodies import read_body
+from .event_handler import Event
+from .mounted import require_loop
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,8 +56,9 @@ class Merchant:
     API.
     """
 
-    def __init__(self, ports: Ports, account_id: str, mode: Mode) -> None:
+    def __init__(self, ports: Ports, account_id: str, mode: Mode, loop: asyncio.AbstractEventLoop) -> None:
         self._ports = ports
+        self._loop = loop
         self.account_id = account_id
         self.mode = mode
 
@@ -49,12 +66,13 @@ class Merchant:
         return f"Merchant({self.account_id!r}, {self.mode.value!r})"
 
     async def do(
-        self, use_case: Callable[Concatenate[Ports, Caller, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+        self, use_case: Callable[Concatenate[Ports, Caller, P], Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a use case of the core that takes ports and a caller, as this merchant.
 
         Raises: Refusal, also ACCOUNT_NOT_FOUND.
         """
+        require_loop(self._loop)
         async with self._ports.storage.unit() as unit:
             account = await find_account(unit, self.account_id)
         caller = Caller(account=account, mode=self.mode, key_id="")
@@ -106,24 +124,23 @@ class Merchant:
         status: PaymentStatus | None = None,
         external_id: str | None = None,
         shop_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
     ) -> AsyncIterator[Payment]:
-        """Yield the merchant's payments, newest first. Pages are read as the iteration proceeds.
+        """Yield the merchant's payments, newest first, in batches of constant memory.
 
         Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
         """
-        asked = PaymentFilter(status=None if status is None else status.value, external_id=external_id, shop_id=shop_id)
-        seen: set[str] = set()
-        number = 1
-        while True:
-            page = await self.do(list_payments, asked, number, _PAGE)
-            for payment in page.records:
-                # A payment created meanwhile moves the others to the next page.
-                if payment.id not in seen:
-                    seen.add(payment.id)
-                    yield payment
-            if number * _PAGE >= page.total:
-                return
-            number += 1
+        asked = PaymentFilter(
+            status=None if status is None else status.value,
+            external_id=external_id,
+            shop_id=shop_id,
+            created_from=_moment(created_from),
+            created_to=_moment(created_to),
+        )
+        async for batch, _ in await self.do(walk_payments, asked):
+            for payment in batch:
+                yield payment
 
     def payment_url(self, payment: Payment) -> str:
         """Return the page for the payer. It works while this service's HTTP application or `cambist serve` runs at that
@@ -160,6 +177,70 @@ class Merchant:
         """Return the current state of a refund. Raises: Refusal REFUND_NOT_FOUND."""
         return await self.do(get_refund, refund_id)
 
+    async def refunds(
+        self,
+        *,
+        status: RefundStatus | None = None,
+        payment_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+    ) -> AsyncIterator[Refund]:
+        """Yield the merchant's refunds, newest first. Raises: Refusal VALIDATION_ERROR, NOT_FOUND."""
+        asked = RefundFilter(
+            status=None if status is None else status.value,
+            payment_id=payment_id,
+            created_from=_moment(created_from),
+            created_to=_moment(created_to),
+        )
+        async for batch, _ in await self.do(walk_refunds, asked):
+            for refund in batch:
+                yield refund
+
+    async def settlements(
+        self, *, created_from: datetime | None = None, created_to: datetime | None = None
+    ) -> AsyncIterator[Settlement]:
+        """Yield the merchant's settlements by start time, newest first, including unfinished ones."""
+        asked = MomentFilter(created_from=_moment(created_from), created_to=_moment(created_to))
+        async for settlement in self._listed(browse_settlements, asked):
+            yield settlement
+
+    async def movements(
+        self, *, created_from: datetime | None = None, created_to: datetime | None = None
+    ) -> AsyncIterator[Movement]:
+        """Yield the movements of the merchant's balances, newest first. Raises: Refusal PROVIDER_UNAVAILABLE while
+        older entries are still being listed."""
+        asked = MomentFilter(created_from=_moment(created_from), created_to=_moment(created_to))
+        async for movement in self._listed(browse_movements, asked):
+            yield movement
+
+    async def events(
+        self,
+        *,
+        type: EventType | None = None,  # noqa: A002 - the name of the field
+        object_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+    ) -> AsyncIterator[Event]:
+        """Yield the merchant's events, newest first, for example to find those that a program missed. `attempt` is the
+        number of attempts so far. Raises: Refusal VALIDATION_ERROR; VaultError."""
+        asked = EventQuery(
+            type=None if type is None else type.value,
+            object_id=object_id,
+            created_from=_moment(created_from),
+            created_to=_moment(created_to),
+        )
+        async for told in self._listed(browse_events, asked):
+            kind = EventType(told.event.type)
+            yield Event(
+                id=told.event.id,
+                type=kind,
+                account_id=self.account_id,
+                mode=self.mode,
+                sequence=told.event.sequence,
+                attempt=told.delivery.attempts,
+                payload=read_payload(kind, open_event_body(self._ports.vault, told.event)),
+            )
+
     async def balance(self) -> Balance:
         """Return the merchant's balance, including pending amounts."""
         return await self.do(read_balance)
@@ -186,8 +267,26 @@ class Merchant:
         )
         return await self.do(simulate, payment_id, wanted)
 
+    async def _listed(
+        self, browse: Callable[[Ports, Caller, Any, Cursor | None, int], Awaitable[Listed[T]]], asked: Any
+    ) -> AsyncIterator[T]:
+        cursor: Cursor | None = None
+        while True:
+            page = (await self.do(browse, asked, cursor, _PAGE)).page
+            for record in page.records:
+                yield record
+            if page.older is None:
+                return
+            cursor = Cursor(page.older)
+
     def _key(self, given: UUID | str | None) -> str:
         return self._ports.ids.uuid() if given is None else str(given)
+
+
+def _moment(given: datetime | None) -> str | None:
+    if given is not None and given.tzinfo is None:
+        raise TypeError("a moment needs a time zone")
+    return iso_or_none(given)
 
 
 def _text(amount: Amount) -> str:

@@ -2,8 +2,10 @@
 embedding program; all others are available as use cases."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -16,6 +18,7 @@ from ...core.usecases.accounts.accounts import (
     create_account,
     get_account,
     guarded_settings,
+    list_accounts,
     set_settings,
 )
 from ...core.usecases.accounts.key_uses import KeyUses
@@ -30,16 +33,19 @@ from ...core.usecases.recurring_jobs import start_recurring_jobs
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
-from ..app.compose import Adapters, App, migrate, open_app
+from ..app.compose import Adapters, App, key_file, migrate, open_app
 from ..app.notification_addresses import begin_receiving
 from ..process.marking import marks_kept
 from ..settings.plugins import needing
 from ..settings.settings import Settings, daily_bytes
+from ..settings.sources import read_vault
 from ..telemetry.limit_hits import hits_kept, requests_kept
+from ..worker.loop import Worker
 from ..worker.process import at_work
 from .event_handler import EventHandler, OnEvent, address_of
 from .merchant import Merchant
-from .mounted import Mounted
+from .mounted import Mounted, require_loop
+from .stop_signals import StopSignals
 
 if TYPE_CHECKING:
     from ..http.edge.streams import WindowStreams
@@ -47,7 +53,17 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+log = logging.getLogger("cambist.embedding")
+
 _SECRET_BYTES = 32
+
+
+class AccountSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """An account as a list shows it."""
+
+    account_id: str
+    name: str
+    created_at: datetime
 
 
 class AsgiApp(Protocol):
@@ -75,13 +91,18 @@ class Service:
         self._written = written
         self._hears = hears
         self._streams: list[WindowStreams] = []
+        self._signals = StopSignals(self.end_streams)
+        self._workers: list[Worker] = []
+        self._loop = asyncio.get_running_loop()
 
     def __repr__(self) -> str:
         return f"<Service on {self.settings!r}>"
 
     @property
     def ports(self) -> Ports:
-        """Ports for use cases of the core. This class has methods only for the most common ones."""
+        """Ports for use cases of the core. This class has methods only for the most common ones. Raises: RuntimeError
+        in another event loop than the one that opened the service, whose connections it cannot use."""
+        require_loop(self._loop)
         return self._app.ports
 
     @property
@@ -101,7 +122,9 @@ class Service:
             files=ports.files,
         )
 
-    async def do(self, use_case: Callable[Concatenate[Ports, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def do(
+        self, use_case: Callable[Concatenate[Ports, P], Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Run a use case that takes ports, as operators do. `Merchant.do` is for use cases that also take a caller."""
         return await use_case(self.ports, *args, **kwargs)
 
@@ -110,24 +133,46 @@ class Service:
         (docs/operations.md "Two pairs of eyes"). Raises: Refusal VALIDATION_ERROR."""
         return acting(self.ports, OperatorAction(operator=operator, name=action, reason=reason))
 
-    async def create_account(self, name: str, **settings: str) -> NewAccount:
+    async def create_account(self, name: str, /, **settings: str | bool) -> NewAccount:
         """Create a merchant with a default shop and a key pair for each mode. The secrets are returned only this once.
 
-        `settings` are those of `cambist account set`, as text: `refunds="true"`. If the service was opened with
-        `on_event` and no `webhook_url` is given, `on_event` handles the account's events.
+        `settings` are those of `cambist account set`: `refunds=True, refund_approval="manual"`. If the service was
+        opened with `on_event` and no `webhook_url` is given, `on_event` handles the account's events.
         Raises: Refusal VALIDATION_ERROR, also if a setting needs two operators.
         """
-        waiting = (
-            self.ports.four_eyes.actions and settings and guarded_settings(settings) & self.ports.four_eyes.actions
-        )
+        texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in settings.items()}
+        waiting = guarded_settings(texts) & self.ports.four_eyes.actions if texts else None
         if waiting:
             raise Refusal("VALIDATION_ERROR", f"{', '.join(sorted(waiting))}: two operators are needed; set it later")
         made = await create_account(self.ports, name)
-        if self._hears and "webhook_url" not in settings:
+        if self._hears and "webhook_url" not in texts:
             await self.receive(made.account_id)
-        if settings:
-            await set_settings(self.ports, made.account_id, settings)
+        if texts:
+            await set_settings(self.ports, made.account_id, texts)
         return made
+
+    async def accounts(self) -> list[AccountSummary]:
+        """Return all accounts, oldest first."""
+        return [
+            AccountSummary(account_id=each.id, name=each.name, created_at=each.created_at)
+            for each in await list_accounts(self.ports)
+        ]
+
+    async def account(self, name: str, /, *, create: bool = False, **settings: str | bool) -> str:
+        """Return the id of the account with this name; of several, the oldest. With `create`, a missing account is
+        created with these settings, so a program can call this at every start.
+
+        Two processes that create it at the same moment get the same id; the other account stays unused.
+        Raises: Refusal ACCOUNT_NOT_FOUND, and as `create_account`.
+        """
+        for attempt in range(2):
+            for each in await self.accounts():
+                if each.name == name:
+                    return each.account_id
+            if not create or attempt:
+                break
+            await self.create_account(name, **settings)
+        raise Refusal("ACCOUNT_NOT_FOUND", "No account of this name")
 
     async def receive(self, account_id: str) -> None:
         """Let `on_event` handle an account's events from now on, in place of its webhook address.
@@ -140,7 +185,7 @@ class Service:
     async def merchant(self, account_id: str, mode: Mode | str = Mode.TEST) -> Merchant:
         """Return an account in a mode: `test`, which moves no money, or `live`. Raises: Refusal ACCOUNT_NOT_FOUND."""
         await get_account(self.ports, account_id)
-        return Merchant(self.ports, account_id, Mode(mode))
+        return Merchant(self.ports, account_id, Mode(mode), self._loop)
 
     async def heard(self, operation: str) -> None:
         """Poll an operation at its provider now, because a notification said that it changed.
@@ -157,9 +202,17 @@ class Service:
 
     async def run_due(self) -> int:
         """Run all due jobs (webhooks, expiries, recoveries) and the jobs that they create, and return their number. For
-        scripts and tests; a program that stays up uses `working`."""
+        scripts and tests; a program that stays up uses `working`. Beside `working`, wait also for the jobs that it
+        runs."""
         await start_recurring_jobs(self.ports)
-        return await run_due(self.ports)
+        done = 0
+        while True:
+            done += await run_due(self.ports)
+            under_way = sum(worker.under_way for worker in self._workers)
+            if not under_way:
+                return done
+            for worker in self._workers:
+                await worker.finished()
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -174,8 +227,12 @@ class Service:
             if inside is not None:
                 inside.cancel("the worker died")
 
-        async with at_work(self._app, died):
-            yield
+        async with at_work(self._app, died) as worker:
+            self._workers.append(worker)
+            try:
+                yield
+            finally:
+                self._workers.remove(worker)
 
     def asgi(self) -> AsgiApp:
         """Return the HTTP application (API, payer window, /openapi.json) for mounting in another application. It counts
@@ -184,7 +241,7 @@ class Service:
             from ..http.edge.streams import WindowStreams
             from ..server.app import create_app
             from ..telemetry.requests import RequestWatch
-        streams = WindowStreams()
+        streams = WindowStreams(opens=self._signals.watch)
         self._streams.append(streams)
         watch = RequestWatch(
             self.ports.clock, hits=self._hits, uses=self._uses, requests=self._requests, written=self._written
@@ -199,11 +256,17 @@ class Service:
                 pages_per_minute=settings.pages_per_minute,
                 notifications_per_minute=settings.notifications_per_minute,
                 has_front=False,
-            )
+            ),
+            self._loop,
         )
 
+    def forget_signals(self) -> None:
+        """Leave the process's signal handlers as they were before the first event stream."""
+        self._signals.unwatch()
+
     def end_streams(self) -> None:
-        """Close open payer windows so that a web server can stop at once. Closing the service does so too."""
+        """Close open payer windows, so that a web server can stop at once. Closing the service does so, and so do
+        SIGTERM and SIGINT where the event loop runs in the main thread; call it yourself in other hosts."""
         for streams in self._streams:
             streams.end()
 
@@ -215,6 +278,8 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
     adapters: Adapters | None = None,
     base_url: str = "",
     migrated: bool | None = None,
+    vault_key: str = "",
+    vault_pepper: str = "",
 ) -> AbstractAsyncContextManager[Service]:
     """Open the service in this process: `async with cambist.open("sqlite:///shop.db") as service:`.
 
@@ -227,10 +292,16 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
     `migrated`: whether to migrate the schema first. By default SQLite is migrated, and Postgres is left to
     `cambist migrate`.
 
-    Raises: NotInstalled, which says what to install; ValueError for an unknown form of database; Unavailable if it does
-    not open; VaultError; PluginError.
+    `vault_key`, `vault_pepper`: the vault's keys as `cambist vault new` prints them. Without them the service reads or
+    creates a key file, beside a SQLite file or else in `cambist-data` of the current folder; it logs when it creates
+    one.
+
+    Raises: NotInstalled, which says what to install; ValueError for an unknown form of database or key; Unavailable if
+    it does not open; VaultError; PluginError.
     """
     settings = database if isinstance(database, Settings) else _settings(database, base_url)
+    if vault_key or vault_pepper:
+        settings = msgspec.structs.replace(settings, vault=read_vault(vault_key, vault_pepper))
     if settings.database_url is not None:
         _read_database(settings.database_url)
     brings_up = settings.sqlite_path is not None if migrated is None else migrated
@@ -247,6 +318,9 @@ async def _opened(
 
     if migrates:
         await migrate(settings)
+    keys = key_file(settings)
+    if keys is not None and not keys.exists():
+        log.warning("the vault's keys are created in %s: back the file up, apart from the database", keys.resolve())
     async with open_app(settings, adapters=adapters, around_notifier=event_handler) as app:
         await begin_receiving(settings, app.ports)
         hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
@@ -262,6 +336,7 @@ async def _opened(
                 yield service
             finally:
                 service.end_streams()
+                service.forget_signals()
 
 
 def _read_database(text: str) -> str:

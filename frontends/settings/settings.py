@@ -1,6 +1,7 @@
 """Settings of an installation, a field each with its meaning and its reader (docs/cli.md "Settings"); `sources.py`
 reads them."""
 
+import os
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
@@ -79,8 +80,8 @@ def _text(value: object) -> str | None:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of an installation. Empty addresses are derived from the others, and two permissions from the
-    addresses."""
+    """Settings of an installation; `cambist config check` explains each. Empty addresses are derived from the others,
+    and two permissions from the addresses."""
 
     data_dir: Annotated[Path, setting("folder of the SQLite database and the key file", read_path)] = Path(
         "cambist-data"
@@ -288,6 +289,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         is_local = all(map(is_near, (self.base_url, self.pay_url, self.app_url)))
         for name in ("allow_live_simulators", "allow_loopback_webhooks"):
             fill(self, name, is_local if getattr(self, name) is None else getattr(self, name))
+
+    @classmethod
+    def load(
+        cls, *, environ: Mapping[str, str] | None = None, folder: Path | None = None, **given: object
+    ) -> "Settings":
+        """Read the settings that `cambist serve` reads: `cambist.toml` in `folder`, over it the CAMBIST_ variables of
+        `environ`, over them `given`, as text or as TOML has them. The defaults are this process's environment and
+        current folder. Raises: SettingsError, with all faults at once.
+        """
+        from .sources import load
+
+        return load(os.environ if environ is None else environ, given, folder or Path.cwd()).settings
 
     def listening_on(self, port: int) -> "Settings":
         """Return the settings with the port that the system chose for port 0, also in the addresses derived from it."""

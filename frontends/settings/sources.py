@@ -19,7 +19,7 @@ from .operator import VARIABLE as OPERATOR
 from .operator import Names
 from .options import ALL_OPTIONS, with_further
 from .plugins import KINDS, PluginError, declared
-from .readers import VaultKey, read_networks
+from .readers import VaultKey, read_networks, read_pepper, read_vault_keys
 from .settings import OPTIONS, PREFIX, SettingFault, Settings, SettingsError, VaultKeys
 from .shipped import SHIPPED
 
@@ -234,8 +234,19 @@ def _vault(values: Mapping[str, Any], raw: Mapping[str, _Raw], faults: list[Sett
         faults.append(SettingFault(name=name, origin=found.origin, message=message))
     if "vault_key" not in values or "vault_pepper" not in values:
         return None
-    keys: tuple[VaultKey, ...] = values["vault_key"]
-    return VaultKeys(keys={key.number: key.key for key in keys}, current=keys[0].number, pepper=values["vault_pepper"])
+    return _joined(values["vault_key"], values["vault_pepper"])
+
+
+def read_vault(key: str, pepper: str) -> VaultKeys:
+    """Return the vault's keys from the texts that `cambist vault new` prints. Raises: ValueError."""
+    try:
+        return _joined(read_vault_keys(key), read_pepper(pepper))
+    except ValueError as fault:
+        raise ValueError(f"vault_key and vault_pepper: {fault}") from None
+
+
+def _joined(keys: tuple[VaultKey, ...], pepper: bytes) -> VaultKeys:
+    return VaultKeys(keys={key.number: key.key for key in keys}, current=keys[0].number, pepper=pepper)
 
 
 def _explain(option: Option, value: Any, raw: Mapping[str, _Raw]) -> Explained:

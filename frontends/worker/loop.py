@@ -100,8 +100,8 @@ class Worker:
                 await self._poll_once()
             if self._lost is not None:
                 raise Unavailable(self._lost)
-            while under_way := [*self._running, *self._serving]:
-                await asyncio.wait(under_way)
+            while self.under_way:
+                await self.finished()
         finally:
             for task in (*besides, *self._running, *self._serving):
                 task.cancel()
@@ -129,6 +129,11 @@ class Worker:
     def under_way(self) -> int:
         """Number of jobs under way."""
         return len(self._running) + len(self._serving)
+
+    async def finished(self) -> None:
+        """Wait until the jobs that are under way now are done."""
+        if under_way := [*self._running, *self._serving]:
+            await asyncio.wait(under_way)
 
     async def leave(self) -> None:
         """Cancel the jobs under way and release their leases, so that the next worker need not wait for their

@@ -77,9 +77,9 @@ def run_loop(main: Coroutine[None, None, None]) -> None:
 
 
 @asynccontextmanager
-async def at_work(app: App, on_death: Callable[[], None], stopping: Stopping | None = None) -> AsyncIterator[None]:
-    """Run a worker inside the block; at the end, let it finish the jobs under way in the time that `stopping` leaves.
-    `on_death` is called when the worker fails.
+async def at_work(app: App, on_death: Callable[[], None], stopping: Stopping | None = None) -> AsyncIterator[Worker]:
+    """Run a worker inside the block, and yield it; at the end, let it finish the jobs under way in the time that
+    `stopping` leaves. `on_death` is called when the worker fails.
 
     Raises: the exception that ended the worker, so that the process supervisor sees a failure and starts it again.
     """
@@ -94,7 +94,7 @@ async def at_work(app: App, on_death: Callable[[], None], stopping: Stopping | N
 
     working.add_done_callback(look_why)
     try:
-        yield
+        yield worker
     finally:
         worker.stop()
         ends = stopping or Stopping(system_clock(), app.settings.shutdown_seconds)

@@ -80,16 +80,17 @@ async def test_own_notifier_gets_the_webhooks() -> None:
 
 @pytest.mark.parametrize("example", [mount_starlette, mount_litestar], ids=["starlette", "litestar"])
 async def test_the_api_and_the_window_answer_inside_another_application(example: Any) -> None:
-    async with example.lifespan(example.app):
+    async with example.pay.lifespan(example.app):
         transport = httpx.ASGITransport(example.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http:
             made = await http.post("/orders/order-1")
             window = await http.get(made.json()["pay_at"])
             assert (window.status_code, "490,00" in window.text) == (200, True)
-            pair = example.app.state.pair
+            service = await example.pay.service()
+            assert [each.name for each in await service.accounts()] == ["My shop"]
+            pair = (await service.create_account("Another")).test
             headers = {"X-Api-Key": pair.api_key, "X-Api-Secret": pair.api_secret}
-            listed = await http.get("/pay/api/v1/payments", headers=headers)
-            assert [each["external_id"] for each in listed.json()["data"]] == ["order-1"]
+            assert (await http.get("/pay/api/v1/payments", headers=headers)).json()["data"] == []
             unknown = await http.get("/pay/api/v1/nothing", headers=headers)
             assert unknown.json()["error"]["code"] == "NOT_FOUND"
             assert (await http.get("/api/v1/payments", headers=headers)).status_code == 404, "it is mounted elsewhere"

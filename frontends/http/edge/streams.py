@@ -39,7 +39,9 @@ class WindowStreams:
     stream would hold it until its deadline. So call `end()` before stopping the server.
     """
 
-    def __init__(self, limit: int = 1000) -> None:
+    def __init__(self, limit: int = 1000, *, opens: Callable[[], None] = lambda: None) -> None:
+        """`opens` is called before each stream opens."""
+        self._opens = opens
         self.limit = limit
         """Largest number of open streams, because each costs a read per second. Above it pages poll instead."""
         self.open = 0
@@ -59,6 +61,7 @@ class WindowStreams:
     @contextmanager
     def taken(self, seat: Seat) -> Iterator[None]:
         """Count a stream while it is open."""
+        self._opens()
         self.open += 1
         try:
             with self._pages.taken(seat.page), self._addresses.taken(seat.address):
