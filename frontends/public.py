@@ -33,7 +33,6 @@ from ..core.domain.webhooks.signing import verify_signature as verify_signature
 from ..core.usecases.accounts.accounts import KeyPair as KeyPair
 from ..core.usecases.accounts.accounts import NewAccount as NewAccount
 from ..core.usecases.ledger.balance import Balance as Balance
-from ..core.usecases.settlement.statements import list_settlements as list_settlements
 from ..ports.faults import Fault as Fault
 from ..ports.faults import Unavailable as Unavailable
 from ..ports.tools import FileTools as FileTools
