@@ -5,9 +5,10 @@ The table of docs/errors.md "All codes" is generated from it. Tests compare both
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -193,8 +194,8 @@ def doc_url(base_url: str, code: str) -> str:
 class FieldFault(msgspec.Struct, frozen=True):
     """One element of `error.details` of a shape error: the field and its fault."""
 
-    path: str
-    message: str
+    path: Annotated[str, Meta(description="Path of the field, with dots; `$` is the whole body")]
+    message: Annotated[str, Meta(description="Text for people; it may change")]
 
 
 class Refusal(Exception):

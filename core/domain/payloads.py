@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from . import shared_fields as shared
 from .gateways.gateways import GatewayReason, GatewayStatus
 from .payments.payments import FailureReason
 from .payments.proofs import RejectionReason
@@ -27,106 +28,116 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class PaymentPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Payment"."""
 
-    event: Literal["payment.status_changed"]
-    payment_id: str
-    external_id: str | None
-    status: str
-    previous_status: str | None
-    amount_rub: str
-    actual_amount_rub: str | None
-    amount_usdt: str | None
-    payment_method: str
-    refund_pending: bool
-    timestamp: str
-    metadata: dict[str, Any] | None
-    payer_name: str | UnsetType = UNSET
-    subscription_id: str | UnsetType = UNSET
-    period_ref: str | UnsetType = UNSET
-    failure_reason: FailureReason | UnsetType = UNSET
-    sandbox: bool | UnsetType = UNSET
-    shop_id: str | None | UnsetType = UNSET
-    shop_name: str | None | UnsetType = UNSET
+    event: Annotated[Literal["payment.status_changed"], shared.EVENT]
+    payment_id: Annotated[str, shared.PAYMENT_ID]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    status: Annotated[str, shared.STATUS]
+    previous_status: Annotated[str | None, shared.PREVIOUS_STATUS]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    actual_amount_rub: Annotated[str | None, shared.ACTUAL_AMOUNT_RUB]
+    amount_usdt: Annotated[str | None, shared.AMOUNT_USDT]
+    payment_method: Annotated[str, shared.PAYMENT_METHOD]
+    refund_pending: Annotated[bool, Meta(description="Whether a refund is under way; the status does not change")]
+    timestamp: Annotated[str, shared.TIMESTAMP]
+    metadata: Annotated[dict[str, Any] | None, shared.METADATA]
+    payer_name: Annotated[str | UnsetType, shared.PAYER_NAME] = UNSET
+    subscription_id: Annotated[str | UnsetType, shared.SUBSCRIPTION_ID] = UNSET
+    period_ref: Annotated[str | UnsetType, shared.PERIOD_REF] = UNSET
+    failure_reason: Annotated[FailureReason | UnsetType, shared.FAILURE_REASON] = UNSET
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
+    shop_id: Annotated[str | None | UnsetType, shared.SHOP_ID] = UNSET
+    shop_name: Annotated[str | None | UnsetType, shared.SHOP_NAME] = UNSET
 
 
 class ProofReminderPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Delivery proof reminder"."""
 
-    event: Literal["payment.delivery_proof_reminder"]
-    payment_id: str
-    external_id: str | None
-    paid_at: str
-    reminder: Annotated[int, msgspec.Meta(ge=1, le=3)]
-    status: Literal["waiting", "rejected"]
-    timestamp: str
-    reason: RejectionReason | UnsetType = UNSET
+    event: Annotated[Literal["payment.delivery_proof_reminder"], shared.EVENT]
+    payment_id: Annotated[str, shared.PAYMENT_ID]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    paid_at: Annotated[str, Meta(description="Time of payment, by the bank's clock")]
+    reminder: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=3)], Meta(description="1, 2 or 3: 24, 48 and 72 hours after the payment")
+    ]
+    status: Annotated[Literal["waiting", "rejected"], shared.STATUS]
+    timestamp: Annotated[str, shared.TIMESTAMP]
+    reason: Annotated[RejectionReason | UnsetType, Meta(description="Reason of the last rejection; only after one")] = (
+        UNSET
+    )
     """Set with `rejected` only."""
-    shop_id: str | None | UnsetType = UNSET
-    shop_name: str | None | UnsetType = UNSET
+    shop_id: Annotated[str | None | UnsetType, shared.SHOP_ID] = UNSET
+    shop_name: Annotated[str | None | UnsetType, shared.SHOP_NAME] = UNSET
 
 
 class WithdrawalPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Payout"."""
 
-    event: Literal["withdrawal.status_changed"]
-    withdrawal_id: str
-    status: str
-    previous_status: str | None
-    amount_usdt: str
-    wallet_address: str
-    tx_hash: str | None
-    timestamp: str
+    event: Annotated[Literal["withdrawal.status_changed"], shared.EVENT]
+    withdrawal_id: Annotated[str, shared.WITHDRAWAL_ID]
+    status: Annotated[str, shared.STATUS]
+    previous_status: Annotated[str | None, shared.PREVIOUS_STATUS]
+    amount_usdt: Annotated[str, shared.AMOUNT_USDT]
+    wallet_address: Annotated[str, Meta(description="Address of your wallet")]
+    tx_hash: Annotated[str | None, shared.TX_HASH]
+    timestamp: Annotated[str, shared.TIMESTAMP]
 
 
 class ExchangePayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Exchange"."""
 
-    event: Literal["exchange.status_changed"]
-    exchange_id: str
-    external_id: str | None
-    direction: Literal["usdt_to_rub", "rub_to_usdt"]
-    status: str
-    previous_status: str | None
-    amount_usdt: str
-    amount_usdt_received: str | None
-    amount_rub: str
-    rate: str
-    client_phone: str
-    crypto_deposit_address: str | None
-    network: str | None
-    expires_at: str
-    timestamp: str
+    event: Annotated[Literal["exchange.status_changed"], shared.EVENT]
+    exchange_id: Annotated[str, Meta(description="Id of the exchange")]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    direction: Annotated[Literal["usdt_to_rub", "rub_to_usdt"], Meta(description="`usdt_to_rub` or `rub_to_usdt`")]
+    status: Annotated[str, shared.STATUS]
+    previous_status: Annotated[str | None, shared.PREVIOUS_STATUS]
+    amount_usdt: Annotated[str, shared.AMOUNT_USDT]
+    amount_usdt_received: Annotated[
+        str | None, Meta(description="The amount that the client sent; null until a final status")
+    ]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    rate: Annotated[str, shared.RATE]
+    client_phone: Annotated[str, shared.CLIENT_PHONE]
+    crypto_deposit_address: Annotated[str | None, shared.CRYPTO_DEPOSIT_ADDRESS]
+    network: Annotated[str | None, shared.NETWORK]
+    expires_at: Annotated[str, shared.EXPIRES_AT]
+    timestamp: Annotated[str, shared.TIMESTAMP]
 
 
 class SubscriptionPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Subscription"."""
 
-    event: Literal["subscription.status_changed"]
-    subscription_id: str
-    external_id: str | None
-    status: str
-    past_due: bool
-    binding_url: str | None
-    binding_url_pending: bool
-    previous_status: str | None
+    event: Annotated[Literal["subscription.status_changed"], shared.EVENT]
+    subscription_id: Annotated[str, shared.SUBSCRIPTION_ID]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    status: Annotated[str, shared.STATUS]
+    past_due: Annotated[
+        bool, Meta(description="Whether the mandate is overdue at the bank; the status does not change")
+    ]
+    binding_url: Annotated[str | None, Meta(description="Page where the payer confirms the mandate")]
+    binding_url_pending: Annotated[bool, Meta(description="The link is not ready yet; an event follows")]
+    previous_status: Annotated[str | None, shared.PREVIOUS_STATUS]
     """Equals `status` when only a flag or the link changed."""
-    timestamp: str
-    rebind_required: bool | UnsetType = UNSET
-    sandbox: bool | UnsetType = UNSET
+    timestamp: Annotated[str, shared.TIMESTAMP]
+    rebind_required: Annotated[
+        bool | UnsetType, Meta(description="Whether the mandate is lost; present only when true")
+    ] = UNSET
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class ChargeExhaustedPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Charge exhausted"."""
 
-    event: Literal["subscription.charge_exhausted"]
-    subscription_id: str
-    external_id: str | None
-    is_sandbox: bool
-    period_ref: str
-    retries_used: int
-    retries_max: int
-    retry_window_hours: int
-    next_allowed_at: str
-    timestamp: str
+    event: Annotated[Literal["subscription.charge_exhausted"], shared.EVENT]
+    subscription_id: Annotated[str, shared.SUBSCRIPTION_ID]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    is_sandbox: Annotated[bool, Meta(description="Whether this is test mode")]
+    period_ref: Annotated[str, shared.PERIOD_REF]
+    retries_used: Annotated[int, Meta(description="Attempts made in the period")]
+    retries_max: Annotated[int, Meta(description="Attempts allowed in the period")]
+    retry_window_hours: Annotated[int, Meta(description="Hours for further attempts, counted from the first")]
+    next_allowed_at: Annotated[str, shared.NEXT_ALLOWED_AT]
+    timestamp: Annotated[str, shared.TIMESTAMP]
 
 
 RefundEvent = Literal["refund.completed", "refund.rejected", "refund.failed", "refund.reversed"]
@@ -135,40 +146,40 @@ RefundEvent = Literal["refund.completed", "refund.rejected", "refund.failed", "r
 class RefundPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of all four refund events (docs/payloads.md "Refund")."""
 
-    event: RefundEvent
-    payment_id: str
-    refund_id: str
-    amount_rub: TwoDecimals
-    status: str
-    external_id: str | None | UnsetType = UNSET
-    metadata: dict[str, Any] | None | UnsetType = UNSET
-    shop_id: str | None | UnsetType = UNSET
-    shop_name: str | None | UnsetType = UNSET
+    event: Annotated[RefundEvent, shared.EVENT]
+    payment_id: Annotated[str, shared.PAYMENT_ID]
+    refund_id: Annotated[str, Meta(description="Id of the refund")]
+    amount_rub: Annotated[TwoDecimals, shared.AMOUNT_RUB]
+    status: Annotated[str, shared.STATUS]
+    external_id: Annotated[str | None | UnsetType, shared.EXTERNAL_ID] = UNSET
+    metadata: Annotated[dict[str, Any] | None | UnsetType, shared.METADATA] = UNSET
+    shop_id: Annotated[str | None | UnsetType, shared.SHOP_ID] = UNSET
+    shop_name: Annotated[str | None | UnsetType, shared.SHOP_NAME] = UNSET
 
 
 class KycPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "KYC"."""
 
-    event: Literal["kyc.status_changed"]
-    client_id: str
-    phone: str
-    status: Literal["verified", "failed"]
-    previous_status: Literal["pending", "failed"]
-    verified_at: str
+    event: Annotated[Literal["kyc.status_changed"], shared.EVENT]
+    client_id: Annotated[str, Meta(description="Id of the end client")]
+    phone: Annotated[str, shared.PHONE]
+    status: Annotated[Literal["verified", "failed"], Meta(description="`verified` or `failed`")]
+    previous_status: Annotated[Literal["pending", "failed"], shared.PREVIOUS_STATUS]
+    verified_at: Annotated[str, Meta(description="Time of the verifier's decision")]
     """Never null: with `failed` it is the time of that decision."""
-    timestamp: str
+    timestamp: Annotated[str, shared.TIMESTAMP]
 
 
 class GatewayPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See docs/payloads.md "Gateway"."""
 
-    event: Literal["gateway.status_changed"]
-    gateway_id: str
-    payment_method: str | None
-    status: GatewayStatus
-    previous_status: GatewayStatus | None
-    reason: GatewayReason | None
-    timestamp: str
+    event: Annotated[Literal["gateway.status_changed"], shared.EVENT]
+    gateway_id: Annotated[str, Meta(description="Id of the gateway")]
+    payment_method: Annotated[str | None, shared.PAYMENT_METHOD]
+    status: Annotated[GatewayStatus, shared.STATUS]
+    previous_status: Annotated[GatewayStatus | None, shared.PREVIOUS_STATUS]
+    reason: Annotated[GatewayReason | None, Meta(description="Reason of the status")]
+    timestamp: Annotated[str, shared.TIMESTAMP]
 
 
 EVENT_PAYLOADS: Mapping[EventType, type[Payload]] = {

@@ -1,9 +1,12 @@
 """The clock of a test account: its offset, and an advance in progress (docs/sandbox.md "The clock")."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from . import shared_fields as shared
 from .days import read_moment
 from .errors import Refusal, shape_error
 
@@ -52,8 +55,11 @@ class SandboxClock(msgspec.Struct, frozen=True, kw_only=True):
 class ClockWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/clock/advance: exactly one of the two fields."""
 
-    seconds: int | None = None
-    to: str | None = None
+    seconds: Annotated[
+        Annotated[int, shared.limits(minimum=1, maximum=366 * 86400)] | None,
+        Meta(description="Seconds to move forward; or use `to`"),
+    ] = None
+    to: Annotated[shared.MomentText | None, Meta(description="Time to move to; or use `seconds`")] = None
 
 
 def begun(clock: SandboxClock, target: datetime, events: int) -> SandboxClock:

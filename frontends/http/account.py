@@ -1,9 +1,12 @@
 """HTTP API of the caller's account: what it may do, and its limits (docs/concepts.md "Your account")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.usecases.refunds.refunds import approval_of
 from ...ports.bundle import Ports
@@ -14,42 +17,46 @@ from .edge.operation import ApiRequest, Operation
 class AccountOptionsView(msgspec.Struct, frozen=True, kw_only=True):
     """Options that the service's operator switches on and off."""
 
-    acceptance: bool
-    refunds: bool
-    refund_approval: str
-    terminals: bool
-    direct_links: bool
-    recurring: bool
-    subscription_scheme: str
-    exchange: bool
-    kyc: str
-    kyc_flow: str
+    acceptance: Annotated[bool, Meta(description="Whether new payments are accepted; else `422 PAYMENT_UNAVAILABLE`")]
+    refunds: Annotated[bool, Meta(description="Whether the refund API is on")]
+    refund_approval: Annotated[
+        str, Meta(description="`manual`: a person approves each refund first; `auto`: refunds start at once")
+    ]
+    terminals: Annotated[bool, Meta(description="Whether payments may choose a terminal by `method_id`")]
+    direct_links: Annotated[bool, Meta(description="Whether `GET /payments/{id}/sbp-link` is allowed")]
+    recurring: Annotated[bool, Meta(description="Whether subscriptions may be charged")]
+    subscription_scheme: Annotated[str, Meta(description="How the periods of new subscriptions are counted")]
+    exchange: Annotated[bool, Meta(description="Whether exchanges of USDT to RUB are available")]
+    kyc: Annotated[str, Meta(description="Whether payments and subscriptions need a verified client")]
+    kyc_flow: Annotated[str, Meta(description="Fields that `POST /kyc/register` needs")]
 
 
 class AccountLimitsView(msgspec.Struct, frozen=True, kw_only=True):
-    amount_rub_max: str
-    ttl_minutes_max: int
-    metadata_kb_max: int
+    amount_rub_max: Annotated[str, Meta(description="Largest amount of a payment outside a terminal")]
+    ttl_minutes_max: Annotated[int, Meta(description="Largest `ttl_minutes` of a payment")]
+    metadata_kb_max: Annotated[int, Meta(description="Largest `metadata`, in KB as JSON")]
 
 
 class AccountKeyView(msgspec.Struct, frozen=True, kw_only=True):
     """The key pair of the request."""
 
-    api_key: str
-    rights: list[str] | None
-    addresses: list[str] | None
+    api_key: Annotated[str, Meta(description="The key of this request")]
+    rights: Annotated[list[str] | None, Meta(description="Rights of the key; null: all")]
+    addresses: Annotated[list[str] | None, Meta(description="Networks from which the key may be used; null: any")]
 
 
 class AccountView(msgspec.Struct, frozen=True, kw_only=True):
     """The account of the request's key."""
 
-    id: str
-    name: str
-    default_shop_id: str
-    options: AccountOptionsView
-    limits: AccountLimitsView
-    key: AccountKeyView
-    sandbox: bool | UnsetType = UNSET
+    id: Annotated[str, shared.ID]
+    name: Annotated[str, Meta(description="Name of the account")]
+    default_shop_id: Annotated[str, Meta(description="Shop of payments without `shop_id`")]
+    options: Annotated[
+        AccountOptionsView, Meta(description="Options that the operator of the service switches on and off")
+    ]
+    limits: Annotated[AccountLimitsView, Meta(description="Limits of requests")]
+    key: Annotated[AccountKeyView, Meta(description="The key of this request and its permissions")]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 def account_view(caller: Caller) -> AccountView:

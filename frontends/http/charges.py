@@ -1,9 +1,13 @@
 """HTTP API of subscription charges, without business rules (docs/subscriptions.md "Charging"; docs/sandbox.md "The
 calls")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
@@ -23,15 +27,17 @@ class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):
     """Period of the next charge, and whether a charge is allowed now (docs/subscriptions.md "Charging"). All times are
     in UTC."""
 
-    period_ref: str | None
-    opens_at: str | None
-    closes_at: str | None
-    attempts_used: int
-    attempts_max: int | None
-    window_ends_at: str | None
-    can_charge: bool
-    reason: str | None
-    next_allowed_at: str | None
+    period_ref: Annotated[str | None, shared.PERIOD_REF]
+    opens_at: Annotated[str | None, Meta(description="Start of the period")]
+    closes_at: Annotated[str | None, Meta(description="End of the period")]
+    attempts_used: Annotated[int, Meta(description="Attempts made in this period")]
+    attempts_max: Annotated[int | None, Meta(description="Attempts allowed in a period")]
+    window_ends_at: Annotated[
+        str | None, Meta(description="End of the hours for attempts; null before the first attempt")
+    ]
+    can_charge: Annotated[bool, Meta(description="Whether a charge is allowed now")]
+    reason: Annotated[str | None, Meta(description="The error code of a charge made now, or `CHARGE_PENDING`")]
+    next_allowed_at: Annotated[str | None, shared.NEXT_ALLOWED_AT]
 
 
 def charge_window_view(window: ChargeWindow) -> ChargeWindowView:

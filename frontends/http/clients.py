@@ -1,12 +1,16 @@
 """HTTP API of end clients, without business rules (docs/exchanges.md "Finding exchanges and clients"; docs/sandbox.md
 "The calls")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.kyc.clients import ClientStatus, client_status
+from ...core.domain.kyc.clients import ClientStatus, DocumentState, client_status
 from ...core.usecases.common.paging import Page
 from ...core.usecases.kyc.clients import (
     ClientFilter,
@@ -25,30 +29,38 @@ from .views import Pagination, pagination
 class KycDetailsView(msgspec.Struct, frozen=True, kw_only=True):
     """Result of the verification."""
 
-    level: int
-    passport_state: str | None
-    address_state: str | None
+    level: Annotated[int, Meta(description="Level of the verification")]
+    passport_state: Annotated[
+        str | None,
+        Meta(description="Result of the check of the identity document"),
+        shared.among((*DocumentState, None)),
+    ]
+    address_state: Annotated[
+        str | None,
+        Meta(description="Result of the check of the proof of address"),
+        shared.among((*DocumentState, None)),
+    ]
 
 
 class ClientView(msgspec.Struct, frozen=True, kw_only=True):
     """A client of exchanges (docs/exchanges.md "Finding exchanges and clients"). `nickname` and `messenger_user_id` are
     always null: they belong to clients of a messenger bot, and this service has none."""
 
-    id: str
-    phone: str
-    nickname: str | None
-    messenger_user_id: int | None
-    kyc_status: str
-    kyc_verified_at: str | None
-    kyc_details: KycDetailsView
-    client_ref: str | None
-    created_at: str
-    updated_at: str
+    id: Annotated[str, shared.ID]
+    phone: Annotated[str, shared.PHONE]
+    nickname: Annotated[str | None, Meta(description="Always null: the service identifies clients by phone")]
+    messenger_user_id: Annotated[int | None, Meta(description="Always null: the service identifies clients by phone")]
+    kyc_status: Annotated[str, Meta(description="State of the verification"), shared.among(ClientStatus)]
+    kyc_verified_at: Annotated[str | None, Meta(description="Time of the verification")]
+    kyc_details: Annotated[KycDetailsView, Meta(description="Result of the verification")]
+    client_ref: Annotated[str | None, Meta(description="The client's number in your books")]
+    created_at: Annotated[str, shared.CREATED_AT]
+    updated_at: Annotated[str, Meta(description="Time of the last change")]
 
 
 class ClientsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[ClientView]
-    pagination: Pagination
+    data: Annotated[list[ClientView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def client_view(shown: ShownClient) -> ClientView:

@@ -1,13 +1,17 @@
 """HTTP API of the merchant's webhook endpoint: its state and a test event, without business rules (docs/webhooks.md
 "Looking, and sending again")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
+from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.endpoint import EndpointReport, endpoint_state, send_test
 from ...ports.bundle import Ports
 from .edge.answers import answer
@@ -16,23 +20,26 @@ from .endpoint_views import BreakerView, FailureView, TestView, breaker_view, fa
 
 
 class BacklogView(msgspec.Struct, frozen=True, kw_only=True):
-    held: int
-    pending: int
-    failed: int
+    held: Annotated[int, Meta(description="Number of events waiting until `webhook_url` and `webhook_secret` are set")]
+    pending: Annotated[int, Meta(description="Number of events waiting for their next attempt")]
+    failed: Annotated[int, Meta(description="Number of events given up; you can resend them")]
 
 
 class EndpointView(msgspec.Struct, frozen=True, kw_only=True):
-    url: str | None
-    secret_set: bool
-    event_types: list[str] | None
+    url: Annotated[str | None, Meta(description="Your webhook_url")]
+    secret_set: Annotated[bool, Meta(description="Whether a webhook secret is set")]
+    event_types: Annotated[
+        list[Annotated[str, shared.among(EventType)]] | None,
+        Meta(description="Types of events sent to the endpoint; null: all"),
+    ]
     """Null: all."""
-    header_names: list[str]
-    previous_secret_until: str | None
-    breaker: BreakerView
-    backlog: BacklogView
-    last_success_at: str | None
-    last_failure: FailureView | None
-    sandbox: bool | UnsetType = UNSET
+    header_names: Annotated[list[str], Meta(description="Names of your own headers; the values are not shown")]
+    previous_secret_until: Annotated[str | None, Meta(description="Time until which the previous secret signs as well")]
+    breaker: Annotated[BreakerView, Meta(description="State of the pause after too many failures in a row")]
+    backlog: Annotated[BacklogView, Meta(description="Numbers of waiting and failed events")]
+    last_success_at: Annotated[str | None, Meta(description="Time of the last 2xx answer")]
+    last_failure: Annotated[FailureView | None, Meta(description="The last webhook without a 2xx answer")]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 def endpoint_view(state: EndpointReport) -> EndpointView:

@@ -1,7 +1,11 @@
 """Views of a webhook endpoint's breaker, last failure and test, for the account's own and for further endpoints."""
 
-import msgspec
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from ...core.domain import shared_fields as shared
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.breaker import Breaker
 from ...core.usecases.webhooks.endpoint import TestReport
@@ -11,20 +15,20 @@ class BreakerView(msgspec.Struct, frozen=True, kw_only=True):
     """State of the breaker. While it is open, because the receiver failed too often in a row, events wait and one is
     sent at `next_probe_at`."""
 
-    state: str
-    failures: int
-    opened_at: str | None
-    next_probe_at: str | None
+    state: Annotated[str, Meta(description="`closed` or `open`")]
+    failures: Annotated[int, Meta(description="Number of failures in a row")]
+    opened_at: Annotated[str | None, Meta(description="Time at which the breaker opened; null while it is closed")]
+    next_probe_at: Annotated[str | None, Meta(description="Time of the next attempt while the breaker is open")]
 
 
 class FailureView(msgspec.Struct, frozen=True, kw_only=True):
     """The last failed webhook."""
 
-    event_id: str
-    at: str
-    answer: str
-    status: int | None
-    note: str
+    event_id: Annotated[str, Meta(description="Id of the event")]
+    at: Annotated[str, Meta(description="Time of the failure")]
+    answer: Annotated[str, shared.ANSWER]
+    status: Annotated[int | None, shared.STATUS]
+    note: Annotated[str, shared.NOTE]
 
 
 class TestView(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,13 +36,13 @@ class TestView(msgspec.Struct, frozen=True, kw_only=True):
 
     __test__ = False
 
-    event_id: str
-    delivered: bool
-    sent_at: str
-    answer: str
-    status: int | None
-    note: str
-    took_ms: int
+    event_id: Annotated[str, Meta(description="Id of the event")]
+    delivered: Annotated[bool, Meta(description="Whether the receiver answered 2xx")]
+    sent_at: Annotated[str, shared.SENT_AT]
+    answer: Annotated[str, shared.ANSWER]
+    status: Annotated[int | None, shared.STATUS]
+    note: Annotated[str, shared.NOTE]
+    took_ms: Annotated[int, shared.TOOK_MS]
 
 
 def breaker_view(breaker: Breaker) -> BreakerView:

@@ -3,10 +3,13 @@
 None of these calls creates a resource, so none needs an Idempotency-Key.
 """
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
@@ -34,68 +37,72 @@ from .views import Pagination
 class EventView(msgspec.Struct, frozen=True, kw_only=True):
     """An event and the state of its delivery."""
 
-    id: str
-    type: str
-    object_id: str
-    sequence: int
-    endpoint_id: str | None
+    id: Annotated[str, shared.ID]
+    type: Annotated[str, Meta(description="Type of the event"), shared.among(EventType)]
+    object_id: Annotated[str, Meta(description="Id of the payment, refund, subscription or other object of the event")]
+    sequence: Annotated[
+        int, Meta(description="Increases for each object: an event with a lower number than you have seen is older")
+    ]
+    endpoint_id: Annotated[str | None, shared.ENDPOINT_ID]
     """The further endpoint of the delivery; null: the account's own."""
-    delivery_status: str
-    attempt_count: int
+    delivery_status: Annotated[str, Meta(description="State of the delivery"), shared.among(DeliveryStatus)]
+    attempt_count: Annotated[int, Meta(description="Number of attempts so far")]
     """Number of attempts, without probes."""
-    next_attempt_at: str | None
+    next_attempt_at: Annotated[str | None, Meta(description="Time of the next attempt")]
     """Null unless the delivery is pending; also null while it only waits in the queue or for the receiver to recover.
     """
-    last_attempt_at: str | None
-    last_answer: str | None
+    last_attempt_at: Annotated[str | None, Meta(description="Time of the last attempt")]
+    last_answer: Annotated[str | None, Meta(description="Result of the last attempt")]
     """`responded`, `timeout`, `connection`, `tls` or `blocked`."""
-    last_status: int | None
-    delivered_at: str | None
-    created_at: str
-    sandbox: bool | UnsetType = UNSET
+    last_status: Annotated[int | None, Meta(description="HTTP status of the last attempt")]
+    delivered_at: Annotated[str | None, Meta(description="Time of the first 2xx answer")]
+    created_at: Annotated[str, shared.CREATED_AT]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to send a webhook."""
 
-    endpoint_id: str | None
+    endpoint_id: Annotated[str | None, shared.ENDPOINT_ID]
     """Null: the account's own endpoint."""
-    number: int
-    probe: bool
-    sent_at: str
-    answer: str
-    status: int | None
-    note: str
-    took_ms: int
+    number: Annotated[int, Meta(description="Number, from 1")]
+    probe: Annotated[bool, Meta(description="Whether it is an attempt of the open breaker, which is not counted")]
+    sent_at: Annotated[str, shared.SENT_AT]
+    answer: Annotated[str, shared.ANSWER]
+    status: Annotated[int | None, shared.STATUS]
+    note: Annotated[str, shared.NOTE]
+    took_ms: Annotated[int, shared.TOOK_MS]
 
 
 class FurtherDeliveryView(msgspec.Struct, frozen=True, kw_only=True):
     """State of the delivery to a further endpoint."""
 
-    endpoint_id: str
-    delivery_status: str
-    attempt_count: int
-    next_attempt_at: str | None
-    delivered_at: str | None
+    endpoint_id: Annotated[str, shared.ENDPOINT_ID]
+    delivery_status: Annotated[str, Meta(description="State of the delivery"), shared.among(DeliveryStatus)]
+    attempt_count: Annotated[int, Meta(description="Number of attempts so far")]
+    next_attempt_at: Annotated[str | None, Meta(description="Time of the next attempt")]
+    delivered_at: Annotated[str | None, Meta(description="Time of the first 2xx answer")]
 
 
 class WholeEventView(EventView, frozen=True, kw_only=True):
     """An event with its payload and every attempt."""
 
-    payload: msgspec.Raw
-    attempts: list[AttemptView]
-    further_deliveries: list[FurtherDeliveryView]
+    payload: Annotated[msgspec.Raw, Meta(description="Body of the webhook")]
+    attempts: Annotated[list[AttemptView], Meta(description="Every attempt, the oldest first")]
+    further_deliveries: Annotated[
+        list[FurtherDeliveryView], Meta(description="State of the deliveries to further endpoints")
+    ]
 
 
 class ResendCount(msgspec.Struct, frozen=True, kw_only=True):
     """Number of events that are sent again."""
 
-    events: int
+    events: Annotated[int, Meta(description="Number of events that are sent again")]
 
 
 class EventsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[EventView]
-    pagination: Pagination
+    data: Annotated[list[EventView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def event_view(told: Told) -> EventView:

@@ -1,8 +1,12 @@
 """HTTP API of exchanges, without business rules (docs/exchanges.md "Exchanges"; docs/sandbox.md "The calls")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
@@ -25,15 +29,15 @@ from .views import Pagination, pagination
 class NewExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of POST /exchanges."""
 
-    id: str
-    status: str
-    crypto_deposit_address: str | None
-    network: str | None
-    amount_usdt: str
-    amount_rub: str
-    rate: str
-    expires_at: str
-    external_id: str | None
+    id: Annotated[str, shared.ID]
+    status: Annotated[str, shared.STATUS]
+    crypto_deposit_address: Annotated[str | None, shared.CRYPTO_DEPOSIT_ADDRESS]
+    network: Annotated[str | None, shared.NETWORK]
+    amount_usdt: Annotated[str, shared.AMOUNT_USDT]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    rate: Annotated[str, shared.RATE]
+    expires_at: Annotated[str, shared.EXPIRES_AT]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
 
 
 class ExchangeView(Masked, frozen=True, kw_only=True):
@@ -41,25 +45,27 @@ class ExchangeView(Masked, frozen=True, kw_only=True):
 
     _shown = ("id",)
 
-    id: str
-    status: str
-    direction: str
-    amount_usdt: str
-    amount_usdt_received: str | None
-    amount_rub: str
-    rate: str
-    crypto_deposit_address: str | None
-    network: str | None
-    client_phone: str
-    expires_at: str
-    completed_at: str | None
-    external_id: str | None
-    created_at: str
+    id: Annotated[str, shared.ID]
+    status: Annotated[str, Meta(description="Status; `completed`, `failed`, `expired` and `cancelled` are final")]
+    direction: Annotated[str, Meta(description="`usdt_to_rub` or `rub_to_usdt`")]
+    amount_usdt: Annotated[str, shared.AMOUNT_USDT]
+    amount_usdt_received: Annotated[
+        str | None, Meta(description="The amount that the client sent; null until a final status")
+    ]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    rate: Annotated[str, shared.RATE]
+    crypto_deposit_address: Annotated[str | None, shared.CRYPTO_DEPOSIT_ADDRESS]
+    network: Annotated[str | None, shared.NETWORK]
+    client_phone: Annotated[str, shared.CLIENT_PHONE]
+    expires_at: Annotated[str, shared.EXPIRES_AT]
+    completed_at: Annotated[str | None, shared.COMPLETED_AT]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    created_at: Annotated[str, shared.CREATED_AT]
 
 
 class ExchangesView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[ExchangeView]
-    pagination: Pagination
+    data: Annotated[list[ExchangeView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def new_exchange_view(ports: Ports, exchange: Exchange) -> NewExchangeView:

@@ -1,10 +1,13 @@
 """HTTP API of the feed of test events, which `cambist listen` follows (docs/cli.md "Commands"). Test keys only."""
 
 import re
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
@@ -26,25 +29,29 @@ _WAIT = re.compile(r"[0-9]{1,2}\Z", re.ASCII)
 class LetterView(msgspec.Struct, frozen=True, kw_only=True):
     """An event with the headers of a webhook sent now. `body` is exactly the signed text."""
 
-    cursor: str
-    id: str
-    type: str
-    object_id: str
-    sequence: int
-    created_at: str
-    resent: bool
-    headers: dict[str, str]
-    body: str
+    cursor: Annotated[str, Meta(description="Pass it as `after` to continue")]
+    id: Annotated[str, shared.ID]
+    type: Annotated[str, Meta(description="Type of the event"), shared.among(EventType)]
+    object_id: Annotated[str, Meta(description="Id of the payment, refund, subscription or other object of the event")]
+    sequence: Annotated[
+        int, Meta(description="Increases for each object: an event with a lower number than you have seen is older")
+    ]
+    created_at: Annotated[str, shared.CREATED_AT]
+    resent: Annotated[bool, Meta(description="Whether it was resent by hand")]
+    headers: Annotated[dict[str, str], Meta(description="Headers of the webhook, including signatures")]
+    body: Annotated[str, Meta(description="The exact text that is signed and sent")]
 
 
 class LettersView(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the feed; continue after `cursor`."""
 
-    data: list[LetterView]
-    cursor: str
-    more: bool
+    data: Annotated[list[LetterView], shared.DATA]
+    cursor: Annotated[str, Meta(description="Pass it as `after` to continue")]
+    more: Annotated[bool, Meta(description="Whether there are more; read again at once")]
     """There was more than fits: read again at once."""
-    signing_secret: str | None
+    signing_secret: Annotated[
+        str | None, Meta(description="Secret that signs the events while you have no webhook secret; else null")
+    ]
     """Secret that signs the events while the account has no webhook secret; null if it has one."""
 
 

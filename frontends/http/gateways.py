@@ -1,10 +1,15 @@
 """HTTP API of gateways, without business rules (docs/webhooks.md "Gateways"; docs/sandbox.md "The calls")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso_or_none
+from ...core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from ...core.usecases.gateways.gateways import GatewaySimulation, ShownGateway, list_gateways, simulate_gateway
 from ...ports.bundle import Ports
 from .edge.answers import answer
@@ -14,11 +19,11 @@ from .edge.operation import ApiRequest, Operation
 class GatewayView(msgspec.Struct, frozen=True, kw_only=True):
     """One element of GET /gateways."""
 
-    gateway_id: str
-    payment_method: str | None
-    status: str
-    reason: str | None
-    since: str | None
+    gateway_id: Annotated[str, Meta(description="Id of the gateway")]
+    payment_method: Annotated[str | None, shared.PAYMENT_METHOD]
+    status: Annotated[str, shared.STATUS, shared.among(GatewayStatus)]
+    reason: Annotated[str | None, Meta(description="Reason of the status"), shared.among((*GatewayReason, None))]
+    since: Annotated[str | None, Meta(description="Time of the last change of status; null: it never changed")]
     """Null if the status never changed."""
 
 

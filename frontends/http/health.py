@@ -3,10 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.days import iso
 from ...core.usecases.operators.health import (
     EVERY,
@@ -36,10 +39,10 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer of /health (docs/operations.md "Health rules"). `core` is the state of the storage, without which
     nothing works."""
 
-    status: str
-    timestamp: str
-    core: str
-    degraded: list[str] = msgspec.field(default_factory=list)
+    status: Annotated[str, shared.STATUS]
+    timestamp: Annotated[str, shared.TIMESTAMP]
+    core: Annotated[str, Meta(description="`ok` or `degraded`: the state of the storage")]
+    degraded: Annotated[list[str], Meta(description="Parts that do not work")] = msgspec.field(default_factory=list)
     """Degraded parts, by their names in core/usecases/operators/health.py; absent when all is well. Payments may still
     work unless `storage` is among them."""
 

@@ -1,10 +1,13 @@
 """HTTP API of KYC, without business rules (docs/kyc.md "KYC: verifying your clients"). Register takes no
 Idempotency-Key: the phone serves as one."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.kyc.kyc import CheckOrder, RegisterOrder, UploadOrder
@@ -19,26 +22,28 @@ from .edge.operation import ApiRequest, Operation, Refusals
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of POST /kyc/check, in the documented spelling."""
 
-    status: str
-    accountNumber: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
-    kyc_url: str | UnsetType = UNSET
-    error: str | UnsetType = UNSET
+    status: Annotated[
+        str, shared.STATUS, shared.among(("not_required", "required", "processing", "verified", "failed"))
+    ]
+    accountNumber: Annotated[str | UnsetType, Meta(description="The client's account number, once verified")] = UNSET  # noqa: N815  (the interface's spelling)
+    kyc_url: Annotated[str | UnsetType, Meta(description="The verifier's form for the client")] = UNSET
+    error: Annotated[str | UnsetType, shared.ERROR] = UNSET
 
 
 class RegistrationView(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of POST /kyc/register, which spells the link differently."""
 
-    status: str
-    accountNumber: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
-    kycUrl: str | UnsetType = UNSET  # noqa: N815  (the interface's spelling)
-    error: str | UnsetType = UNSET
+    status: Annotated[str, shared.STATUS, shared.among(("required", "processing", "verified", "failed"))]
+    accountNumber: Annotated[str | UnsetType, Meta(description="The client's account number, once verified")] = UNSET  # noqa: N815  (the interface's spelling)
+    kycUrl: Annotated[str | UnsetType, Meta(description="The verifier's form for the client")] = UNSET  # noqa: N815  (the interface's spelling)
+    error: Annotated[str | UnsetType, shared.ERROR] = UNSET
 
 
 class UploadView(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of POST /kyc/upload-url."""
 
-    upload_url: str
-    file_key: str
+    upload_url: Annotated[str, Meta(description="PUT the file to this address, once, within ten minutes")]
+    file_key: Annotated[str, Meta(description="Pass it to POST /kyc/register")]
 
 
 def _given(value: str | None) -> str | UnsetType:

@@ -1,8 +1,12 @@
 """HTTP API of the balance and the rate (docs/settlement.md "The rate")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso
 from ...core.domain.settlement.rates import shown
@@ -19,22 +23,24 @@ NOTE = "Informational: the credit is computed at full precision with the rate of
 class BalanceView(msgspec.Struct, frozen=True, kw_only=True):
     """The balance (docs/settlement.md "The balance")."""
 
-    available_usdt: str
-    reserved_usdt: str
-    pending_rub: str
-    total_settled_usdt: str
-    total_withdrawn_usdt: str
-    updated_at: str
+    available_usdt: Annotated[str, Meta(description="USDT available for payout now")]
+    reserved_usdt: Annotated[str, Meta(description="USDT reserved for payouts under way")]
+    pending_rub: Annotated[str, Meta(description="Accepted RUB that wait for settlement")]
+    total_settled_usdt: Annotated[
+        str, Meta(description="All USDT ever received; refunds after settlement and payouts do not lower it")
+    ]
+    total_withdrawn_usdt: Annotated[str, Meta(description="Sum of all payouts")]
+    updated_at: Annotated[str, Meta(description="Present time: the balance is always up to date")]
 
 
 class RateView(msgspec.Struct, frozen=True, kw_only=True):
     """The rates, RUB for 1 USDT, with two decimals (docs/settlement.md "The rate")."""
 
-    pair: str
-    rate_market: str
-    rate_merchant: str
-    updated_at: str
-    note: str
+    pair: Annotated[str, Meta(description="`RUB/USDT`")]
+    rate_market: Annotated[str, shared.RATE_MARKET]
+    rate_merchant: Annotated[str, Meta(description="RUB per USDT, with all fees and markup")]
+    updated_at: Annotated[str, Meta(description="Time of the last change")]
+    note: Annotated[str, shared.NOTE]
 
 
 def balance_view(balance: Balance) -> BalanceView:

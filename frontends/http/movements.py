@@ -1,10 +1,13 @@
 """HTTP API of balance movements, without business rules (docs/settlement.md "Movements")."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso
 from ...core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectType
@@ -20,26 +23,30 @@ from .views import Pagination, csv_answer, pagination, wants_csv
 class MovementView(msgspec.Struct, frozen=True, kw_only=True):
     """A movement (docs/settlement.md "Movements")."""
 
-    id: str
-    number: int
-    kind: str
-    object_type: str
-    object_id: str
-    available_usdt: str
-    reserved_usdt: str
-    pending_rub: str
-    converted_rub: str | None
-    rate: str | None
-    settlement_id: str | None
-    balance_available_usdt: str
-    balance_reserved_usdt: str
-    balance_pending_rub: str
-    created_at: str
+    id: Annotated[str, Meta(description="Unique id that never changes")]
+    number: Annotated[int, Meta(description="Position in the list of all movements, from 1")]
+    kind: Annotated[str, Meta(description="Kind of movement"), shared.among(MOVEMENT_KINDS)]
+    object_type: Annotated[
+        str, Meta(description="`payment`, `refund`, `withdrawal` or `exchange`"), shared.among(ObjectType)
+    ]
+    object_id: Annotated[str, Meta(description="Id of the object that caused the movement")]
+    available_usdt: Annotated[str, Meta(description="Change of `available_usdt`")]
+    reserved_usdt: Annotated[str, Meta(description="Change of `reserved_usdt`")]
+    pending_rub: Annotated[str, Meta(description="Change of `pending_rub`")]
+    converted_rub: Annotated[
+        str | None, Meta(description="RUB converted to USDT, or RUB for which USDT were taken; null without conversion")
+    ]
+    rate: Annotated[str | None, Meta(description="RUB per USDT used for `converted_rub`; else null")]
+    settlement_id: Annotated[str | None, Meta(description="Id of the settlement whose statement has this line")]
+    balance_available_usdt: Annotated[str, Meta(description="`available_usdt` after the movement")]
+    balance_reserved_usdt: Annotated[str, Meta(description="`reserved_usdt` after the movement")]
+    balance_pending_rub: Annotated[str, Meta(description="`pending_rub` after the movement")]
+    created_at: Annotated[str, Meta(description="Time of booking; never before that of the previous movement")]
 
 
 class MovementsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[MovementView]
-    pagination: Pagination
+    data: Annotated[list[MovementView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def movement_view(movement: Movement, conversion: Conversion | None) -> MovementView:

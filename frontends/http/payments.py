@@ -1,8 +1,12 @@
 """HTTP API of payments, without business rules (docs/payments.md "Taking one")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
@@ -32,24 +36,29 @@ from .views import (
 class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
     """The bank's own link; null for payments by an exchange terminal, and once it can no longer be paid."""
 
-    sbp_link: str | None
+    sbp_link: Annotated[
+        str | None,
+        Meta(description="The bank's own link; null for exchange terminals, and once it can no longer be paid"),
+    ]
 
 
 class TransferView(msgspec.Struct, frozen=True, kw_only=True):
     """A transfer received for a payment (docs/payments.md "What came")."""
 
-    amount_rub: str
-    status: str
-    reason: str | None
-    received_at: str
-    returned_at: str | None
+    amount_rub: Annotated[str, Meta(description="Amount received")]
+    status: Annotated[str, Meta(description="`credited`, `under_review`, `suspended`, `returning`, `returned`")]
+    reason: Annotated[
+        str | None, Meta(description="Why the transfer was not applied to the payment, or why it is not yet returned")
+    ]
+    received_at: Annotated[str, Meta(description="Time of receipt, by the bank's clock if the bank reports it")]
+    returned_at: Annotated[str | None, Meta(description="Time of the return")]
 
 
 class TransfersView(msgspec.Struct, frozen=True, kw_only=True):
     """A page of received transfers, the oldest first."""
 
-    data: list[TransferView]
-    pagination: Pagination
+    data: Annotated[list[TransferView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]) -> ASGIApp:

@@ -1,12 +1,15 @@
 """HTTP API of delivery proofs, without business rules (docs/payments.md "Delivery proofs")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
-from ...core.domain.payments.proofs import DeliveryProof, ProofOrder, ProofStatus
+from ...core.domain.payments.proofs import DeliveryProof, ProofOrder, ProofStatus, RejectionReason
 from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
 from .edge.answers import answer
@@ -16,10 +19,13 @@ from .edge.operation import ApiRequest, Operation
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery proof (docs/payments.md "Delivery proofs")."""
 
-    network: str | None
-    tx_hash: str | None
-    status: str
-    reason: str | UnsetType = UNSET
+    network: Annotated[str | None, shared.NETWORK]
+    tx_hash: Annotated[str | None, shared.TX_HASH]
+    status: Annotated[str, shared.STATUS, shared.among(ProofStatus)]
+    reason: Annotated[
+        Annotated[str, shared.among(RejectionReason)] | UnsetType,
+        Meta(description="Reason of the rejection; only on rejected proofs"),
+    ] = UNSET
 
 
 def proof_view(proof: DeliveryProof | None) -> ProofView:

@@ -1,11 +1,12 @@
 """HTTP API of refunds, without business rules (docs/refunds.md "Refunds"; docs/sandbox.md "The calls")."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
@@ -26,27 +27,33 @@ from .views import Pagination, csv_answer, file_rows, pagination, wants_csv
 class RefundView(msgspec.Struct, frozen=True, kw_only=True):
     """The refund object (docs/refunds.md "Refunds"). `id` and `refund_id` are the same."""
 
-    id: str
-    refund_id: str
-    payment_id: str
-    amount_rub: str
-    amount_usdt: str | None
-    rate_market: str | None
-    status: str
-    pending_reason: str | None
-    external_id: str | None
-    reason: str | None
-    failure_reason: str | None
-    metadata: dict[str, Any] | None
-    shop_id: str
-    created_at: str
-    completed_at: str | None
-    sandbox: bool | UnsetType = UNSET
+    id: Annotated[str, shared.ID]
+    refund_id: Annotated[str, Meta(description="Id of the refund")]
+    payment_id: Annotated[str, shared.PAYMENT_ID]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    amount_usdt: Annotated[
+        str | None, Meta(description="USDT taken from the available balance, if the payment was settled; else null")
+    ]
+    rate_market: Annotated[
+        str | None, Meta(description="Rate of the payment's settlement, used for `amount_usdt`; else null")
+    ]
+    status: Annotated[str, shared.STATUS]
+    pending_reason: Annotated[
+        str | None, Meta(description="Why a pending refund waits: `awaiting_approval`, `insufficient_balance`")
+    ]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    reason: Annotated[str | None, Meta(description="Your reason")]
+    failure_reason: Annotated[str | None, shared.FAILURE_REASON]
+    metadata: Annotated[dict[str, Any] | None, shared.METADATA]
+    shop_id: Annotated[str, shared.SHOP_ID]
+    created_at: Annotated[str, shared.CREATED_AT]
+    completed_at: Annotated[str | None, shared.COMPLETED_AT]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class RefundsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[RefundView]
-    pagination: Pagination
+    data: Annotated[list[RefundView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def refund_view(refund: Refund) -> RefundView:

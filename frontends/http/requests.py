@@ -1,9 +1,12 @@
 """HTTP API of a merchant's request log, without business rules (docs/concepts.md "Your requests")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.request_log import RequestEntry
 from ...core.domain.days import iso
@@ -19,22 +22,28 @@ from .views import Pagination, pagination
 class RequestView(msgspec.Struct, frozen=True, kw_only=True):
     """One request (docs/concepts.md "Your requests")."""
 
-    request_id: str
-    method: str
-    path: str
-    object_id: str | None
-    status: int
-    code: str | None
-    api_key: str
-    took_ms: int
-    created_at: str
-    sandbox: bool | UnsetType = UNSET
+    request_id: Annotated[str, Meta(description="Value of the header X-Request-Id in the answer")]
+    method: Annotated[str, Meta(description="HTTP method")]
+    path: Annotated[str, Meta(description="Path template; query and body are not stored")]
+    object_id: Annotated[str | None, Meta(description="Id of the object in the path")]
+    status: Annotated[int, Meta(description="HTTP status")]
+    code: Annotated[str | None, Meta(description="Error code; null without an error")]
+    api_key: Annotated[str, Meta(description="Key used for the request")]
+    took_ms: Annotated[int, shared.TOOK_MS]
+    created_at: Annotated[str, Meta(description="Time of the answer")]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class RequestsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[RequestView]
-    pagination: Pagination
-    not_kept: int
+    data: Annotated[list[RequestView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
+    not_kept: Annotated[
+        int,
+        Meta(
+            description="Number of requests in this time range that are not in the list, because too many came to "
+            "record"
+        ),
+    ]
 
 
 def request_view(entry: RequestEntry, mode: Mode) -> RequestView:

@@ -1,7 +1,10 @@
 """HTTP API of the sandbox, for test keys only (docs/sandbox.md "The calls")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
 from ...core.domain.accounts.accounts import Caller
 from ...core.usecases.operators.review import Review, resolve_own_mismatch
@@ -16,8 +19,8 @@ from .views import PaymentView, payment_view
 class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):
     """Number of deleted records of each kind. If not `complete`, another call continues."""
 
-    removed: dict[str, int]
-    complete: bool
+    removed: Annotated[dict[str, int], Meta(description="Number of deleted records by kind")]
+    complete: Annotated[bool, Meta(description="False: not finished; call again")]
 
 
 async def simulate_payment(ports: Ports, caller: Caller, request: ApiRequest[PaymentSimulation]) -> ASGIApp:

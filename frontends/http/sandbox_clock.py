@@ -1,7 +1,10 @@
 """HTTP API of a test account's clock, for test keys only (docs/sandbox.md "The clock")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso, iso_or_none
@@ -17,11 +20,11 @@ class ClockView(msgspec.Struct, frozen=True, kw_only=True):
     """State of the clock. While it is `advancing` towards `to`, the counts grow; afterwards they are those of the last
     advance."""
 
-    now: str
-    advancing: bool
-    to: str | None
-    jobs_run: int
-    events_emitted: int
+    now: Annotated[str, Meta(description="Present time of the account")]
+    advancing: Annotated[bool, Meta(description="Whether the clock is still moving")]
+    to: Annotated[str | None, Meta(description="Time to which the clock moves")]
+    jobs_run: Annotated[int, Meta(description="Number of jobs run while the clock moved")]
+    events_emitted: Annotated[int, Meta(description="Number of the account's events created while the clock moved")]
 
 
 def _view(standing: ClockStanding) -> ClockView:

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.settlement.rates import merchant_rate
@@ -29,41 +31,41 @@ from .views import Pagination, csv_answer, pagination, wants_csv
 class SettlementView(msgspec.Struct, frozen=True, kw_only=True):
     """A statement (docs/settlement.md "Reconciling")."""
 
-    id: str
-    cutoff: str
-    started_at: str
-    completed_at: str | None
-    rate_market: str
-    payments: int
-    amount_rub: str
-    fee_usdt: str
-    credit_usdt: str
-    withdrawal_id: str | None
-    sandbox: bool | UnsetType = UNSET
+    id: Annotated[str, shared.ID]
+    cutoff: Annotated[str, Meta(description="Payments paid before this time are included")]
+    started_at: Annotated[str, Meta(description="Time of the start, whose rate applies")]
+    completed_at: Annotated[str | None, shared.COMPLETED_AT]
+    rate_market: Annotated[str, shared.RATE_MARKET]
+    payments: Annotated[int, shared.PAYMENTS]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    fee_usdt: Annotated[str, Meta(description="Fee of the service")]
+    credit_usdt: Annotated[str, Meta(description="Increase of the balance, after the fee")]
+    withdrawal_id: Annotated[str | None, shared.WITHDRAWAL_ID]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class ItemView(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a statement."""
 
-    payment_id: str
-    shop_id: str
-    kind: str
-    amount_rub: str
-    rate_market: str
-    rate_merchant: str
-    fee_usdt: str
-    credit_usdt: str
-    refund_id: str | None
+    payment_id: Annotated[str, shared.PAYMENT_ID]
+    shop_id: Annotated[str, shared.SHOP_ID]
+    kind: Annotated[str, Meta(description="`payment`, `refund` or `correction`")]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    rate_market: Annotated[str, shared.RATE_MARKET]
+    rate_merchant: Annotated[str, Meta(description="RUB per USDT, with all fees and markup")]
+    fee_usdt: Annotated[str, Meta(description="Fee of the service")]
+    credit_usdt: Annotated[str, Meta(description="Increase of the balance, after the fee")]
+    refund_id: Annotated[str | None, Meta(description="Id of the refund, on refunds and corrections")]
 
 
 class SettlementsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[SettlementView]
-    pagination: Pagination
+    data: Annotated[list[SettlementView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 class ItemsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[ItemView]
-    pagination: Pagination
+    data: Annotated[list[ItemView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def settlement_view(settlement: Settlement) -> SettlementView:

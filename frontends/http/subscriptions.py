@@ -1,15 +1,20 @@
 """HTTP API of subscriptions, without business rules (docs/subscriptions.md "Subscriptions"; docs/sandbox.md "The
 calls")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
+from ...core.domain.payments.payments import BindingCharge
 from ...core.domain.subscriptions.orders import SubscriptionOrder
 from ...core.domain.subscriptions.patches import SubscriptionPatch
+from ...core.domain.subscriptions.periods import Interval
 from ...core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ...core.usecases.common.encrypted import binding_url
 from ...core.usecases.common.paging import Page
@@ -32,28 +37,40 @@ from .views import Pagination, pagination
 class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription (docs/subscriptions.md "Making one")."""
 
-    id: str
-    status: str
-    past_due: bool
-    rebind_required: bool | UnsetType = UNSET
-    amount_rub: str
-    interval: str
-    interval_count: int
-    cap_amount_rub: str
-    cap_window_rub: str | UnsetType = UNSET
-    description: str
-    external_id: str | None
-    binding_url: str | None
-    binding_url_pending: bool
-    binding_charge: str
-    current_period_start: str | None
-    current_period_end: str | None
-    sandbox: bool | UnsetType = UNSET
+    id: Annotated[str, shared.ID]
+    status: Annotated[str, shared.STATUS, shared.among(SubscriptionStatus)]
+    past_due: Annotated[
+        bool, Meta(description="Whether the mandate is overdue at the bank; the status does not change")
+    ]
+    rebind_required: Annotated[
+        bool | UnsetType, Meta(description="Whether the mandate is lost; present only when true")
+    ] = UNSET
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    interval: Annotated[str, Meta(description="Unit of the period"), shared.among(Interval)]
+    interval_count: Annotated[
+        int, Meta(description="Units per period: up to 365 days, 52 weeks or 12 months; default 1")
+    ]
+    cap_amount_rub: Annotated[str, Meta(description="Largest single charge; equals `amount_rub` on new subscriptions")]
+    cap_window_rub: Annotated[
+        str | UnsetType, Meta(description="Largest sum of charges in a period; only on old subscriptions")
+    ] = UNSET
+    description: Annotated[str, Meta(description="Shown to the payer")]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    binding_url: Annotated[str | None, Meta(description="Page where the payer confirms the mandate")]
+    binding_url_pending: Annotated[bool, Meta(description="The link is not ready yet; an event follows")]
+    binding_charge: Annotated[
+        str,
+        Meta(description="`first`: binding makes the first charge; `none`: a symbolic 1 RUB that is not debited"),
+        shared.among(BindingCharge),
+    ]
+    current_period_start: Annotated[str | None, Meta(description="Start of the paid period")]
+    current_period_end: Annotated[str | None, Meta(description="End of the paid period")]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class SubscriptionsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[SubscriptionView]
-    pagination: Pagination
+    data: Annotated[list[SubscriptionView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 class _ShopOnly(msgspec.Struct, frozen=True):

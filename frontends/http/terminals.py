@@ -1,10 +1,13 @@
 """HTTP API of the terminals that merchants choose from (docs/payments.md "Terminals")."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.terminals import Terminal
 from ...core.domain.errors import Refusal
@@ -17,10 +20,10 @@ from .edge.operation import ApiRequest, Operation
 class MethodView(msgspec.Struct, frozen=True, kw_only=True):
     """One element of GET /payment-methods."""
 
-    method_id: str
-    payment_method: str
-    label: str
-    required_fields: Sequence[str]
+    method_id: Annotated[str, shared.METHOD_ID]
+    payment_method: Annotated[str, shared.PAYMENT_METHOD]
+    label: Annotated[str, Meta(description="Name for people")]
+    required_fields: Annotated[Sequence[str], Meta(description="Fields required in every payment with this terminal")]
 
 
 def method_view(terminal: Terminal) -> MethodView:

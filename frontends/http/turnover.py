@@ -1,8 +1,12 @@
 """HTTP API of turnover, without business rules (docs/settlement.md "Turnover")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
+from msgspec import Meta
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller
 from ...core.usecases.payments.turnover import ShopDay, TurnoverReport, shops_turnover
 from ...ports.bundle import Ports
@@ -13,21 +17,21 @@ from .edge.operation import DAY, ApiRequest, Operation, Query
 class ShopDayView(msgspec.Struct, frozen=True, kw_only=True):
     """Turnover of one shop on one day."""
 
-    date: str
-    shop_id: str
-    shop_name: str | None
-    payments: int
-    amount_rub: str
+    date: Annotated[str, Meta(description="Day in UTC")]
+    shop_id: Annotated[str, shared.SHOP_ID]
+    shop_name: Annotated[str | None, shared.SHOP_NAME]
+    payments: Annotated[int, shared.PAYMENTS]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
 
 
 class TurnoverSumView(msgspec.Struct, frozen=True, kw_only=True):
-    payments: int
-    amount_rub: str
+    payments: Annotated[int, shared.PAYMENTS]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
 
 
 class TurnoverView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[ShopDayView]
-    total: TurnoverSumView
+    data: Annotated[list[ShopDayView], shared.DATA]
+    total: Annotated[TurnoverSumView, Meta(description="Total over all pages")]
 
 
 def turnover_view(report: TurnoverReport) -> TurnoverView:

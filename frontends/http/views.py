@@ -1,17 +1,18 @@
 """Fields of a payment as merchants see it (docs/payments.md "What you get")."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
-from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
+from ...core.domain.payments.payments import FailureReason, Payment, PaymentStatus, shown_metadata, shows_payer_name
 from ...core.usecases.common.encrypted import open_payer_name
 from ...core.usecases.common.paging import Page, Position
 from ...core.usecases.exports.files import csv_text
@@ -23,34 +24,34 @@ from .edge.operation import FORMATS
 class PaymentView(msgspec.Struct, kw_only=True):
     """A payment (docs/payments.md "What you get")."""
 
-    id: str
-    status: str
-    amount_rub: str
-    actual_amount_rub: str | None
-    amount_usdt: str | None
-    external_id: str | None
-    payment_method: str
-    method_id: str | UnsetType = UNSET
-    payment_url: str
-    expires_at: str
-    refund_pending: bool
-    metadata: dict[str, Any] | None
-    payer_name: str | UnsetType = UNSET
-    shop_id: str
-    subscription_id: str | UnsetType = UNSET
-    period_ref: str | UnsetType = UNSET
-    failure_reason: str | UnsetType = UNSET
-    created_at: str
-    paid_at: str | None
-    settled_at: str | None
-    sandbox: bool | UnsetType = UNSET
+    id: Annotated[str, shared.ID]
+    status: Annotated[str, shared.STATUS, shared.among(PaymentStatus)]
+    amount_rub: Annotated[str, shared.AMOUNT_RUB]
+    actual_amount_rub: Annotated[str | None, shared.ACTUAL_AMOUNT_RUB]
+    amount_usdt: Annotated[str | None, shared.AMOUNT_USDT]
+    external_id: Annotated[str | None, shared.EXTERNAL_ID]
+    payment_method: Annotated[str, shared.PAYMENT_METHOD]
+    method_id: Annotated[str | UnsetType, shared.METHOD_ID] = UNSET
+    payment_url: Annotated[str, Meta(description="Page where the payer pays; pass it on unchanged")]
+    expires_at: Annotated[str, shared.EXPIRES_AT]
+    refund_pending: Annotated[bool, Meta(description="Whether a refund is under way; the status does not change")]
+    metadata: Annotated[dict[str, Any] | None, shared.METADATA]
+    payer_name: Annotated[str | UnsetType, shared.PAYER_NAME] = UNSET
+    shop_id: Annotated[str, shared.SHOP_ID]
+    subscription_id: Annotated[str | UnsetType, shared.SUBSCRIPTION_ID] = UNSET
+    period_ref: Annotated[str | UnsetType, shared.PERIOD_REF] = UNSET
+    failure_reason: Annotated[Annotated[str, shared.among(FailureReason)] | UnsetType, shared.FAILURE_REASON] = UNSET
+    created_at: Annotated[str, shared.CREATED_AT]
+    paid_at: Annotated[str | None, Meta(description="Time of payment, by the bank's clock")]
+    settled_at: Annotated[str | None, Meta(description="Time of settlement")]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class Pagination(msgspec.Struct, frozen=True, kw_only=True):
-    page: int
-    per_page: int
-    total: int
-    total_pages: int
+    page: Annotated[int, Meta(description="Page number, from 1")]
+    per_page: Annotated[int, Meta(description="Elements per page")]
+    total: Annotated[int, Meta(description="Total over all pages")]
+    total_pages: Annotated[int, Meta(description="Number of pages")]
 
 
 def pagination(page: Page[Any]) -> Pagination:
@@ -90,8 +91,8 @@ async def file_rows(
 
 
 class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[PaymentView]
-    pagination: Pagination
+    data: Annotated[list[PaymentView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def payment_view(ports: Ports, payment: Payment) -> PaymentView:

@@ -1,14 +1,17 @@
 """HTTP API of further webhook endpoints, without business rules (docs/webhooks.md "Further endpoints")."""
 
+from typing import Annotated
+
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
-from ...core.domain.webhooks.events import DeliveryStatus
+from ...core.domain.webhooks.events import DeliveryStatus, EventType
 from ...core.usecases.common.paging import MomentFilter
 from ...core.usecases.webhooks.endpoints import (
     FurtherReport,
@@ -31,46 +34,53 @@ from .views import Pagination, pagination
 class FurtherBacklogView(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of waiting and failed events of a further endpoint. Held events wait until it is switched on."""
 
-    held: int
-    pending: int
-    failed: int
+    held: Annotated[int, Meta(description="Number of events waiting until the endpoint is switched on")]
+    pending: Annotated[int, Meta(description="Number of events waiting for their next attempt")]
+    failed: Annotated[int, Meta(description="Number of events given up; you can resend them")]
 
 
 class FurtherEndpointView(msgspec.Struct, frozen=True, kw_only=True):
     """A further webhook endpoint and its state."""
 
-    id: str
-    url: str
-    event_types: list[str] | None
-    description: str | None
-    enabled: bool
-    header_names: list[str]
-    previous_secret_until: str | None
-    breaker: BreakerView
-    backlog: FurtherBacklogView
-    last_success_at: str | None
-    last_failure: FailureView | None
-    created_at: str
-    sandbox: bool | UnsetType = UNSET
+    id: Annotated[str, shared.ID]
+    url: Annotated[str, Meta(description="Address to which webhooks are sent")]
+    event_types: Annotated[
+        list[Annotated[str, shared.among(EventType)]] | None,
+        Meta(description="Types of events sent to the endpoint; null: all"),
+    ]
+    description: Annotated[str | None, Meta(description="Your own note")]
+    enabled: Annotated[bool, Meta(description="False: the endpoint is switched off and events wait as `held`")]
+    header_names: Annotated[list[str], Meta(description="Names of your own headers; the values are not shown")]
+    previous_secret_until: Annotated[str | None, Meta(description="Time until which the previous secret signs as well")]
+    breaker: Annotated[BreakerView, Meta(description="State of the pause after too many failures in a row")]
+    backlog: Annotated[FurtherBacklogView, Meta(description="Numbers of waiting and failed events")]
+    last_success_at: Annotated[str | None, Meta(description="Time of the last 2xx answer")]
+    last_failure: Annotated[FailureView | None, Meta(description="The last webhook without a 2xx answer")]
+    created_at: Annotated[str, shared.CREATED_AT]
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class NewEndpointView(FurtherEndpointView, frozen=True, kw_only=True):
     """The same with its secret, which is shown only once."""
 
-    secret: str | None
+    enabled: Annotated[bool, Meta(description="Always true")]
+    secret: Annotated[
+        str | None,
+        Meta(description="Secret that signs the events for this endpoint; shown only once, null on a repeat"),
+    ]
     """Null if an earlier call with the same key created the endpoint."""
 
 
 class EndpointsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[FurtherEndpointView]
-    pagination: Pagination
+    data: Annotated[list[FurtherEndpointView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 class DeletedEndpointView(msgspec.Struct, frozen=True, kw_only=True):
     """A deleted endpoint."""
 
-    id: str
-    deleted: bool
+    id: Annotated[str, shared.ID]
+    deleted: Annotated[bool, Meta(description="Always true")]
 
 
 def further_view(report: FurtherReport) -> FurtherEndpointView:

@@ -1,20 +1,23 @@
 """HTTP API of payouts and the discontinued manual withdrawal, without business rules (docs/settlement.md "Payouts")."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
 
 import msgspec
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ...core.domain import shared_fields as shared
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
+from ...core.domain.movements import MOVEMENT_KINDS, ObjectType
 from ...core.domain.settlement.withdrawals import Withdrawal, shown_hash
 from ...core.usecases.common.paging import MomentFilter, Page
 from ...core.usecases.ledger.conversions import Conversion, conversions_of
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
-from ...core.usecases.settlement.payout_items import PayoutItem, all_payout_items, list_payout_items
+from ...core.usecases.settlement.payout_items import CarryKind, PayoutItem, all_payout_items, list_payout_items
 from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
 from .edge.answers import answer
@@ -26,44 +29,54 @@ from .views import Pagination, csv_answer, pagination, wants_csv
 class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
     """A payout: the fields of its event (docs/payloads.md "Payout") and a few more."""
 
-    id: str
-    withdrawal_id: str
-    status: str
-    amount_usdt: str
-    wallet_address: str
-    tx_hash: str | None
+    id: Annotated[str, shared.ID]
+    withdrawal_id: Annotated[str, shared.WITHDRAWAL_ID]
+    status: Annotated[str, shared.STATUS]
+    amount_usdt: Annotated[str, shared.AMOUNT_USDT]
+    wallet_address: Annotated[str, Meta(description="Address of your wallet")]
+    tx_hash: Annotated[str | None, shared.TX_HASH]
     """Null until the payout is sent."""
-    network: str
-    settlement_id: str | None
-    created_at: str
-    sent_at: str | None
-    completed_at: str | None
+    network: Annotated[str, shared.NETWORK]
+    settlement_id: Annotated[str | None, Meta(description="Id of the settlement")]
+    created_at: Annotated[str, shared.CREATED_AT]
+    sent_at: Annotated[str | None, shared.SENT_AT]
+    completed_at: Annotated[str | None, shared.COMPLETED_AT]
     """Time of the final status, successful or not."""
-    sandbox: bool | UnsetType = UNSET
+    sandbox: Annotated[bool | UnsetType, shared.SANDBOX] = UNSET
 
 
 class WithdrawalItemView(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a payout (docs/settlement.md "What a payout is made of")."""
 
-    kind: str
-    amount_usdt: str
-    object_type: str | None
-    object_id: str | None
-    converted_rub: str | None
-    rate: str | None
-    settlement_id: str | None
-    number: int | None
-    created_at: str
+    kind: Annotated[
+        str,
+        Meta(description="Kind of the movement, or `carried_in`, `carried_out`, `corrected`"),
+        shared.among((*MOVEMENT_KINDS, *CarryKind)),
+    ]
+    amount_usdt: Annotated[str, Meta(description="Amount of the line; all lines add up to the payout's `amount_usdt`")]
+    object_type: Annotated[
+        str | None,
+        Meta(description="`payment`, `refund`, `withdrawal` or `exchange`"),
+        shared.among((*ObjectType, None)),
+    ]
+    object_id: Annotated[str | None, Meta(description="Id of the object that caused the movement")]
+    converted_rub: Annotated[str | None, Meta(description="`converted_rub` of the movement")]
+    rate: Annotated[str | None, Meta(description="`rate` of the movement")]
+    settlement_id: Annotated[str | None, Meta(description="Id of the settlement whose statement has this line")]
+    number: Annotated[
+        int | None, Meta(description="Number of the movement; null for `carried_in`, `carried_out` and `corrected`")
+    ]
+    created_at: Annotated[str, Meta(description="Time of booking")]
 
 
 class WithdrawalItemsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[WithdrawalItemView]
-    pagination: Pagination
+    data: Annotated[list[WithdrawalItemView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 class WithdrawalsView(msgspec.Struct, frozen=True, kw_only=True):
-    data: list[WithdrawalView]
-    pagination: Pagination
+    data: Annotated[list[WithdrawalView], shared.DATA]
+    pagination: Annotated[Pagination, shared.PAGINATION]
 
 
 def withdrawal_view(withdrawal: Withdrawal) -> WithdrawalView:

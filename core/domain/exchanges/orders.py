@@ -5,9 +5,12 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from enum import IntEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Account, Mode
 from ..errors import Refusal, shape_error, value_error
 from ..kyc.clients import Client, is_verified_for_tests, require_registered
@@ -31,11 +34,17 @@ class ExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     _shown = ("amount_usdt",)
 
-    amount_usdt: str
-    client_phone: str
-    client_bank_id: str
-    external_id: str | None = None
-    idempotency_key: str | None = None
+    amount_usdt: Annotated[shared.UsdtText, Meta(description="Amount that the client sends, up to 8 decimals")]
+    client_phone: Annotated[shared.Phone, shared.CLIENT_PHONE]
+    client_bank_id: Annotated[
+        str,
+        Meta(description="The bank that receives the payout: `bank` and digits, from the list of the service team"),
+        shared.limits(pattern="^bank[0-9]+$"),
+    ]
+    external_id: Annotated[Annotated[str, shared.limits(maxLength=40)] | None, shared.EXTERNAL_ID] = None
+    idempotency_key: Annotated[
+        str | None, Meta(description="Older form of the Idempotency-Key header; the header takes precedence")
+    ] = None
     """Legacy. The header is required and wins, so this has no effect."""
 
 

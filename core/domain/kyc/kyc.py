@@ -5,9 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Caller, KycDemand, Mode
 from ..errors import Refusal, shape_error
 from ..masked import Masked
@@ -39,26 +42,31 @@ class UserType(StrEnum):
 class CheckOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /kyc/check. Its repr hides the person."""
 
-    phone: str
+    phone: Annotated[shared.RussianPhone, shared.PHONE]
 
 
 class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /kyc/upload-url."""
 
-    content_type: str
-    size: int | None = None
+    content_type: Annotated[str, Meta(description="Content type of the file to upload"), shared.among(CONTENT_TYPES)]
+    size: Annotated[
+        Annotated[int, shared.limits(minimum=1, maximum=UPLOAD_MAX)] | None,
+        Meta(description="Size in bytes of the file to upload; a larger file is refused"),
+    ] = None
     """Size of the document in bytes; None if it is not known in advance."""
 
 
 class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /kyc/register. The verifier decides which fields it needs. Its repr hides the person."""
 
-    phone: str
-    selfie_key: str | None = None
-    document_key: str | None = None
-    address_key: str | None = None
-    email: str | None = None
-    user_type: str | None = None
+    phone: Annotated[shared.RussianPhone, shared.PHONE]
+    selfie_key: Annotated[str | None, Meta(description="`file_key` of the selfie")] = None
+    document_key: Annotated[str | None, Meta(description="`file_key` of the identity document")] = None
+    address_key: Annotated[str | None, Meta(description="`file_key` of the proof of address")] = None
+    email: Annotated[str | None, Meta(description="Passed to the verifier's own form")] = None
+    user_type: Annotated[
+        str | None, Meta(description="Passed to the verifier's own form"), shared.among((*UserType, None))
+    ] = None
 
     def keys(self) -> dict[str, str]:
         """Return the given file keys by field name."""

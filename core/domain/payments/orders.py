@@ -5,10 +5,12 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Caller
 from ..accounts.shops import Shop
 from ..accounts.terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
@@ -47,10 +49,18 @@ _DOCUMENT = re.compile(r"[^\W_]{5,32}\Z")
 class Payer(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The payer (docs/payments.md "Taking one"). Its repr is empty: this is personal data."""
 
-    full_name: str
-    document_number: str
-    kyc_reference: str | None = None
-    kyc_completed_at: str | None = None
+    full_name: Annotated[
+        str,
+        Meta(description="No digits and no commas"),
+        shared.limits(minLength=1, maxLength=255, pattern=r"^[^0-9,]+$"),
+    ]
+    document_number: Annotated[
+        str, Meta(description="Letters and digits, 5 to 32"), shared.limits(pattern=r"^[0-9A-Za-z]{5,32}$")
+    ]
+    kyc_reference: Annotated[str | None, Meta(description="Id of the check in your own system")] = None
+    kyc_completed_at: Annotated[
+        shared.MomentText | None, Meta(description="Time of the check, with a time zone, not in the future")
+    ] = None
 
 
 class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,20 +68,36 @@ class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     _shown = ("amount_rub",)
 
-    amount_rub: str
-    payment_method: str | None = None
-    method_id: str | None = None
-    external_id: str | None = None
-    client_phone: str | None = None
-    client_email: str | None = None
-    description: str | None = None
-    payer: Payer | None = None
-    metadata: dict[str, Any] | None = None
-    shop_id: str | None = None
-    ttl_minutes: int | None = None
-    client_info: dict[str, Any] | None = None
-    auto_return: bool | None = None
-    webhook_url: str | None = None
+    amount_rub: Annotated[shared.RubText, shared.AMOUNT_RUB]
+    payment_method: Annotated[Annotated[str, shared.among(("sbp",))] | None, shared.PAYMENT_METHOD] = None
+    method_id: Annotated[shared.UuidText | None, shared.METHOD_ID] = None
+    external_id: Annotated[Annotated[str, shared.limits(maxLength=256)] | None, shared.EXTERNAL_ID] = None
+    client_phone: Annotated[shared.Phone | None, shared.CLIENT_PHONE] = None
+    client_email: Annotated[
+        Annotated[str, shared.limits(maxLength=254)] | None, Meta(description="At most 254 characters")
+    ] = None
+    description: Annotated[
+        Annotated[str, shared.limits(maxLength=255)] | None, Meta(description="Shown to the payer")
+    ] = None
+    payer: Annotated[Payer | None, Meta(description="The payer's data, if the terminal requires it")] = None
+    metadata: Annotated[dict[str, Any] | None, shared.METADATA] = None
+    shop_id: Annotated[shared.UuidText | None, shared.SHOP_ID] = None
+    ttl_minutes: Annotated[
+        Annotated[int, shared.limits(minimum=1)] | None,
+        Meta(description="Lifetime in minutes, where the method supports it; 422 above your maximum"),
+    ] = None
+    client_info: Annotated[
+        dict[str, Any] | None,
+        Meta(description="For anti-fraud, at most 4096 bytes: `ip`, `user_agent`, `page_url`; never returned"),
+    ] = None
+    auto_return: Annotated[
+        bool | None,
+        Meta(description="Whether the payer is returned automatically 5 seconds after success; your setting if absent"),
+    ] = None
+    webhook_url: Annotated[
+        Annotated[str, shared.limits(format="uri", maxLength=2048)] | None,
+        Meta(description="Accepted without effect: webhooks go to the account's address"),
+    ] = None
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Mode
 from ..accounts.terminals import Terminal
 from ..errors import Refusal, shape_error
@@ -137,8 +138,8 @@ class DeliveryProof(msgspec.Struct, frozen=True, kw_only=True):
 class ProofOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /payments/{id}/delivery-proof."""
 
-    network: str
-    tx_hash: str
+    network: Annotated[str, shared.NETWORK, shared.among(ProofNetwork)]
+    tx_hash: Annotated[str, shared.TX_HASH, shared.limits(minLength=1, maxLength=200)]
 
 
 ReadProofOrder = Callable[[], ProofOrder]

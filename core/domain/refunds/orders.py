@@ -1,10 +1,12 @@
 """Refund applications, and the order of their refusals (docs/refunds.md "Rules")."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
+from .. import shared_fields as shared
 from ..accounts.terminals import Terminal
 from ..errors import Refusal, shape_error
 from ..masked import Masked
@@ -26,11 +28,16 @@ class RefundOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     _shown = ("payment_id", "amount_rub")
 
-    payment_id: str
-    amount_rub: str | None = None
-    external_id: str | None = None
-    reason: str | None = None
-    metadata: dict[str, Any] | None = None
+    payment_id: Annotated[str, shared.PAYMENT_ID]
+    amount_rub: Annotated[shared.RubText | None, Meta(description="Part to refund; the whole remainder if absent")] = (
+        None
+    )
+    external_id: Annotated[Annotated[str, shared.limits(maxLength=256)] | None, shared.EXTERNAL_ID] = None
+    reason: Annotated[
+        Annotated[str, shared.limits(maxLength=255)] | None,
+        Meta(description="Reason for people, at most 255 characters"),
+    ] = None
+    metadata: Annotated[dict[str, Any] | None, shared.METADATA] = None
     """Stored unchanged: the service writes nothing into a refund's metadata, so no key is reserved."""
 
 

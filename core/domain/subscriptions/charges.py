@@ -3,9 +3,11 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Scheme
 from ..accounts.receipts import receipts_lack
 from ..days import iso_moscow
@@ -31,8 +33,8 @@ class ChargeOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The body of POST /subscriptions/{id}/charges. Other keys are ignored silently
     (docs/subscriptions.md "Charging")."""
 
-    amount_rub: str
-    external_id: str | None = None
+    amount_rub: Annotated[shared.RubText, shared.AMOUNT_RUB]
+    external_id: Annotated[Annotated[str, shared.limits(maxLength=256)] | None, shared.EXTERNAL_ID] = None
 
 
 class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):

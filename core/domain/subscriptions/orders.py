@@ -3,9 +3,12 @@ docs/concepts.md "What is refused first")."""
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Caller
 from ..accounts.shops import Shop
 from ..accounts.terminals import Terminal
@@ -29,17 +32,32 @@ class SubscriptionOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields
 
     _shown = ("amount_rub", "interval")
 
-    amount_rub: str
-    interval: str
-    description: str
-    interval_count: int | None = None
-    external_id: str | None = None
-    client_ref: str | None = None
-    client_phone: str | None = None
-    shop_id: str | None = None
-    method_id: str | None = None
-    success_url: str | None = None
-    binding_charge: str | None = None
+    amount_rub: Annotated[shared.RubText, shared.AMOUNT_RUB]
+    interval: Annotated[str, Meta(description="Unit of the period"), shared.among(Interval)]
+    description: Annotated[
+        str, Meta(description="Shown to the payer; 1 to 32 characters"), shared.limits(minLength=1, maxLength=32)
+    ]
+    interval_count: Annotated[
+        int | None, Meta(description="Units per period: up to 365 days, 52 weeks or 12 months; default 1")
+    ] = None
+    external_id: Annotated[Annotated[str, shared.limits(maxLength=256)] | None, shared.EXTERNAL_ID] = None
+    client_ref: Annotated[
+        Annotated[str, shared.limits(maxLength=256)] | None, Meta(description="At most 256 characters; never returned")
+    ] = None
+    client_phone: Annotated[
+        Annotated[str, shared.limits(maxLength=32)] | None,
+        Meta(description="At most 32 characters; stored masked, never returned"),
+    ] = None
+    shop_id: Annotated[shared.UuidText | None, shared.SHOP_ID] = None
+    method_id: Annotated[shared.UuidText | None, shared.METHOD_ID] = None
+    success_url: Annotated[
+        Annotated[str, shared.limits(format="uri", maxLength=2048)] | None,
+        Meta(description="Address to which the payer returns; http or https"),
+    ] = None
+    binding_charge: Annotated[
+        Annotated[str, shared.among(BindingCharge)] | None,
+        Meta(description="`first`: binding makes the first charge; `none`: a symbolic 1 RUB that is not debited"),
+    ] = None
 
 
 class SubscriptionCase(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,12 @@
 (docs/subscriptions.md "Changing and ending")."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from .. import shared_fields as shared
 from ..errors import Refusal
 from ..money import Rub
 from .orders import check_amount
@@ -16,9 +18,14 @@ class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The body of PATCH /subscriptions/{id}, field by field. Null counts as absent, except for `cap_window_rub`, which
     it removes."""
 
-    amount_rub: str | None = None
-    cap_amount_rub: str | None = None
-    cap_window_rub: str | None | UnsetType = UNSET
+    amount_rub: Annotated[shared.RubText | None, shared.AMOUNT_RUB] = None
+    cap_amount_rub: Annotated[
+        shared.RubText | None, Meta(description="Largest single charge; equals `amount_rub` on new subscriptions")
+    ] = None
+    cap_window_rub: Annotated[
+        shared.RubText | None | UnsetType,
+        Meta(description="Largest sum of charges in a period; null removes the limit"),
+    ] = UNSET
 
 
 class PatchCase(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,17 +3,19 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
+from .. import shared_fields as shared
 from ..accounts.accounts import Account, EndpointRef, Mode
 from ..errors import Refusal, shape_error
 from ..shapes import has_control
 from ..web_addresses import is_web_address, web_address_fault
 from .breaker import endpoint_id
-from .events import Delivery, DeliveryStatus, EndpointDelivery
-from .static_headers import read_static_headers, with_authorization, without_credentials
+from .events import Delivery, DeliveryStatus, EndpointDelivery, EventType
+from .static_headers import StaticHeaders, read_static_headers, with_authorization, without_credentials
 from .wanted import read_wanted, untaken
 
 MOST = 5
@@ -143,21 +145,46 @@ def own_receiver(account: Account | None) -> Receiver | None:
 class EndpointOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /webhook-endpoints."""
 
-    url: str
-    event_types: list[str] | None = None
-    description: str | None = None
-    headers: dict[str, str] | None = None
+    url: Annotated[
+        str, Meta(description="Address for webhooks; https in live mode"), shared.limits(format="uri", maxLength=2048)
+    ]
+    event_types: Annotated[
+        list[Annotated[str, shared.among((ALL, *EventType))]] | None,
+        Meta(
+            description="Types of events to send; absent, or with `*` in the list: all. Every event about money needs "
+            "an endpoint"
+        ),
+    ] = None
+    description: Annotated[
+        Annotated[str, shared.limits(maxLength=DESCRIPTION_LONGEST)] | None,
+        Meta(description="Your own note, at most 256 characters"),
+    ] = None
+    headers: Annotated[
+        StaticHeaders | None,
+        Meta(description="Your own headers, sent with every webhook, such as `Authorization`; at most 10"),
+    ] = None
 
 
 class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of PATCH /webhook-endpoints/{id}: absent or null fields stay unchanged; an empty description removes
     it. `headers` replaces all static headers, and an empty object removes them."""
 
-    url: str | None = None
-    event_types: list[str] | None = None
-    description: str | None = None
-    enabled: bool | None = None
-    headers: dict[str, str] | None = None
+    url: Annotated[
+        Annotated[str, shared.limits(format="uri", maxLength=2048)] | None,
+        Meta(description="New address; https in live mode; a change closes the breaker"),
+    ] = None
+    event_types: Annotated[
+        list[Annotated[str, shared.among((ALL, *EventType))]] | None,
+        Meta(description="Types of events to send from now on; with `*` in the list: all"),
+    ] = None
+    description: Annotated[
+        Annotated[str, shared.limits(maxLength=DESCRIPTION_LONGEST)] | None,
+        Meta(description="Your own note; an empty text removes it"),
+    ] = None
+    enabled: Annotated[bool | None, Meta(description="False: events wait as `held`; true: they are sent")] = None
+    headers: Annotated[
+        StaticHeaders | None, Meta(description="Replaces all of your own headers; an empty object removes them")
+    ] = None
 
 
 def read_order(order: EndpointOrder | EndpointPatch, mode: Mode) -> dict[str, Any]:

@@ -4,8 +4,10 @@
 import base64
 import re
 from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
+from .. import shared_fields as shared
 from ..errors import shape_error
 
 MOST = 10
@@ -14,6 +16,12 @@ NAME_LONGEST = 64
 VALUE_LONGEST = 2048
 
 AUTHORIZATION = "Authorization"
+
+StaticHeaders = Annotated[
+    dict[str, Annotated[str, shared.limits(minLength=1, maxLength=VALUE_LONGEST)]],
+    shared.limits(maxProperties=MOST, examples=[{AUTHORIZATION: "Bearer 7f3a"}]),
+]
+"""Static headers in a body."""
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?\Z")

@@ -6,13 +6,14 @@ separate record, and affects no other account.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import TEST, Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
 from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, own_id
@@ -29,7 +30,7 @@ AnyBank = TypeVar("AnyBank", bound=Bank)
 class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/gateways/{id}/simulate."""
 
-    status: str
+    status: Annotated[str, shared.STATUS, shared.among(GatewayStatus)]
 
 
 class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,14 @@ exchanges and clients"; docs/sandbox.md "The calls").
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Snapshot, Unit
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
@@ -63,8 +65,8 @@ class ShownClient(msgspec.Struct, frozen=True, kw_only=True):
 class ClientSimulation(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/exchange-clients."""
 
-    phone: str
-    kyc_status: str
+    phone: Annotated[shared.Phone, Meta(description="`+` and 10 to 15 digits")]
+    kyc_status: Annotated[str, Meta(description="State of the verification"), shared.among(ClientStatus)]
 
 
 def shown(ports: Ports, client: Client) -> ShownClient:

@@ -1,13 +1,14 @@
 """Operators' work on payments: review of a mismatch, and the list of suspended transfers (docs/payments.md "How it
 ends")."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.ledger import BalanceType
@@ -28,7 +29,7 @@ OUTCOMES = ("paid", "failed")
 class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of POST /sandbox/payments/{id}/resolve."""
 
-    outcome: str
+    outcome: Annotated[str, shared.OUTCOME, shared.among(("paid", "failed"))]
 
 
 @in_test_time(Payment)

@@ -1,8 +1,10 @@
 """Simulation of a charge's bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from ....ports.bundle import Ports
 from ....ports.faults import Refused
@@ -35,7 +37,7 @@ _OUTCOMES: Mapping[str, ChargeStatus] = {
 class NextChargeWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/subscriptions/{id}/next-charge."""
 
-    result: str = NEXT_PAID
+    result: Annotated[str, Meta(description="`paid`, `pending`, `unavailable`, or a failure reason")] = NEXT_PAID
 
 
 async def wish_next_charge(

@@ -3,8 +3,12 @@ operator creates in live mode, and in both directions a pending exchange without
 """
 
 from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta
 
 from ....ports.bundle import Ports
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange
@@ -20,17 +24,28 @@ SANDBOX_BANK = "bank100000000004"
 class ExchangeWish(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/exchanges. The amount that is set determines the direction."""
 
-    client_phone: str
-    amount_rub: str | None = None
+    client_phone: Annotated[shared.Phone, shared.CLIENT_PHONE]
+    amount_rub: Annotated[
+        shared.RubText | None, Meta(description="Amount of an exchange of RUB to USDT; or use `amount_usdt`")
+    ] = None
     """Set for RUB to USDT."""
-    amount_usdt: str | None = None
+    amount_usdt: Annotated[
+        shared.UsdtText | None, Meta(description="Amount of an exchange of USDT to RUB; or use `amount_rub`")
+    ] = None
     """Set for USDT to RUB."""
-    address: str | None = None
+    address: Annotated[
+        str | None, Meta(description="The client's wallet for RUB to USDT; a made-up address if absent")
+    ] = None
     """Address of the client's wallet, for RUB to USDT; made up if absent."""
-    client_bank_id: str | None = None
+    client_bank_id: Annotated[
+        Annotated[str, shared.limits(pattern="^bank[0-9]+$")] | None,
+        Meta(description="The client's bank for USDT to RUB; a made-up bank if absent"),
+    ] = None
     """Bank of the client, for USDT to RUB; a default if absent."""
-    external_id: str | None = None
-    pending: bool = False
+    external_id: Annotated[Annotated[str, shared.limits(maxLength=40)] | None, shared.EXTERNAL_ID] = None
+    pending: Annotated[
+        bool, Meta(description="Whether the exchange stays `pending` for ten seconds of the account's clock")
+    ] = False
     """Whether it stays `pending` until the first run of its watch ten seconds later."""
 
 

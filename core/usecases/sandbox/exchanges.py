@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from ....ports.bank import InvoiceStatus
 from ....ports.bank_simulator import BankSimulator, Simulation
@@ -14,6 +15,7 @@ from ....ports.faults import NotConfigured, Refused
 from ....ports.payouts import SenderSimulator, TransferState
 from ....ports.remittances import RemittanceSimulator, RemittanceStatus
 from ....ports.storage import Unit
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus, invoice_operation
@@ -46,12 +48,16 @@ _ROUNDS = 100
 class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/exchanges/{id}/simulate."""
 
-    outcome: str
-    amount_usdt: str | None = None
+    outcome: Annotated[str, shared.OUTCOME]
+    amount_usdt: Annotated[
+        shared.UsdtText | None, Meta(description="With `usdt_received`: the amount; the missing amount if absent")
+    ] = None
     """With `usdt_received`: the amount that the client sends; the missing amount if absent."""
-    amount_rub: str | None = None
+    amount_rub: Annotated[
+        shared.RubText | None, Meta(description="With `rub_received`: the amount; the missing amount if absent")
+    ] = None
     """With `rub_received`: the amount that the client pays; the missing amount if absent."""
-    address: str | None = None
+    address: Annotated[str | None, Meta(description="With `returned`: address to which the USDT are returned")] = None
     """With `returned`: the address that receives USDT; a made-up one if absent."""
 
 

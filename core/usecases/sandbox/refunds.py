@@ -1,6 +1,7 @@
 """Simulation of a refund's operator and bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -9,6 +10,7 @@ from ....ports.bank_simulator import BankSimulator
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused
 from ....ports.storage import Unit
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
@@ -45,7 +47,7 @@ REJECTED_BY_SANDBOX = "rejected in the sandbox"
 class RefundSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/refunds/{id}/simulate."""
 
-    outcome: str
+    outcome: Annotated[str, shared.OUTCOME, shared.among(("completed", "rejected", "failed", "reversed"))]
 
 
 async def simulate_refund(

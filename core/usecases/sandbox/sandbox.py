@@ -1,11 +1,14 @@
 """Simulation of a payment's bank in test mode (docs/sandbox.md "The calls")."""
 
+from typing import Annotated
+
 import msgspec
 
 from ....ports.bank import InvoiceStatus
 from ....ports.bank_simulator import BankSimulator, Simulation
 from ....ports.bundle import Ports
 from ....ports.faults import Refused
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.money import Rub
@@ -28,10 +31,12 @@ _OUTCOMES = {
 class PaymentSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/payments/{id}/simulate."""
 
-    outcome: str
-    actual_amount_rub: str | None = None
-    failure_reason: str | None = None
-    payer_name: str | None = None
+    outcome: Annotated[
+        str, shared.OUTCOME, shared.among(("processing", "paid", "failed", "cancelled", "amount_mismatch", "expired"))
+    ]
+    actual_amount_rub: Annotated[shared.RubText | None, shared.ACTUAL_AMOUNT_RUB] = None
+    failure_reason: Annotated[Annotated[str, shared.among(FailureReason)] | None, shared.FAILURE_REASON] = None
+    payer_name: Annotated[str | None, shared.PAYER_NAME] = None
 
 
 async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: PaymentSimulation) -> Payment:

@@ -1,12 +1,14 @@
 """Simulation of a subscription's payer and bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused
 from ....ports.mandates import MandateEvent, MandateSimulation, MandateSimulator
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.payments.payments import Payment
@@ -39,7 +41,16 @@ _OF_BINDING = (_E.CONFIRM, _E.REFUSE, _E.LINK_READY, _E.NO_LINK)
 class SubscriptionSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/subscriptions/{id}/simulate."""
 
-    outcome: str
+    outcome: Annotated[
+        str,
+        shared.OUTCOME,
+        shared.among(
+            (
+                *("confirm", "refuse", "link_ready", "no_link", "mandate_lost", "mandate_restored"),
+                *("past_due", "past_due_cleared", "consent_ended"),
+            )
+        ),
+    ]
 
 
 async def simulate_subscription(

@@ -1,6 +1,7 @@
 """Simulation of a payout's network and operator in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -8,6 +9,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import Fault, NotConfigured
 from ....ports.jobs import Job
 from ....ports.payouts import SenderSimulator, TransferState
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
@@ -29,7 +31,7 @@ CANCELLED_BY_SANDBOX = "called off in the sandbox"
 class WithdrawalSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/withdrawals/{id}/simulate."""
 
-    outcome: str
+    outcome: Annotated[str, shared.OUTCOME]
 
 
 async def simulate_withdrawal(

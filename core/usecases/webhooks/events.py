@@ -4,13 +4,15 @@ sending again")."""
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between, OneOf, Snapshot, Unit
 from ...domain import ids
+from ...domain import shared_fields as shared
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import read_moment
 from ...domain.errors import Refusal, read_choice
@@ -43,11 +45,19 @@ class EventQuery(MomentFilter, frozen=True, kw_only=True):
 class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of POST /events/resend."""
 
-    since: str = msgspec.field(name="from")
-    until: str = msgspec.field(name="to")
-    type: str | None = None
-    delivery_status: str | None = None
-    endpoint_id: str | None = None
+    since: Annotated[shared.MomentText, Meta(description="Start of the range, inclusive")] = msgspec.field(name="from")
+    until: Annotated[shared.MomentText, Meta(description="End of the range, exclusive")] = msgspec.field(name="to")
+    type: Annotated[
+        Annotated[str, shared.among(EventType)] | None, Meta(description="Only events of this type; all if absent")
+    ] = None
+    delivery_status: Annotated[
+        Annotated[str, shared.among(DeliveryStatus)] | None,
+        Meta(description="Only deliveries in this status; all if absent"),
+    ] = None
+    endpoint_id: Annotated[
+        Annotated[str, shared.limits(maxLength=64)] | None,
+        Meta(description="Resend to this further endpoint instead of the account's own"),
+    ] = None
 
     @property
     def query(self) -> EventQuery:

@@ -3,14 +3,16 @@ docs/concepts.md "Requests in general")."""
 
 import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from ....core.domain import shared_fields as shared
 from ....core.domain.errors import FieldFault, Refusal, doc_url
+from ....core.domain.payments.payments import FailureReason
 from ....ports.faults import Stale, Unavailable
 from .answers import Answer, encode
 
@@ -20,25 +22,34 @@ log = logging.getLogger("cambist.http")
 class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Machine-readable details of a refusal. Each error code sets some of the fields."""
 
-    missing_fields: list[str] | UnsetType = UNSET
-    next_allowed_at: str | UnsetType = UNSET
-    payment_id: str | UnsetType = UNSET
-    failure_reason: str | UnsetType = UNSET
-    right: str | UnsetType = UNSET
+    missing_fields: Annotated[
+        list[str] | UnsetType, Meta(description="Fields that the terminal requires and the request lacks")
+    ] = UNSET
+    next_allowed_at: Annotated[shared.MomentText | UnsetType, shared.NEXT_ALLOWED_AT] = UNSET
+    payment_id: Annotated[
+        str | UnsetType, Meta(description="Id of the failed charge, or of the payment with an unknown outcome")
+    ] = UNSET
+    failure_reason: Annotated[Annotated[str, shared.among(FailureReason)] | UnsetType, shared.FAILURE_REASON] = UNSET
+    right: Annotated[str | UnsetType, Meta(description="The right that the key lacks")] = UNSET
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
     """Code, message and details of a refusal."""
 
-    code: str
-    message: str
-    details: list[FieldFault] | ErrorDetails | UnsetType = UNSET
+    code: Annotated[
+        str, Meta(description="Error code for programs, together with the HTTP status; new codes may be added")
+    ]
+    message: Annotated[str, Meta(description="Text for people; it may change")]
+    details: Annotated[
+        list[FieldFault] | ErrorDetails | UnsetType,
+        Meta(description="More about the error, where there is more: the invalid fields, or values for programs"),
+    ] = UNSET
 
 
 class ErrorEnvelope(msgspec.Struct, frozen=True):
     """The body of every refusal."""
 
-    error: ErrorBody
+    error: Annotated[ErrorBody, shared.ERROR]
 
 
 def envelope(code: str, message: str, details: Any = None) -> bytes:

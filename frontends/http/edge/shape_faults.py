@@ -2,7 +2,7 @@
 "Requests in general")."""
 
 import re
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
@@ -56,9 +56,14 @@ def _names(shape: Any, path: str) -> list[str]:
     """Return the names of the fields at a path; empty if the path is not an object with known fields."""
     place = _object(shape)
     for part in path.split(".") if path else ():
-        types = {} if place is None else {each.encode_name: each.type for each in msgspec.structs.fields(place)}
-        place = _object(types.get(part))
+        place = None if place is None else _object(_types(place).get(part))
     return [] if place is None else [each.encode_name for each in msgspec.structs.fields(place)]
+
+
+def _types(place: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the types of an object's fields, without what Annotated says of them."""
+    hints = get_type_hints(place)
+    return {each.encode_name: hints[each.name] for each in msgspec.structs.fields(place)}
 
 
 def _object(of: Any) -> type[msgspec.Struct] | None:

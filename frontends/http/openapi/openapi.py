@@ -18,8 +18,6 @@ from ..edge.operation import Operation, Refusals
 from ..operations import OPERATIONS
 from .examples import refusal_examples, with_examples
 from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS
-from .meanings import meaning
-from .values import VALUES
 
 TAGS = (
     "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Requests", "Account",
@@ -100,14 +98,17 @@ def _schemas(types: list[Any]) -> tuple[Mapping[Any, Json], dict[str, Json]]:
     """Return a schema for each type, and the components that they refer to, without additional properties."""
     unique = list(dict.fromkeys(types))
     found, components = msgspec.json.schema_components(unique, ref_template=_REF + "{name}")
-    renamed = {_name(name): _explained(_name(name), _renamed(schema)) for name, schema in sorted(components.items())}
-    for (name, field), values in VALUES.items():
-        properties = renamed[name]["properties"]
-        kept = {key: value for key, value in properties[field].items() if key in ("description", "default")}
-        properties[field] = {**kept, **values}
+    renamed = {_name(name): _closed(_renamed(schema)) for name, schema in sorted(components.items())}
+    bodies = [each.body for each in OPERATIONS if each.body not in (None, bytes)]
+    for name in msgspec.json.schema_components(bodies)[1]:
+        for each in renamed[_name(name)].get("properties", {}).values():
+            # An absent field means null. Generated clients would require a field that has a default.
+            if each.get("default", ...) is None:
+                del each["default"]
     payloads = dict.fromkeys(payload.__name__ for payload in EVENT_PAYLOADS.values())
-    sent = {"oneOf": [{"$ref": _REF + name} for name in payloads], "description": meaning("WholeEvent", "payload")}
-    renamed["WholeEvent"]["properties"]["payload"] = sent
+    sent = renamed["WholeEvent"]["properties"]
+    any_payload = [{"$ref": _REF + name} for name in payloads]
+    sent["payload"] = {"oneOf": any_payload, "description": sent["payload"]["description"]}
     return dict(zip(unique, map(_renamed, found), strict=True)), renamed
 
 
@@ -116,9 +117,11 @@ def _name(struct: str) -> str:
 
 
 def _renamed(schema: Any) -> Any:
-    """Replace references by the public names of components, everywhere in a schema."""
+    """Replace references by the public names of components, everywhere in a schema. An `enum` says all about a
+    value: drop what the type of the code says beside it."""
     if isinstance(schema, dict):
-        return {key: _renamed(value) for key, value in schema.items() if key != "title"}
+        dropped = {"title", "type", "anyOf"} if "enum" in schema else {"title"}
+        return {key: _renamed(value) for key, value in schema.items() if key not in dropped}
     if isinstance(schema, list):
         return [_renamed(each) for each in schema]
     if isinstance(schema, str) and schema.startswith(_REF):
@@ -126,16 +129,22 @@ def _renamed(schema: Any) -> Any:
     return schema
 
 
-def _explained(name: str, schema: Json) -> Json:
-    """Add descriptions to the fields and forbid other fields; free objects (metadata) stay open.
+def _closed(schema: Json) -> Json:
+    """Forbid other fields; free objects (metadata) stay open.
 
     The docstrings of the code are for developers, so they are left out.
     """
     plain = {key: value for key, value in schema.items() if key != "description"}
     if "properties" not in plain:
         return plain
-    fields = {field: {**each, "description": meaning(name, field)} for field, each in plain["properties"].items()}
+    fields = {field: _meaning_last(each) for field, each in plain["properties"].items()}
     return {**plain, "properties": fields, "additionalProperties": False}
+
+
+def _meaning_last(schema: Json) -> Json:
+    """Return the schema of a field as people read it: what it is, then what it means."""
+    plain = {key: value for key, value in schema.items() if key != "description"}
+    return plain if len(plain) == len(schema) else {**plain, "description": schema["description"]}
 
 
 def _operation(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
