@@ -4,7 +4,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -56,8 +56,8 @@ LISTS = {each.id: each for each in OPERATIONS if has(each, PAGES)}
 
 def element(operation: Operation[Any]) -> type[msgspec.Struct]:
     """Return the type of a list's elements."""
-    fields = {each.name: each.type for each in msgspec.structs.fields(operation.answer)}
-    found: type[msgspec.Struct] = get_args(fields["data"])[0]
+    assert operation.answer is not None
+    found: type[msgspec.Struct] = get_args(get_type_hints(operation.answer)["data"])[0]
     return found
 
 

@@ -194,6 +194,14 @@ def test_every_field_and_parameter_says_what_it_means(document: Document) -> Non
     assert silent == [], "say what it means with the field: Annotated[..., Meta(description=...)]"
 
 
+def test_optional_fields_of_bodies_have_no_default(document: Document) -> None:
+    """openapi-typescript makes a field with a default required."""
+    order = document.document["components"]["schemas"]["PaymentOrder"]
+    assert order["required"] == ["amount_rub"]
+    assert [name for name, each in order["properties"].items() if "default" in each] == []
+    assert order["properties"]["external_id"]["anyOf"] == [{"maxLength": 256, "type": "string"}, {"type": "null"}]
+
+
 def test_docstrings_of_the_code_do_not_go_out(document: Document) -> None:
     assert [name for name, each in document.document["components"]["schemas"].items() if "description" in each] == []
 
