@@ -173,6 +173,14 @@ def migrated_database(server: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def postgres_template(server: str) -> Iterator[str]:
+    """The URL of a Postgres database at head and empty, to be copied in a fifth of the time of a migration."""
+    with database(server) as made:
+        asyncio.run(migrate(made))
+        yield made
+
+
+@pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file at head and empty, to be copied."""
     path = tmp_path_factory.mktemp("migrated") / "app.db"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cambist.adapters.registry.postgres import PostgresRegistry
-from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.postgres import dump as postgres_dump
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
@@ -22,10 +21,9 @@ def programs(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def url(server: str, programs: None, call: Call) -> Iterator[str]:
+def url(server: str, postgres_template: str, programs: None, call: Call) -> Iterator[str]:
     """A database with one account, of which there is a backup `b1`, and another account that was made since."""
-    with database(server) as made:
-        asyncio.run(migrate(made))
+    with database(server, postgres_template) as made:
         call("account", "create", "Before", env=at(made))
         told = call("backup", "b1", "--json", env=at(made))
         assert told.status == 0, told.err

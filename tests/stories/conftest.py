@@ -13,9 +13,9 @@ __all__ = ["browser"]
 
 
 @pytest.fixture
-def postgres_database(server: str) -> Iterator[str]:
-    """A database without a schema."""
-    with database(server) as url:
+def postgres_database(server: str, postgres_template: str) -> Iterator[str]:
+    """A database at head and empty."""
+    with database(server, postgres_template) as url:
         yield url
 
 
@@ -28,7 +28,7 @@ def sqlite_location(tmp_path: Path) -> Iterator[Installation]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
-    """An installation on each database. On Postgres it still needs `migrate`."""
+    """An installation on each database."""
     if request.param == "sqlite":
         with installation(tmp_path) as made:
             yield made

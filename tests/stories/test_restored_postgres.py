@@ -26,9 +26,9 @@ from tests.stories.processes import eventually
 
 
 @pytest.fixture
-def original(server: str, tmp_path: Path) -> Iterator[str]:
+def original(server: str, postgres_template: str, tmp_path: Path) -> Iterator[str]:
     """A database with a payment of live mode."""
-    with database(server) as url:
+    with database(server, postgres_template) as url:
         asyncio.run(fill(settings(url, tmp_path)))
         yield url
 

@@ -14,6 +14,7 @@ import msgspec
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.operators.dashboard import read_dashboard
 from tests.receivers import Receiver, Script, reply
+from tests.servers import database
 from tests.stories.merchant import merchant
 from tests.stories.processes import WEBHOOK_SECRET, Installation, Outcome, eventually, installation
 
@@ -83,9 +84,9 @@ class TestStart:
             refused(outcome, f"CAMBIST_{name.upper()}: ")
             assert value not in outcome.err
 
-    def test_a_postgres_without_schema_is_a_message(self, tmp_path: Path, postgres_database: str) -> None:
+    def test_a_postgres_without_schema_is_a_message(self, tmp_path: Path, server: str) -> None:
         """The service creates the schema automatically on SQLite only (docs/cli.md "Serving")."""
-        with installation(tmp_path, database_url=postgres_database) as place:
+        with database(server) as url, installation(tmp_path, database_url=url) as place:
             refused(place.call("serve"), "migrate")
 
     def test_a_database_that_does_not_answer_is_a_message_without_its_password(self, tmp_path: Path) -> None:
